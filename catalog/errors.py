@@ -1,0 +1,115 @@
+"""What can go wrong, said in the domain's words; nothing here knows of HTTP.
+
+CatalogError                    a caller may be told about it; nothing was changed
+├── NotFound
+│   ├── NoSuchCatalog
+│   ├── NoSuchNamespace
+│   ├── NoSuchTable
+│   └── NoSuchView
+├── Conflict
+│   ├── AlreadyExists
+│   ├── NamespaceNotEmpty
+│   ├── RequirementFailed       the table is not as the commit requires it to be: read again, try again
+│   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
+│   ├── IllegalMove             a job cannot go from this status to that one
+│   └── StaleReport             an earlier attempt spoke after losing its lease
+├── Forbidden
+│   └── LeaseLost               the lease a commit came with is not the current one
+├── Invalid
+│   └── DuplicateBatch          this writer's batch is in the table already
+└── Unavailable                 asking again is safe
+CommitUnknown                   outside the tree: nobody may handle it as a failure
+"""
+
+from __future__ import annotations
+
+
+class CatalogError(Exception):
+    """A refusal that a caller may read: `message` says what and where, `hint` says what to do."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class NotFound(CatalogError):
+    """What was named does not exist."""
+
+
+class NoSuchCatalog(NotFound):
+    """No catalog of this name."""
+
+
+class NoSuchNamespace(NotFound):
+    """No namespace of this name."""
+
+
+class NoSuchTable(NotFound):
+    """No table of this name."""
+
+
+class NoSuchView(NotFound):
+    """No view of this name."""
+
+
+class Conflict(CatalogError):
+    """The state of the catalog does not allow it now."""
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+
+class NamespaceNotEmpty(Conflict):
+    """A namespace that still holds something cannot be dropped."""
+
+
+class RequirementFailed(Conflict):
+    """A commit's requirement does not hold on the current metadata."""
+
+
+class CommitRefused(Conflict):
+    """A keyed table's own rules refuse this commit."""
+
+
+class IllegalMove(Conflict):
+    """A job cannot go from this status to that one."""
+
+    def __init__(self, job_id: object, now: str, wanted: str) -> None:
+        super().__init__(f"job {job_id} is {now}, it cannot become {wanted}")
+
+
+class StaleReport(Conflict):
+    """An attempt that no longer holds the lease has spoken."""
+
+    def __init__(self, job_id: object, *, reported: int, current: int) -> None:
+        super().__init__(f"job {job_id} is at attempt {current}, attempt {reported} reported")
+
+
+class Forbidden(CatalogError):
+    """The caller may not do this."""
+
+
+class LeaseLost(Forbidden):
+    """The lease that a request came with is not the current one of its job."""
+
+
+class Invalid(CatalogError):
+    """What was asked for makes no sense as it stands."""
+
+
+class DuplicateBatch(Invalid):
+    """A writer's batch has been committed before; for the writer this is success."""
+
+    def __init__(self, writer: str, batch: str, snapshot_id: int) -> None:
+        super().__init__(f"batch {batch!r} of writer {writer!r} was committed before, in snapshot {snapshot_id}")
+        self.snapshot_id = snapshot_id
+
+
+class Unavailable(CatalogError):
+    """Something needed does not answer; nothing was changed and asking again is safe."""
+
+
+class CommitUnknown(Exception):
+    """A change may or may not have been made: nothing may be cleaned up or reported as failed."""
