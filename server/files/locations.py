@@ -1,0 +1,30 @@
+"""What a location string means, without touching a file system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from catalog.errors import Invalid
+
+_FILE_SCHEME = "file:"
+
+
+def local_path(location: str) -> Path | None:
+    """The path on this machine that a location names, or None when it lies elsewhere.
+
+    Hadoop writes `file:/a`, Java `file:///a`, people `/a`; all are the same file.  Nothing is percent-decoded.
+    """
+    if location.startswith(_FILE_SCHEME):
+        path = location[len(_FILE_SCHEME) :]
+        if path.startswith("//"):
+            host, slash, rest = path[2:].partition("/")
+            if host not in ("", "localhost"):
+                raise Invalid(f"{location} names a file on host {host!r}", hint="Use file:/path for a local file.")
+            path = slash + rest
+    elif "://" not in location:
+        path = location
+    else:
+        return None
+    if not path.startswith("/"):
+        raise Invalid(f"{location!r} is not an absolute location", hint="Give a full path or a URI.")
+    return Path(path)

@@ -1,0 +1,171 @@
+"""Whole files by location: read, write once, delete.
+
+Every failure leaves as a catalog error that names the location: NotFound for a missing file, AlreadyExists for a name
+that is taken, Unavailable for everything that is the storage's fault (a full disk, a refused permission, no network).
+A write that fails leaves nothing under the name it was meant for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from pyiceberg.io import FileIO, load_file_io
+
+from catalog.errors import AlreadyExists, CatalogError, NotFound, Unavailable
+from server.files.locations import local_path
+
+_HINTS = {
+    errno.ENOSPC: "The disk is full: free some space and try again.",
+    errno.EDQUOT: "The disk quota is used up: free some space and try again.",
+    errno.EACCES: "The server's user may not do this there: check owner and mode.",
+    errno.EPERM: "The server's user may not do this there: check owner and mode.",
+    errno.EROFS: "The file system is mounted read-only.",
+    errno.EMFILE: "The server has too many open files: raise its limit (ulimit -n).",
+}
+
+
+class Files(Protocol):
+    """One kind of storage.  Raises OSError as the operating system would; `Storage` turns it into catalog errors."""
+
+    def read(self, location: str) -> bytes:
+        """All bytes of the file."""
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Create the file with all of `data`, or leave nothing; FileExistsError if the name is taken."""
+
+    def delete(self, location: str) -> None:
+        """Remove the file; FileNotFoundError if there is none."""
+
+    def size(self, location: str) -> int:
+        """Its length in bytes."""
+
+
+class LocalFiles:
+    """Files of this machine.  Once `write_new` has returned, the file survives a power cut."""
+
+    def read(self, location: str) -> bytes:
+        return _local(location).read_bytes()
+
+    def write_new(self, location: str, data: bytes) -> None:
+        path = _local(location)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the machine stops here.
+        unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+        try:
+            with unfinished.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(unfinished, path)  # unlike rename, refuses a name that is taken
+        finally:
+            unfinished.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+
+    def delete(self, location: str) -> None:
+        _local(location).unlink()
+
+    def size(self, location: str) -> int:
+        return _local(location).stat().st_size
+
+
+class RemoteFiles:
+    """Object stores and HDFS, through PyIceberg's FileIO."""
+
+    def __init__(self, io: FileIO) -> None:
+        self._io = io
+
+    def read(self, location: str) -> bytes:
+        with self._io.new_input(location).open() as stream:
+            return bytes(stream.read())
+
+    def write_new(self, location: str, data: bytes) -> None:
+        with self._io.new_output(location).create(overwrite=False) as stream:
+            stream.write(data)
+
+    def delete(self, location: str) -> None:
+        self._io.delete(location)
+
+    def size(self, location: str) -> int:
+        return len(self._io.new_input(location))
+
+
+class Storage:
+    """Files by location, wherever they are.  Safe to share between threads."""
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        """`properties` are PyIceberg's FileIO properties (`s3.endpoint`, `hdfs.host`, …); local files need none."""
+        self._properties = dict(properties or {})
+        self._local = LocalFiles()
+        self._remote: dict[str, RemoteFiles] = {}
+
+    def read(self, location: str) -> bytes:
+        with _told("read", location):
+            return self._files(location).read(location)
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Write a file that does not exist yet, whole or not at all."""
+        with _told("write", location):
+            self._files(location).write_new(location, data)
+
+    def delete(self, location: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        with contextlib.suppress(NotFound), _told("delete", location):
+            self._files(location).delete(location)
+
+    def exists(self, location: str) -> bool:
+        try:
+            self.size(location)
+        except NotFound:
+            return False
+        return True
+
+    def size(self, location: str) -> int:
+        with _told("look at", location):
+            return self._files(location).size(location)
+
+    def _files(self, location: str) -> Files:
+        if local_path(location) is not None:
+            return self._local
+        scheme = location.split("://", 1)[0]
+        if scheme not in self._remote:
+            self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location))
+        return self._remote[scheme]
+
+
+@contextlib.contextmanager
+def _told(verb: str, location: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{location} does not exist") from error
+    except FileExistsError as error:
+        raise AlreadyExists(f"{location} exists already") from error
+    except OSError as error:
+        raise storage_failure(verb, location, error) from error
+
+
+def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
+    """The catalog's words for an operating system's refusal."""
+    why = error.strerror or str(error) or type(error).__name__
+    return Unavailable(f"cannot {verb} {location}: {why}", hint=_HINTS.get(error.errno or 0))
+
+
+def _local(location: str) -> Path:
+    path = local_path(location)
+    assert path is not None, f"{location} is not local"
+    return path
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a new name durable: without it a crash can lose the file that was written."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
