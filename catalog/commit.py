@@ -1,0 +1,63 @@
+"""Commits: what one is, how it can end, and what it leaves in the books."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from catalog.iceberg.json import Json
+from catalog.names import CatalogName, RelationId, TableName
+
+
+class Outcome(StrEnum):
+    """How a commit ended, as far as anybody can know."""
+
+    COMMITTED = "committed"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+def may_delete_outputs(outcome: Outcome) -> bool:
+    """Only a commit known to be refused leaves files that nobody refers to."""
+    return outcome is Outcome.REFUSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one commit asks of one table: requirements that must hold, updates to apply."""
+
+    name: TableName
+    requirements: Sequence[Json] = ()
+    updates: Sequence[Json] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEvent:
+    """One applied commit on one relation, as the history page and the planner see it.
+
+    Counts come from the snapshot's summary; a commit without a snapshot has `snapshot_id` None and no counts.
+    """
+
+    relation_id: RelationId
+    catalog: CatalogName
+    table: TableName
+    committed_at: datetime
+    snapshot_id: int | None = None
+    parent_id: int | None = None
+    sequence_number: int | None = None
+    operation: str
+    """`append`, `overwrite`, `delete`, `replace` for snapshots; else what was done: `create`, `alter`, `expire` …"""
+    added_rows: int = 0
+    added_bytes: int = 0
+    added_files: int = 0
+    removed_rows: int = 0
+    removed_files: int = 0
+    writer_id: str | None = None
+    batch_id: str | None = None
+    job_id: str | None = None
+    engine: str | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    id: int = 0
+    """Rises with each commit; 0 until it is stored."""

@@ -1,0 +1,177 @@
+"""Background jobs: their states, leases and how each ends. The rules are those of protocol section 2.
+
+A lease is named by job, attempt and token. Between two leases no token is current. What a job has committed is
+recorded in its own row by the transaction that moved the table's pointer; every later decision reads that record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NewType, Self
+from uuid import UUID
+
+from catalog.errors import Conflict, IllegalMove, Invalid, LeaseLost
+from catalog.names import CatalogName, RelationId, TableName
+
+JobId = NewType("JobId", UUID)
+OptimizerId = NewType("OptimizerId", str)
+LeaseToken = NewType("LeaseToken", str)
+
+
+class JobKind(StrEnum):
+    """What a job does to its table."""
+
+    MERGE = "merge"  # change into base, then clean
+    REWRITE = "rewrite"  # bin-pack small files of base or of a plain table
+    CLEAN = "clean"  # drop merged files from the change store's current snapshot
+    EXPIRE = "expire"  # remove old snapshots and the files only they needed
+    SYNC = "sync"  # bring what Hive-side writers did to a keyed table
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"  # planned, nobody owns it
+    RUNNING = "running"  # one optimizer holds the lease
+    COMMITTING = "committing"  # it said so before asking the table to commit
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # known not to have committed
+    UNKNOWN = "unknown"  # its lease ended while committing: it may have committed, the record will tell
+    CANCELED = "canceled"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job keeps its table from getting another one."""
+        return bool(MOVES[self])
+
+    @property
+    def is_leased(self) -> bool:
+        """Whether an optimizer works on it."""
+        return self in (JobStatus.RUNNING, JobStatus.COMMITTING)
+
+
+_P, _R, _C, _S, _F, _U, _X = JobStatus
+MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
+    _P: frozenset({_R, _F, _X}),
+    _R: frozenset({_P, _C, _S, _F, _X}),
+    _C: frozenset({_P, _S, _F, _U, _X}),
+    _U: frozenset({_P, _S, _F, _X}),
+    _S: frozenset(),
+    _F: frozenset(),
+    _X: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to run one job, as an optimizer names it in the X-Firn-Lease header: `job.attempt.token`."""
+
+    job_id: JobId
+    attempt: int
+    token: LeaseToken
+
+    @classmethod
+    def parse(cls, header: str) -> Self:
+        """Out of the header's text; Invalid when it has another shape."""
+        job_id, _, rest = header.partition(".")
+        attempt, _, token = rest.partition(".")
+        try:
+            return cls(JobId(UUID(job_id)), int(attempt), LeaseToken(token))
+        except ValueError as error:
+            raise Invalid(f"invalid lease {header!r}: it should read JOB.ATTEMPT.TOKEN") from error
+
+    def __str__(self) -> str:
+        return f"{self.job_id}.{self.attempt}.{self.token}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One unit of background work on one table.
+
+    `committed_by` is the token under which its first commit was applied: set once, never cleared.
+    """
+
+    id: JobId
+    catalog: CatalogName
+    relation_id: RelationId
+    table: TableName
+    kind: JobKind
+    status: JobStatus
+    group: str
+    reason: str
+    created_at: datetime
+    attempt: int = 0
+    token: LeaseToken | None = None
+    owner: OptimizerId | None = None
+    leased_at: datetime | None = None
+    lease_until: datetime | None = None
+    committed_by: LeaseToken | None = None
+    committed_snapshot_id: int | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def can_cancel(self) -> bool:
+        """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
+        return self.status.is_active and self.committed_by is None
+
+
+def moved(job: Job, to: JobStatus) -> Job:
+    """The job in another status; IllegalMove when there is no such move. Leaving a leased status ends the lease."""
+    if to not in MOVES[job.status]:
+        raise IllegalMove(job.id, job.status, to)
+    if to.is_leased:
+        return replace(job, status=to)
+    return replace(job, status=to, token=None, lease_until=None)
+
+
+def leased(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
+    """The job as its next attempt, owned by an optimizer."""
+    taken = replace(moved(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
+    return replace(taken, leased_at=now, lease_until=until, progress={})
+
+
+def check_lease(job: Job, lease: Lease) -> Job:
+    """The job itself if the lease is its current one; LeaseLost if not (rules 2.1 and 2.2)."""
+    if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
+        raise LeaseLost(
+            f"the lease of attempt {lease.attempt} on job {job.id} has ended: the job is {job.status}, attempt {job.attempt}",
+            hint="stop working on this job; delete its outputs only if no commit was sent",
+        )
+    return job
+
+
+def after_silence(job: Job, now: datetime) -> Job:
+    """What a job becomes when its owner stops beating (rule 2.5)."""
+    if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
+        return job
+    if job.status is JobStatus.COMMITTING:
+        return moved(job, JobStatus.UNKNOWN)
+    return moved(job, JobStatus.PENDING)
+
+
+def settled(job: Job, now: datetime, *, max_attempts: int) -> Job:
+    """What becomes of a job whose lease has ended: its own record decides (rules 2.5 and 2.6)."""
+    if job.committed_by is not None:
+        return ended(job, JobStatus.SUCCEEDED, now)
+    if job.attempt >= max_attempts:
+        return ended(replace(job, error=job.error or "every attempt ended without a commit"), JobStatus.FAILED, now)
+    return job if job.status is JobStatus.PENDING else moved(job, JobStatus.PENDING)
+
+
+def ended(job: Job, to: JobStatus, now: datetime) -> Job:
+    """The job in a final status."""
+    return replace(moved(job, to), ended_at=now)
+
+
+def canceled(job: Job, now: datetime) -> Job:
+    """The job as a person gives it up; Conflict when its commit is already in the table (rule 2.6)."""
+    if job.committed_by is not None:
+        raise Conflict(f"job {job.id} has committed already and cannot be canceled")
+    return ended(job, JobStatus.CANCELED, now)

@@ -1,0 +1,94 @@
+"""What a keyed table is: its key, its stores, its watermark, and what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from catalog.errors import Invalid
+from catalog.names import RelationId
+
+PRIMARY_KEY = "firn.primary-key"
+SEQUENCE_FIELD = "firn.sequence-field"
+KEY_SCOPE = "firn.key.scope"
+
+MERGED_THROUGH = "firn.merged-through"
+MERGED_FROM = "firn.merged-from"
+MERGED_BASE = "firn.merged-base"
+MERGED_CHANGE = "firn.merged-change"
+JOB_ID = "firn.job-id"
+WRITER_ID = "firn.writer-id"
+BATCH_ID = "firn.batch-id"
+
+BASE = "base"
+CHANGE = "change"
+
+
+class KeyScope(StrEnum):
+    """Where a key is unique."""
+
+    GLOBAL = "global"  # in the whole table: a key may move to another partition
+    PARTITION = "partition"  # a key never changes its partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySpec:
+    """A keyed table's key; immutable over its life."""
+
+    primary_key: tuple[str, ...]
+    sequence_field: str | None = None
+    scope: KeyScope = KeyScope.GLOBAL
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> KeySpec | None:
+        """Out of a table's properties; None when they name no primary key, Invalid when they make no sense."""
+        if PRIMARY_KEY not in properties:
+            return None
+        columns = tuple(column.strip() for column in properties[PRIMARY_KEY].split(","))
+        if not all(columns) or len(set(columns)) != len(columns):
+            raise Invalid(f"{PRIMARY_KEY}={properties[PRIMARY_KEY]!r}: expected different column names, separated by commas")
+        scope = properties.get(KEY_SCOPE, KeyScope.GLOBAL)
+        if scope not in tuple(KeyScope):
+            raise Invalid(f"{KEY_SCOPE}={scope!r}: expected one of {', '.join(KeyScope)}")
+        return cls(primary_key=columns, sequence_field=properties.get(SEQUENCE_FIELD), scope=KeyScope(scope))
+
+    def to_properties(self) -> dict[str, str]:
+        """As the properties of a store."""
+        properties = {PRIMARY_KEY: ",".join(self.primary_key), KEY_SCOPE: str(self.scope)}
+        if self.sequence_field:
+            properties[SEQUENCE_FIELD] = self.sequence_field
+        return properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedTable:
+    """A keyed table's stores and what is known of them since the last commit on either.
+
+    `watermark` is the change store's sequence number up to which base contains everything; `pending_*` counts the
+    appended changes above it. `version` numbers the pairs of store heads that readers have been offered.
+    """
+
+    relation_id: RelationId
+    spec: KeySpec
+    base_id: RelationId
+    change_id: RelationId
+    watermark: int = 0
+    change_sequence: int = 0
+    pending_rows: int = 0
+    pending_bytes: int = 0
+    pending_commits: int = 0
+    pending_since: datetime | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One pair of store heads that readers have been offered; time travel and expiry go by these pairs."""
+
+    relation_id: RelationId
+    version: int
+    base_snapshot_id: int | None
+    change_snapshot_id: int | None
+    committed_at: datetime

@@ -1,0 +1,20 @@
+"""Files of the warehouse, seen by the services."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Files(Protocol):
+    """Bytes by location (`file:`, `s3:`, `hdfs:` or a plain path)."""
+
+    def read(self, location: str) -> bytes:
+        """The whole file; NotFound when it is not there, Unavailable when the store does not answer."""
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Create the file whole or not at all; Conflict when it exists, Unavailable when it cannot be written."""
+
+    def delete(self, location: str) -> None:
+        """Remove the file; nothing happens when it is not there."""
+
+    def exists(self, location: str) -> bool: ...

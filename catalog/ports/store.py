@@ -1,0 +1,255 @@
+"""The database, seen by the services: one collection per noun, gathered in a unit of work.
+
+Every method raises Unavailable when the database does not answer. Methods named `add` raise AlreadyExists when the
+name or id is taken; `get` raises the noun's own NotFound; `find` returns None instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from catalog.commit import CommitEvent
+from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.keyed.spec import KeyedTable, Version
+from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.operation import Operation, OperationId
+from catalog.optimizer import Optimizer
+from catalog.relation import Catalog, Relation, RelationKind, TableStats
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list and the cursor of the next one, None on the last."""
+
+    items: Sequence[T]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """What a request with this idempotency key was answered."""
+
+    key: str
+    fingerprint: str
+    status: int
+    body: bytes
+    created_at: datetime
+
+
+class Catalogs(Protocol):
+    """The catalogs of this server."""
+
+    def add(self, catalog: Catalog) -> None: ...
+    def get(self, name: CatalogName) -> Catalog: ...
+    def list(self) -> Sequence[Catalog]: ...
+    def remove(self, name: CatalogName) -> None: ...
+
+
+class Namespaces(Protocol):
+    """Namespaces and their properties."""
+
+    def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
+    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool: ...
+    def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...
+    def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
+
+    def children(
+        self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
+    ) -> Page[Namespace]:
+        """The namespaces directly under `parent` (() = the top), by name."""
+
+    def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
+        """NamespaceNotEmpty while it holds namespaces or relations."""
+
+
+class Relations(Protocol):
+    """Tables, views and keyed tables."""
+
+    def add(self, relation: Relation) -> None: ...
+    def get(self, relation_id: RelationId) -> Relation: ...
+    def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
+    def stores_of(self, owner_id: RelationId) -> Sequence[Relation]: ...
+
+    def list(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace | None,
+        kinds: Collection[RelationKind],
+        *,
+        limit: int,
+        cursor: str | None = None,
+        search: str | None = None,
+    ) -> Page[Relation]:
+        """By namespace and name; `namespace` None means all; `search` is part of a name."""
+
+    def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
+        """Relations that were upgraded from Hive tables and are still linked to them."""
+
+    def move_pointer(self, relation: Relation, metadata_location: str, now: datetime) -> bool:
+        """Compare-and-set: point at new metadata if the version is still the relation's; False when it is not."""
+
+    def rename(self, relation: Relation, to: TableName) -> None: ...
+    def remove(self, relation_id: RelationId) -> None: ...
+
+
+class Stats(Protocol):
+    """Counters per table, kept by commits."""
+
+    def get(self, relation_id: RelationId) -> TableStats: ...
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]: ...
+    def put(self, stats: TableStats) -> None: ...
+
+
+class KeyedTables(Protocol):
+    """Keyed tables' stores, watermarks and pending counts."""
+
+    def add(self, keyed: KeyedTable) -> None: ...
+    def get(self, relation_id: RelationId) -> KeyedTable: ...
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, KeyedTable]: ...
+    def put(self, keyed: KeyedTable) -> None: ...
+    def add_version(self, version: Version) -> None: ...
+    def versions(self, relation_id: RelationId, *, limit: int, before: int | None = None) -> Sequence[Version]: ...
+
+
+class Events(Protocol):
+    """The history of commits."""
+
+    def add(self, event: CommitEvent) -> None:
+        """DuplicateBatch when the same writer's batch is on this relation already."""
+
+    def find_batch(self, relation_id: RelationId, writer_id: str, batch_id: str) -> CommitEvent | None: ...
+
+    def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
+        """Rows, bytes, commits and the oldest time of appends to a change store above a sequence number."""
+
+    def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
+
+    def list(
+        self, catalog: CatalogName | None, relation_ids: Collection[RelationId] | None, *, limit: int, cursor: str | None = None
+    ) -> Page[CommitEvent]:
+        """Newest first; None means all."""
+
+    def last_id(self) -> int: ...
+
+
+class Jobs(Protocol):
+    """Background jobs and what each has committed."""
+
+    def add(self, job: Job) -> bool:
+        """False when the table has an active job already: of two planners one wins."""
+
+    def get(self, job_id: JobId) -> Job: ...
+
+    def lock(self, job_id: JobId) -> Job:
+        """The job's current row, kept from changing until this transaction ends."""
+
+    def put(self, job: Job) -> None: ...
+    def active_of(self, relation_id: RelationId) -> Job | None: ...
+    def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]: ...
+    def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None: ...
+    def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
+    def counts(self) -> Mapping[JobStatus, int]: ...
+
+    def list(
+        self,
+        *,
+        catalog: CatalogName | None = None,
+        relation_id: RelationId | None = None,
+        statuses: Collection[JobStatus] = (),
+        kinds: Collection[JobKind] = (),
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Job]:
+        """Newest first."""
+
+    def record_commit(self, job_id: JobId, token: LeaseToken, relation_id: RelationId, snapshot_id: int | None) -> None:
+        """Note that this lease's commit on this relation is being applied; Conflict when one is noted already."""
+
+    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> tuple[LeaseToken, int | None] | None:
+        """The token and snapshot of the job's commit on this relation."""
+
+    def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
+    def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...
+
+
+class Optimizers(Protocol):
+    """Registered optimizers."""
+
+    def put(self, optimizer: Optimizer) -> None: ...
+    def find(self, optimizer_id: str) -> Optimizer | None: ...
+    def list(self) -> Sequence[Optimizer]: ...
+    def remove(self, optimizer_id: str) -> None: ...
+
+
+class Operations(Protocol):
+    """Long work asked for by people: upgrades and the like, with their journals."""
+
+    def add(self, operation: Operation) -> None: ...
+    def get(self, operation_id: OperationId) -> Operation: ...
+    def put(self, operation: Operation) -> None: ...
+    def unfinished(self) -> Sequence[Operation]: ...
+    def list(self, *, catalog: CatalogName | None = None, limit: int, cursor: str | None = None) -> Page[Operation]: ...
+
+
+class Policies(Protocol):
+    """Properties set for a whole catalog or namespace; tables inherit them."""
+
+    def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """Those of one scope; namespace () is the catalog."""
+
+    def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
+
+
+class Answers(Protocol):
+    """Answers given under idempotency keys."""
+
+    def find(self, key: str) -> StoredAnswer | None: ...
+    def add(self, answer: StoredAnswer) -> None: ...
+    def remove_before(self, moment: datetime) -> int: ...
+
+
+class Leaders(Protocol):
+    """Which server does the background work."""
+
+    def claim(self, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Take or renew the leadership; False while another server's claim has not lapsed."""
+
+
+class UnitOfWork(Protocol):
+    """One transaction. Its end is its context manager's business: leaving normally commits."""
+
+    catalogs: Catalogs
+    namespaces: Namespaces
+    relations: Relations
+    stats: Stats
+    keyed: KeyedTables
+    events: Events
+    jobs: Jobs
+    optimizers: Optimizers
+    operations: Operations
+    policies: Policies
+    answers: Answers
+    leaders: Leaders
+
+    def now(self) -> datetime:
+        """The database's clock, in UTC: the one that leases are measured by."""
+
+
+class Database(Protocol):
+    """Where units of work come from."""
+
+    def reading(self) -> AbstractContextManager[UnitOfWork]:
+        """A consistent snapshot to read from."""
+
+    def writing(self) -> AbstractContextManager[UnitOfWork]:
+        """A transaction that commits when the block ends.
+
+        An exception inside the block rolls back and is passed on: nothing was changed. When the commit itself fails in
+        a way that may have reached the disk, CommitUnknown is raised; when it is known to have failed, Unavailable.
+        """

@@ -1,0 +1,83 @@
+"""Relations: what a name in a catalog stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from catalog.names import CatalogName, RelationId, TableName
+
+
+class RelationKind(StrEnum):
+    """What a relation is to the engines and to Firn."""
+
+    TABLE = "table"  # a plain Iceberg table
+    VIEW = "view"  # a view that an engine has stored
+    KEYED = "keyed"  # a keyed table: served as a generated view, owns a base and a change store
+    BASE = "base"  # a keyed table's merged truth; an Iceberg table named <keyed table>.base
+    CHANGE = "change"  # a keyed table's changes not yet merged; an Iceberg table named <keyed table>.change
+
+    @property
+    def is_store(self) -> bool:
+        """Whether a keyed table owns it."""
+        return self in (RelationKind.BASE, RelationKind.CHANGE)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether engines load it as an Iceberg table."""
+        return self is RelationKind.TABLE or self.is_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """A named warehouse, optionally linked to a Hive Metastore."""
+
+    name: CatalogName
+    warehouse: str
+    metastore_uri: str | None
+    properties: dict[str, str]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """One named thing in a catalog and where its current metadata lies.
+
+    `version` counts pointer moves: a commit compares and sets it. A keyed relation has no metadata of its own:
+    `metadata_location` is None and its stores are found by `owner_id`.
+    """
+
+    id: RelationId
+    catalog: CatalogName
+    name: TableName
+    kind: RelationKind
+    owner_id: RelationId | None
+    location: str
+    metadata_location: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    hive_name: str | None = None
+    """`db.table` of the Hive table it was upgraded from, while the two are linked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStats:
+    """What snapshot summaries have told so far of one table or store; deciding about it reads nothing else.
+
+    `small_files` counts files added since the last rewrite whose commit wrote files below the small-file size on average.
+    """
+
+    relation_id: RelationId
+    snapshot_id: int | None = None
+    sequence_number: int = 0
+    schema_id: int = 0
+    snapshots: int = 0
+    records: int = 0
+    data_files: int = 0
+    delete_files: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    last_commit_at: datetime | None = None
+    last_operation: str | None = None
