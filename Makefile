@@ -1,0 +1,133 @@
+# Firn's commands; `make` alone lists them. Everything lands in .venv and web/node_modules: nothing is installed
+# system-wide. Plain venv and pip do it, so that a machine with Python, Java and Node needs nothing else first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.made
+CI ?=
+export CI
+ARGS ?=
+
+# Recipes below take a part in when it is there.
+has_web := $(wildcard web/package.json)
+extra_python := $(wildcard bench demo)
+web_sources := $(if $(has_web),$(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*'))
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+# --- set up ----------------------------------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(STAMPS)/firn $(STAMPS)/jars console ## virtual environment, jars and console; instant when nothing changed
+
+.PHONY: console
+console: $(if $(has_web),web/dist/index.html) ## build the web console
+
+$(STAMPS)/tools:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Firn needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." \
+	       "Install one and name it: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) firn/embedded/java.py
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/locked: requirements.lock | $(STAMPS)/tools
+	@echo "installing the locked Python packages (about 500 MB, PySpark most of it) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(STAMPS)/firn: pyproject.toml $(STAMPS)/locked
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(STAMPS)/jars: firn/spark/jars.py firn/spark/ivysettings.xml $(STAMPS)/locked
+	@$(BIN)/python -m firn.spark.jars
+	@touch $@
+
+web/node_modules/.made: web/package.json web/package-lock.json
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' 2>/dev/null || { \
+	  echo "the console needs Node 20 or newer; found $$(node --version 2>/dev/null || echo none)." >&2; exit 1; }
+	@echo "installing the console's packages …"
+	@npm --prefix web ci --silent --no-audit --no-fund
+	@touch $@
+
+web/dist/index.html: web/node_modules/.made $(web_sources)
+	@echo "building the console …"
+	@npm --prefix web run --silent build
+	@touch $@
+
+# --- run -------------------------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: setup ## set up, then upgrade, change and merge a real table; leaves the console running (CI=1: exits)
+	@$(BIN)/python -m demo $(ARGS)
+
+.PHONY: serve
+serve: setup ## server, metastore and one optimizer on this machine, data in ./firn-data
+	@$(BIN)/firn up --data-dir firn-data $(ARGS)
+
+# --- prove -----------------------------------------------------------------------------------------------------------
+
+.PHONY: test
+test: setup ## all tests: Python, then console (ARGS="tests/catalog -x" narrows the first)
+	@$(if $(has_web),npm --prefix web run --silent --if-present test)
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: check
+check: setup ## everything that needs no running: lint, format, types, import directions, schema, API document
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy $(if $(extra_python),catalog server optimizer firn migrations tests $(extra_python))
+	@$(BIN)/lint-imports
+	@$(if $(wildcard alembic.ini),$(MAKE) check-schema)
+	@$(if $(wildcard tests/contract/openapi.json),$(MAKE) check-openapi)
+	@$(if $(has_web),npm --prefix web run --silent --if-present typecheck)
+	@$(if $(has_web),npm --prefix web run --silent --if-present lint)
+
+.PHONY: check-schema
+check-schema: # the migrations, run on an empty database, give the schema that the code describes
+	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
+	  export FIRN_DATABASE__URL="sqlite:///$$scratch/check.db"; \
+	  $(BIN)/alembic upgrade head && $(BIN)/alembic check
+
+.PHONY: check-openapi
+check-openapi: # the API document that console and clients were generated from is the one the code has
+	@diff -u tests/contract/openapi.json <($(BIN)/python -m server openapi) || { \
+	  echo "the API changed: make openapi, and look at the difference" >&2; exit 1; }
+
+.PHONY: openapi
+openapi: setup ## write the API document after a wanted change
+	@$(BIN)/python -m server openapi > tests/contract/openapi.json
+
+.PHONY: format
+format: setup ## format and mend what ruff can
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: bench
+bench: setup ## measure; results as JSON under bench/results
+	@$(BIN)/python -m bench $(ARGS)
+
+.PHONY: soak
+soak: setup ## the model tests for an hour instead of minutes (SOAK_SECONDS=…)
+	@FIRN_SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest -m model --timeout=0 $(ARGS)
+
+.PHONY: lock
+lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever changes dependencies does)
+	@uv pip compile $(LOCK) --all-extras -o requirements.lock
+	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
+	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
+
+# No addresses: a lock says what, by hash; where from is the installing machine's business.
+LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+  --no-annotate
