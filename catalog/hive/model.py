@@ -1,0 +1,96 @@
+"""What a Hive Metastore says about a table and its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from catalog.hive.formats import HiveFormat, format_of
+
+PROVIDER = "spark.sql.sources.provider"
+"""Table parameter by which Spark marks tables of its own: their real format, whatever the storage descriptor says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveColumn:
+    """A column as the metastore spells it; `type` is Hive's type string."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveStorage:
+    """Where rows lie and who reads them (Hive's storage descriptor)."""
+
+    location: str
+    input_format: str = ""
+    output_format: str = ""
+    serde: str = ""
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[HiveColumn, ...] = ()
+    bucket_columns: tuple[str, ...] = ()
+    buckets: int = -1
+
+    @property
+    def format(self) -> HiveFormat:
+        return format_of(self.serde, self.input_format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveTable:
+    """A table of the metastore."""
+
+    database: str
+    name: str
+    type: str  # MANAGED_TABLE, EXTERNAL_TABLE, VIRTUAL_VIEW, MATERIALIZED_VIEW, INDEX_TABLE
+    storage: HiveStorage
+    partition_columns: tuple[HiveColumn, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    owner: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+    @property
+    def columns(self) -> tuple[HiveColumn, ...]:
+        """The columns in the files; partition columns are not among them."""
+        return self.storage.columns
+
+    @property
+    def is_view(self) -> bool:
+        return self.type.endswith("VIEW")
+
+    @property
+    def is_iceberg(self) -> bool:
+        return self.parameters.get("table_type", "").upper() == "ICEBERG"
+
+    @property
+    def ddl_time(self) -> int | None:
+        return ddl_time(self.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HivePartition:
+    """A partition of a table; `values` are in the order of the table's partition columns, unescaped."""
+
+    values: tuple[str, ...]
+    storage: HiveStorage
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ddl_time(self) -> int | None:
+        return ddl_time(self.parameters)
+
+    @property
+    def statistics(self) -> tuple[str | None, str | None]:
+        """numFiles and totalSize as Hive keeps them: good only to see that something moved, they are often stale."""
+        return self.parameters.get("numFiles"), self.parameters.get("totalSize")
+
+
+def ddl_time(parameters: Mapping[str, str]) -> int | None:
+    """Seconds of the last change that Hive itself noticed; inserts by Spark and Trino often leave it alone."""
+    value = parameters.get("transient_lastDdlTime", "")
+    return int(value) if value.isdecimal() else None
