@@ -37,8 +37,8 @@ _SERDES = {
 def format_of(serde: str, input_format: str) -> HiveFormat:
     """The serializer decides; only LazySimpleSerDe needs the input format to tell text from sequence files.
 
-    A Parquet serializer over an input format that is not Parquet's own (Hudi's, for example) is `other`: the files may be
-    Parquet, but which of them count is for that input format to say.
+    A Parquet serializer over an input format that is not Parquet's own (Hudi's, for example) is `other`: the files may
+    be Parquet, but which of them count is for that input format to say.
     """
     known = _SERDES.get(serde.rpartition(".")[2].lower())
     reader = input_format.rpartition(".")[2].lower()

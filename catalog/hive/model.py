@@ -86,7 +86,7 @@ class HivePartition:
 
     @property
     def statistics(self) -> tuple[str | None, str | None]:
-        """numFiles and totalSize as Hive keeps them: good only to see that something moved, they are often stale."""
+        """Number of files and total size as Hive keeps them: often stale, good only to see that something moved."""
         return self.parameters.get("numFiles"), self.parameters.get("totalSize")
 
 

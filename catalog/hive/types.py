@@ -81,7 +81,7 @@ def parse_type(text: str) -> HiveType:
 
 
 def iceberg_type(hive_type: HiveType, next_id: NextId) -> IcebergType:
-    """The Iceberg type, with ids for its nested fields taken from `next_id`; UnsupportedType names the part that has none."""
+    """The Iceberg type, nested ids taken from `next_id`; UnsupportedType names the part that has no counterpart."""
     match hive_type:
         case Named():
             return _primitive(hive_type)
@@ -209,7 +209,7 @@ class _Parser:
             numbers.append(int(number))
             if (separator := self._next()) == ")":
                 return tuple(numbers)
-            if separator != "," or len(numbers) == 2:  # noqa: PLR2004 - no type has three numbers
+            if separator != "," or len(numbers) == 2:
                 raise self._unreadable()
 
     def _next(self) -> str:

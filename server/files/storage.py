@@ -17,7 +17,7 @@ from typing import Protocol
 
 from pyiceberg.io import FileIO, load_file_io
 
-from catalog.errors import AlreadyExists, CatalogError, NotFound, Unavailable
+from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
 from server.files.locations import local_path
 
 _HINTS = {
@@ -158,7 +158,8 @@ def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
 
 def _local(location: str) -> Path:
     path = local_path(location)
-    assert path is not None, f"{location} is not local"
+    if path is None:
+        raise Invalid(f"{location} does not lie on this machine")
     return path
 
 
