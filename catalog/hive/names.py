@@ -1,4 +1,4 @@
-"""Hive's partition names, such as `hour=2024-01-05 10%3A00/city=São Paulo`, their values, and Iceberg's values for them.
+"""Hive's partition names, such as `hour=2024-01-05 10%3A00/city=São Paulo`, their values, and Iceberg's for them.
 
 Hive escapes what a file system or its own name syntax could trip over as `%` and two upper-case hex digits; everything
 else, spaces and letters of any alphabet included, stands as it is.  A null is called `__HIVE_DEFAULT_PARTITION__`.

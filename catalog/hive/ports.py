@@ -1,0 +1,47 @@
+"""What Firn asks of a Hive Metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from catalog.hive.model import HivePartition, HiveTable
+
+
+class Metastore(Protocol):
+    """One Hive Metastore.  Safe to share between threads.
+
+    Reads raise NotFound for a name that is not there and Unavailable when no metastore answers.  Names are Hive's:
+    lower case, without quotes.
+    """
+
+    def databases(self) -> list[str]:
+        """Names of all databases, sorted."""
+
+    def tables(self, database: str) -> list[str]:
+        """Names of the tables and views in a database, sorted."""
+
+    def table(self, database: str, name: str) -> HiveTable: ...
+
+    def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
+        """Many tables in few calls; a table that is gone is left out, no matter when it went."""
+
+    def partition_names(self, database: str, name: str) -> list[str]:
+        """Names of all partitions, however many; [] for a table that is not partitioned."""
+
+    def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
+        """The named partitions in few calls; one that is gone is left out."""
+
+    def set_table_parameters(
+        self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
+    ) -> None:
+        """Set and remove parameters of a table and leave the rest of it, its DDL time included, as it is.
+
+        Setting what is set already changes nothing.  The metastore has no compare-and-set: a change that somebody else
+        makes between our read and our write, a moment later, is lost.
+        Raises NotFound, Invalid when the metastore refuses the change, Unavailable when nothing was sent, and
+        CommitUnknown when the change may have been made.
+        """
+
+    def health(self) -> str:
+        """The metastore's own version; Unavailable when it does not answer."""

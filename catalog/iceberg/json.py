@@ -1,0 +1,91 @@
+"""Reading values out of JSON that a client sent: each reader returns the right type or raises Invalid naming the place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from catalog.errors import Invalid
+
+_KINDS = {int: "an integer", str: "a string", bool: "true or false", dict: "an object", list: "a list"}
+
+Json = dict[str, Any]
+"""One JSON object."""
+
+
+def integer(obj: Mapping[str, Any], key: str, where: str) -> int:
+    """The integer at `key`; `where` says what `obj` is, for the message of the refusal."""
+    value = obj.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(obj, key, where, int)
+    return value
+
+
+def integer_or_none(obj: Mapping[str, Any], key: str, where: str) -> int | None:
+    """The integer at `key`, or None where the key is missing or null."""
+    return None if obj.get(key) is None else integer(obj, key, where)
+
+
+def text(obj: Mapping[str, Any], key: str, where: str) -> str:
+    """The string at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, str):
+        raise _wrong(obj, key, where, str)
+    return value
+
+
+def flag(obj: Mapping[str, Any], key: str, where: str) -> bool:
+    """The boolean at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, bool):
+        raise _wrong(obj, key, where, bool)
+    return value
+
+
+def child(obj: Mapping[str, Any], key: str, where: str) -> Json:
+    """The object at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, dict):
+        raise _wrong(obj, key, where, dict)
+    return value
+
+
+def children(obj: Mapping[str, Any], key: str, where: str) -> list[Json]:
+    """The list of objects at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise _wrong(obj, key, where, list, of="objects")
+    return value
+
+
+def integers(obj: Mapping[str, Any], key: str, where: str) -> list[int]:
+    """The list of integers at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+        raise _wrong(obj, key, where, list, of="integers")
+    return value
+
+
+def texts(obj: Mapping[str, Any], key: str, where: str) -> list[str]:
+    """The list of strings at `key`."""
+    value = obj.get(key)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _wrong(obj, key, where, list, of="strings")
+    return value
+
+
+def text_map(obj: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
+    """The object at `key` whose values are all strings, as properties and summaries are."""
+    value = child(obj, key, where)
+    for name, entry in value.items():
+        if not isinstance(entry, str):
+            raise _wrong(value, name, f"{key} of {where}", str)
+    return value
+
+
+def _wrong(obj: Mapping[str, Any], key: str, where: str, wanted: type, *, of: str | None = None) -> Invalid:
+    expected = _KINDS[wanted] + (f" of {of}" if of else "")
+    if key not in obj:
+        return Invalid(f"invalid {where}: {key!r} is missing, it must be {expected}")
+    shown = repr(obj[key])
+    return Invalid(f"invalid {where}: {key!r} must be {expected}, not {shown if len(shown) < 80 else shown[:77] + '...'}")

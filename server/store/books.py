@@ -1,0 +1,151 @@
+"""Operations, policies, answers and the leadership in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from catalog.errors import Conflict, NotFound
+from catalog.names import CatalogName, Namespace, encode_namespace
+from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.ports.store import Page, StoredAnswer
+from server.store import cursor as cursors
+from server.store.rows import AnswerRow, LeaderRow, OperationRow, PolicyRow
+from server.store.session import ReadSession
+
+_OPERATION = tuple(f.name for f in fields(Operation))
+
+
+@dataclass(frozen=True)
+class SqlOperations:
+    """See catalog.ports.store.Operations."""
+
+    session: ReadSession
+
+    def add(self, operation: Operation) -> None:
+        """Store a new one."""
+        self.session.add(OperationRow(**_operation_values(operation)))
+        self.session.flush()
+
+    def get(self, operation_id: OperationId) -> Operation:
+        """NotFound when there is none."""
+        query = select(OperationRow).where(OperationRow.id == operation_id).execution_options(populate_existing=True)
+        row = self.session.scalar(query)
+        if row is None:
+            raise NotFound(f"operation {operation_id} does not exist")
+        return _operation(row)
+
+    def put(self, operation: Operation) -> None:
+        """Replace it."""
+        values = _operation_values(operation)
+        self.session.execute(update(OperationRow).where(OperationRow.id == operation.id).values(**values))
+
+    def unfinished(self) -> Sequence[Operation]:
+        """Those that still run, or ran when their server died; oldest first."""
+        query = select(OperationRow).where(OperationRow.status == OperationStatus.RUNNING).order_by(OperationRow.number)
+        return [_operation(row) for row in self.session.scalars(query)]
+
+    def list(
+        self, *, catalog: CatalogName | None = None, limit: int, cursor: str | None = None
+    ) -> Page[Operation]:
+        """Newest first."""
+        query = select(OperationRow)
+        if catalog is not None:
+            query = query.where(OperationRow.catalog == catalog)
+        if cursor is not None:
+            query = query.where(OperationRow.number < int(cursors.decode(cursor, 1)[0]))
+        rows = self.session.scalars(query.order_by(OperationRow.number.desc()).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
+        return Page([_operation(row) for row in rows[:limit]], more)
+
+
+def _operation_values(operation: Operation) -> dict[str, Any]:
+    return {name: getattr(operation, name) for name in _OPERATION}
+
+
+def _operation(row: OperationRow) -> Operation:
+    values = {name: getattr(row, name) for name in _OPERATION}
+    return Operation(**values | {"kind": OperationKind(row.kind), "status": OperationStatus(row.status)})
+
+
+@dataclass(frozen=True)
+class SqlPolicies:
+    """See catalog.ports.store.Policies."""
+
+    session: ReadSession
+
+    def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """Those of one scope."""
+        row = self.session.get(PolicyRow, (catalog, encode_namespace(namespace)))
+        return {} if row is None else dict(row.properties)
+
+    def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Replace those of one scope."""
+        self.session.merge(PolicyRow(catalog=catalog, namespace=encode_namespace(namespace), properties=dict(properties)))
+        self.session.flush()
+
+
+@dataclass(frozen=True)
+class SqlAnswers:
+    """See catalog.ports.store.Answers."""
+
+    session: ReadSession
+
+    def find(self, key: str) -> StoredAnswer | None:
+        """What was answered under this key."""
+        row = self.session.get(AnswerRow, key)
+        if row is None:
+            return None
+        return StoredAnswer(
+            key=row.key, fingerprint=row.fingerprint, status=row.status, body=row.body, created_at=row.created_at
+        )
+
+    def add(self, answer: StoredAnswer) -> None:
+        """Conflict when a request with the same key was just applied: its sender finds the answer when it asks again."""
+        try:
+            with self.session.begin_nested():
+                self.session.add(
+                    AnswerRow(
+                        key=answer.key,
+                        fingerprint=answer.fingerprint,
+                        status=answer.status,
+                        body=answer.body,
+                        created_at=answer.created_at,
+                    ),
+                )
+        except IntegrityError as error:
+            raise Conflict(f"a request with idempotency key {answer.key} is being applied") from error
+
+    def remove_before(self, moment: datetime) -> int:
+        """Forget old answers; how many."""
+        gone = self.session.execute(delete(AnswerRow).where(AnswerRow.created_at < moment).returning(AnswerRow.key))
+        return len(gone.all())
+
+
+@dataclass(frozen=True)
+class SqlLeaders:
+    """See catalog.ports.store.Leaders."""
+
+    session: ReadSession
+
+    def claim(self, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Take or renew the leadership."""
+        mine_or_lapsed = or_(LeaderRow.holder == holder, LeaderRow.until < now)
+        taken = self.session.execute(
+            update(LeaderRow).where(mine_or_lapsed).values(holder=holder, until=until).returning(LeaderRow.name)
+        )
+        if taken.first() is not None:
+            return True
+        if self.session.get(LeaderRow, "background") is not None:
+            return False
+        try:
+            with self.session.begin_nested():
+                self.session.add(LeaderRow(name="background", holder=holder, until=until))
+        except IntegrityError:
+            return False
+        return True

@@ -1,0 +1,137 @@
+"""Catalogs and namespaces in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, or_, select, update
+
+from catalog.errors import AlreadyExists, Conflict, NamespaceNotEmpty, NoSuchCatalog, NoSuchNamespace
+from catalog.names import SEPARATOR, CatalogName, Namespace, decode_namespace, encode_namespace
+from catalog.ports.store import Page
+from catalog.relation import Catalog
+from server.store import cursor as cursors
+from server.store.rows import CatalogRow, NamespaceRow, RelationRow
+from server.store.session import ReadSession
+
+
+@dataclass(frozen=True)
+class SqlCatalogs:
+    """See catalog.ports.store.Catalogs."""
+
+    session: ReadSession
+
+    def add(self, catalog: Catalog) -> None:
+        """AlreadyExists when the name is taken."""
+        if self.session.get(CatalogRow, catalog.name) is not None:
+            raise AlreadyExists(f"catalog {catalog.name!r} already exists")
+        self.session.add(
+            CatalogRow(
+                name=catalog.name,
+                warehouse=catalog.warehouse,
+                metastore_uri=catalog.metastore_uri,
+                properties=catalog.properties,
+                created_at=catalog.created_at,
+            ),
+        )
+        self.session.flush()
+
+    def get(self, name: CatalogName) -> Catalog:
+        """NoSuchCatalog when there is none."""
+        row = self.session.get(CatalogRow, name)
+        if row is None:
+            raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
+        return _catalog(row)
+
+    def list(self) -> Sequence[Catalog]:
+        """All, by name: there are few."""
+        return [_catalog(row) for row in self.session.scalars(select(CatalogRow).order_by(CatalogRow.name))]
+
+    def remove(self, name: CatalogName) -> None:
+        """Conflict while it holds namespaces."""
+        self.get(name)
+        if self.session.scalar(select(NamespaceRow.path).where(NamespaceRow.catalog == name).limit(1)) is not None:
+            raise Conflict(f"catalog {name!r} still holds namespaces", hint="drop its tables and namespaces first")
+        self.session.execute(delete(CatalogRow).where(CatalogRow.name == name))
+
+
+def _catalog(row: CatalogRow) -> Catalog:
+    return Catalog(
+        name=CatalogName(row.name),
+        warehouse=row.warehouse,
+        metastore_uri=row.metastore_uri,
+        properties=dict(row.properties),
+        created_at=row.created_at,
+    )
+
+
+@dataclass(frozen=True)
+class SqlNamespaces:
+    """See catalog.ports.store.Namespaces."""
+
+    session: ReadSession
+
+    def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """AlreadyExists when the name is taken."""
+        if self.exists(catalog, namespace):
+            raise AlreadyExists(f"Namespace already exists: {'.'.join(namespace)}")
+        self.session.add(NamespaceRow(catalog=catalog, path=encode_namespace(namespace), properties=dict(properties)))
+        self.session.flush()
+
+    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
+        """Whether it was created; the namespace of a keyed table's stores is not."""
+        return self._find(catalog, namespace) is not None
+
+    def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """Its properties; NoSuchNamespace when there is none."""
+        return dict(self._get(catalog, namespace).properties)
+
+    def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Replace them."""
+        self._get(catalog, namespace)
+        self.session.execute(
+            update(NamespaceRow)
+            .where(NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace))
+            .values(properties=dict(properties)),
+        )
+
+    def children(
+        self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
+    ) -> Page[Namespace]:
+        """The namespaces directly under `parent`, by name."""
+        prefix = encode_namespace(parent) + SEPARATOR if parent else ""
+        rest = func.substr(NamespaceRow.path, len(prefix) + 1)
+        query = select(NamespaceRow.path).where(NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True))
+        if prefix:
+            query = query.where(NamespaceRow.path.startswith(prefix, autoescape=True))
+        if cursor is not None:
+            query = query.where(NamespaceRow.path > str(cursors.decode(cursor, 1)[0]))
+        paths = self.session.scalars(query.order_by(NamespaceRow.path).limit(limit + 1)).all()
+        more = cursors.encode(paths[limit - 1]) if len(paths) > limit else None
+        return Page([decode_namespace(path) for path in paths[:limit]], more)
+
+    def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
+        """NamespaceNotEmpty while it holds namespaces or relations."""
+        self._get(catalog, namespace)
+        path = encode_namespace(namespace)
+        below = select(NamespaceRow.path).where(
+            NamespaceRow.catalog == catalog, NamespaceRow.path.startswith(path + SEPARATOR, autoescape=True)
+        )
+        inside = select(RelationRow.name).where(
+            RelationRow.catalog == catalog,
+            or_(RelationRow.namespace == path, RelationRow.namespace.startswith(path + SEPARATOR, autoescape=True)),
+        )
+        for query in (below, inside):
+            if self.session.scalar(query.limit(1)) is not None:
+                raise NamespaceNotEmpty(f"Namespace {'.'.join(namespace)} is not empty")
+        self.session.execute(delete(NamespaceRow).where(NamespaceRow.catalog == catalog, NamespaceRow.path == path))
+
+    def _find(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow | None:
+        return self.session.get(NamespaceRow, (catalog, encode_namespace(namespace)))
+
+    def _get(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow:
+        row = self._find(catalog, namespace)
+        if row is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+        return row

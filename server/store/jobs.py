@@ -1,0 +1,196 @@
+"""Jobs, their commits and logs, and optimizers in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.exc import IntegrityError
+
+from catalog.errors import Conflict, NotFound
+from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
+from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
+from catalog.optimizer import Optimizer
+from catalog.ports.store import Page
+from server.store import cursor as cursors
+from server.store.rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
+from server.store.session import ReadSession
+
+_ACTIVE = [status for status in JobStatus if status.is_active]
+_SAME = (
+    "id catalog relation_id kind status reason created_at attempt token owner leased_at lease_until committed_by "
+    "committed_snapshot_id ended_at error params progress result"
+).split()
+
+
+@dataclass(frozen=True)
+class SqlJobs:
+    """See catalog.ports.store.Jobs."""
+
+    session: ReadSession
+
+    def add(self, job: Job) -> bool:
+        """False when the table has an active job already."""
+        try:
+            with self.session.begin_nested():
+                self.session.add(JobRow(**_values(job)))
+        except IntegrityError:
+            return False
+        return True
+
+    def get(self, job_id: JobId) -> Job:
+        """NotFound when there is none."""
+        return self._found(job_id, self.session.scalar(select(JobRow).where(JobRow.id == job_id)))
+
+    def lock(self, job_id: JobId) -> Job:
+        """Its current row, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
+        query = select(JobRow).where(JobRow.id == job_id).with_for_update().execution_options(populate_existing=True)
+        return self._found(job_id, self.session.scalar(query))
+
+    @staticmethod
+    def _found(job_id: JobId, row: JobRow | None) -> Job:
+        if row is None:
+            raise NotFound(f"job {job_id} does not exist")
+        return _job(row)
+
+    def put(self, job: Job) -> None:
+        """Replace it."""
+        self.session.execute(update(JobRow).where(JobRow.id == job.id).values(**_values(job)))
+
+    def active_of(self, relation_id: RelationId) -> Job | None:
+        """The one active job of a table."""
+        row = self.session.scalar(select(JobRow).where(JobRow.relation_id == relation_id, JobRow.status.in_(_ACTIVE)))
+        return None if row is None else _job(row)
+
+    def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
+        """Newest first."""
+        query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
+        return [_job(row) for row in self.session.scalars(query)]
+
+    def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None:
+        """The oldest pending job of a group, locked so that of two optimizers one gets it."""
+        query = (
+            select(JobRow)
+            .where(JobRow.status == JobStatus.PENDING, JobRow.grp == group, JobRow.kind.in_(kinds))
+            .order_by(JobRow.number)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        row = self.session.scalar(query)
+        return None if row is None else _job(row)
+
+    def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
+        """Oldest first."""
+        return [_job(row) for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))]
+
+    def counts(self) -> Mapping[JobStatus, int]:
+        """How many jobs stand where."""
+        rows = self.session.execute(select(JobRow.status, func.count()).group_by(JobRow.status))
+        return {JobStatus(status): count for status, count in rows}
+
+    def list(
+        self,
+        *,
+        catalog: CatalogName | None = None,
+        relation_id: RelationId | None = None,
+        statuses: Collection[JobStatus] = (),
+        kinds: Collection[JobKind] = (),
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Job]:
+        """Newest first."""
+        query = select(JobRow)
+        if catalog is not None:
+            query = query.where(JobRow.catalog == catalog)
+        if relation_id is not None:
+            query = query.where(JobRow.relation_id == relation_id)
+        if statuses:
+            query = query.where(JobRow.status.in_(statuses))
+        if kinds:
+            query = query.where(JobRow.kind.in_(kinds))
+        if cursor is not None:
+            query = query.where(JobRow.number < int(cursors.decode(cursor, 1)[0]))
+        rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
+        return Page([_job(row) for row in rows[:limit]], more)
+
+    def record_commit(self, job_id: JobId, token: LeaseToken, relation_id: RelationId, snapshot_id: int | None) -> None:
+        """Note this lease's commit on this relation; Conflict when one is noted already."""
+        try:
+            with self.session.begin_nested():
+                self.session.add(
+                    JobCommitRow(job_id=job_id, relation_id=relation_id, token=token, snapshot_id=snapshot_id)
+                )
+        except IntegrityError as error:
+            raise Conflict(f"job {job_id} has committed to this table already") from error
+
+    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> tuple[LeaseToken, int | None] | None:
+        """The token and snapshot of the job's commit on this relation."""
+        row = self.session.get(JobCommitRow, (job_id, relation_id))
+        return None if row is None else (LeaseToken(row.token), row.snapshot_id)
+
+    def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None:
+        """Append lines."""
+        self.session.add_all(JobLogRow(job_id=job_id, at=now, line=line) for line in lines)
+        self.session.flush()
+
+    def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]:
+        """All lines, oldest first."""
+        query = select(JobLogRow.at, JobLogRow.line).where(JobLogRow.job_id == job_id).order_by(JobLogRow.id)
+        return [(at, line) for at, line in self.session.execute(query)]
+
+
+def _values(job: Job) -> dict[str, Any]:
+    values = {name: getattr(job, name) for name in _SAME}
+    return values | {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
+
+
+def _job(row: JobRow) -> Job:
+    values = {name: getattr(row, name) for name in _SAME}
+    values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
+    return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))
+
+
+@dataclass(frozen=True)
+class SqlOptimizers:
+    """See catalog.ports.store.Optimizers."""
+
+    session: ReadSession
+
+    def put(self, optimizer: Optimizer) -> None:
+        """Insert or replace."""
+        values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
+        self.session.merge(OptimizerRow(grp=values.pop("group"), **values))
+        self.session.flush()
+
+    def find(self, optimizer_id: str) -> Optimizer | None:
+        """By its id."""
+        row = self.session.get(OptimizerRow, optimizer_id)
+        return None if row is None else _optimizer(row)
+
+    def list(self) -> Sequence[Optimizer]:
+        """All, by group and id."""
+        query = select(OptimizerRow).order_by(OptimizerRow.grp, OptimizerRow.id)
+        return [_optimizer(row) for row in self.session.scalars(query)]
+
+    def remove(self, optimizer_id: str) -> None:
+        """Forget it."""
+        self.session.execute(delete(OptimizerRow).where(OptimizerRow.id == optimizer_id))
+
+
+def _optimizer(row: OptimizerRow) -> Optimizer:
+    return Optimizer(
+        id=OptimizerId(row.id),
+        group=row.grp,
+        host=row.host,
+        pid=row.pid,
+        version=row.version,
+        registered_at=row.registered_at,
+        last_seen_at=row.last_seen_at,
+        job_id=None if row.job_id is None else JobId(row.job_id),
+        draining=row.draining,
+        facts=row.facts,
+    )

@@ -1,0 +1,246 @@
+"""Tables, views and keyed tables in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy.exc import IntegrityError
+
+from catalog.errors import AlreadyExists, NoSuchTable
+from catalog.keyed.spec import KeyedTable, KeyScope, KeySpec, Version
+from catalog.names import CatalogName, Namespace, RelationId, TableName, decode_namespace, encode_namespace
+from catalog.ports.store import Page
+from catalog.relation import Relation, RelationKind, TableStats
+from server.store import cursor as cursors
+from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
+from server.store.session import ReadSession
+
+
+@dataclass(frozen=True)
+class SqlRelations:
+    """See catalog.ports.store.Relations."""
+
+    session: ReadSession
+
+    def add(self, relation: Relation) -> None:
+        """AlreadyExists when the name is taken, whatever holds it."""
+        row = RelationRow(
+            id=relation.id,
+            catalog=relation.catalog,
+            namespace=encode_namespace(relation.name.namespace),
+            name=relation.name.name,
+            kind=relation.kind,
+            owner_id=relation.owner_id,
+            location=relation.location,
+            metadata_location=relation.metadata_location,
+            version=relation.version,
+            created_at=relation.created_at,
+            updated_at=relation.updated_at,
+            hive_name=relation.hive_name,
+        )
+        try:
+            with self.session.begin_nested():
+                self.session.add(row)
+        except IntegrityError as error:
+            raise AlreadyExists(f"{self._kind_of(relation)} already exists: {relation.name}") from error
+
+    def _kind_of(self, relation: Relation) -> str:
+        holder = self.find(relation.catalog, relation.name)
+        holds_view = holder is not None and holder.kind in (RelationKind.VIEW, RelationKind.KEYED)
+        wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
+        if holds_view == wants_view:
+            return "View" if holds_view else "Table"
+        return "View with same name" if holds_view else "Table with same name"
+
+    def get(self, relation_id: RelationId) -> Relation:
+        """NoSuchTable when it is gone."""
+        row = self.session.get(RelationRow, relation_id)
+        if row is None:
+            raise NoSuchTable(f"table {relation_id} does not exist any more")
+        return _relation(row)
+
+    def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
+        """By its full name."""
+        row = self.session.scalar(
+            select(RelationRow).where(
+                RelationRow.catalog == catalog,
+                RelationRow.namespace == encode_namespace(name.namespace),
+                RelationRow.name == name.name,
+            ),
+        )
+        return None if row is None else _relation(row)
+
+    def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
+        """A keyed table's stores."""
+        rows = self.session.scalars(select(RelationRow).where(RelationRow.owner_id == owner_id).order_by(RelationRow.kind))
+        return [_relation(row) for row in rows]
+
+    def list(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace | None,
+        kinds: Collection[RelationKind],
+        *,
+        limit: int,
+        cursor: str | None = None,
+        search: str | None = None,
+    ) -> Page[Relation]:
+        """By namespace and name."""
+        query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.kind.in_(kinds))
+        if namespace is not None:
+            query = query.where(RelationRow.namespace == encode_namespace(namespace))
+        if search:
+            query = query.where(RelationRow.name.icontains(search, autoescape=True))
+        if cursor is not None:
+            after = cursors.decode(cursor, 2)
+            query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
+        rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].namespace, rows[limit - 1].name) if len(rows) > limit else None
+        return Page([_relation(row) for row in rows[:limit]], more)
+
+    def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
+        """Relations that were upgraded from Hive tables and are still linked."""
+        query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
+        return [_relation(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
+
+    def move_pointer(self, relation: Relation, metadata_location: str, now: datetime) -> bool:
+        """Compare-and-set by version."""
+        moved = self.session.execute(
+            update(RelationRow)
+            .where(RelationRow.id == relation.id, RelationRow.version == relation.version)
+            .values(metadata_location=metadata_location, version=relation.version + 1, updated_at=now)
+            .returning(RelationRow.id),
+        )
+        return moved.scalar_one_or_none() is not None
+
+    def rename(self, relation: Relation, to: TableName) -> None:
+        """AlreadyExists when the new name is taken."""
+        self.remove(relation.id)
+        self.add(replace(relation, name=to))
+
+    def remove(self, relation_id: RelationId) -> None:
+        """Forget it; its files stay."""
+        self.session.execute(delete(RelationRow).where(RelationRow.id == relation_id))
+        self.session.expunge_all()
+
+
+def _relation(row: RelationRow) -> Relation:
+    return Relation(
+        id=RelationId(row.id),
+        catalog=CatalogName(row.catalog),
+        name=TableName(decode_namespace(row.namespace), row.name),
+        kind=RelationKind(row.kind),
+        owner_id=None if row.owner_id is None else RelationId(row.owner_id),
+        location=row.location,
+        metadata_location=row.metadata_location,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        hive_name=row.hive_name,
+    )
+
+
+@dataclass(frozen=True)
+class SqlStats:
+    """See catalog.ports.store.Stats."""
+
+    session: ReadSession
+
+    def get(self, relation_id: RelationId) -> TableStats:
+        """Zeros for a table that nobody has committed to."""
+        return self.get_many([relation_id]).get(relation_id, TableStats(relation_id=relation_id))
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:
+        """Those that exist, in one query."""
+        rows = self.session.scalars(select(TableStatsRow).where(TableStatsRow.relation_id.in_(relation_ids)))
+        return {RelationId(row.relation_id): _stats(row) for row in rows}
+
+    def put(self, stats: TableStats) -> None:
+        """Insert or replace."""
+        self.session.merge(TableStatsRow(**{name: getattr(stats, name) for name in TableStats.__slots__}))
+        self.session.flush()
+
+
+def _stats(row: TableStatsRow) -> TableStats:
+    return TableStats(**{name: getattr(row, name) for name in TableStats.__slots__})
+
+
+@dataclass(frozen=True)
+class SqlKeyedTables:
+    """See catalog.ports.store.KeyedTables."""
+
+    session: ReadSession
+
+    def add(self, keyed: KeyedTable) -> None:
+        """Store a new keyed table."""
+        self.put(keyed)
+
+    def get(self, relation_id: RelationId) -> KeyedTable:
+        """NoSuchTable when it is gone."""
+        found = self.get_many([relation_id]).get(relation_id)
+        if found is None:
+            raise NoSuchTable(f"keyed table {relation_id} does not exist any more")
+        return found
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, KeyedTable]:
+        """Those that exist, in one query."""
+        rows = self.session.scalars(select(KeyedTableRow).where(KeyedTableRow.relation_id.in_(relation_ids)))
+        return {RelationId(row.relation_id): _keyed(row) for row in rows}
+
+    def put(self, keyed: KeyedTable) -> None:
+        """Insert or replace."""
+        self.session.merge(
+            KeyedTableRow(
+                relation_id=keyed.relation_id,
+                primary_key=list(keyed.spec.primary_key),
+                sequence_field=keyed.spec.sequence_field,
+                scope=keyed.spec.scope,
+                base_id=keyed.base_id,
+                change_id=keyed.change_id,
+                watermark=keyed.watermark,
+                change_sequence=keyed.change_sequence,
+                pending_rows=keyed.pending_rows,
+                pending_bytes=keyed.pending_bytes,
+                pending_commits=keyed.pending_commits,
+                pending_since=keyed.pending_since,
+                version=keyed.version,
+            ),
+        )
+        self.session.flush()
+
+    def remove(self, relation_id: RelationId) -> None:
+        """Forget it and its versions."""
+        self.session.execute(delete(KeyedTableRow).where(KeyedTableRow.relation_id == relation_id))
+        self.session.execute(delete(VersionRow).where(VersionRow.relation_id == relation_id))
+
+    def add_version(self, version: Version) -> None:
+        """Note a pair of heads."""
+        self.session.add(VersionRow(**{name: getattr(version, name) for name in Version.__slots__}))
+        self.session.flush()
+
+    def versions(self, relation_id: RelationId, *, limit: int, before: int | None = None) -> Sequence[Version]:
+        """Newest first."""
+        query = select(VersionRow).where(VersionRow.relation_id == relation_id)
+        if before is not None:
+            query = query.where(VersionRow.version < before)
+        rows = self.session.scalars(query.order_by(VersionRow.version.desc()).limit(limit))
+        return [Version(**{name: getattr(row, name) for name in Version.__slots__}) for row in rows]
+
+
+def _keyed(row: KeyedTableRow) -> KeyedTable:
+    return KeyedTable(
+        relation_id=RelationId(row.relation_id),
+        spec=KeySpec(primary_key=tuple(row.primary_key), sequence_field=row.sequence_field, scope=KeyScope(row.scope)),
+        base_id=RelationId(row.base_id),
+        change_id=RelationId(row.change_id),
+        watermark=row.watermark,
+        change_sequence=row.change_sequence,
+        pending_rows=row.pending_rows,
+        pending_bytes=row.pending_bytes,
+        pending_commits=row.pending_commits,
+        pending_since=row.pending_since,
+        version=row.version,
+    )

@@ -1,0 +1,300 @@
+"""The database's tables. Conversions to and from domain values stand beside the queries of each noun."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, Integer, LargeBinary, MetaData, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+BigKey = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite numbers rows by itself only in a column of type INTEGER."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Moments in UTC: PostgreSQL keeps the zone, SQLite does not."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse a moment without a zone: it could mean anything."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone")
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        """Say UTC where the database could not."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Row(DeclarativeBase):
+    """What all tables share: names of constraints, and how Python types are stored."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        },
+    )
+    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, dict[str, str]: JSON, list[str]: JSON, int: BigInteger}  # noqa: RUF012 (SQLAlchemy's own name)
+
+
+class CatalogRow(Row):
+    """A named warehouse."""
+
+    __tablename__ = "catalog"
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    warehouse: Mapped[str] = mapped_column(Text)
+    metastore_uri: Mapped[str | None] = mapped_column(Text)
+    properties: Mapped[dict[str, str]]
+    created_at: Mapped[datetime]
+
+
+class NamespaceRow(Row):
+    """A namespace; `path` is its parts joined by 0x1F."""
+
+    __tablename__ = "namespace"
+    catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
+    path: Mapped[str] = mapped_column(String(1024), primary_key=True)
+    properties: Mapped[dict[str, str]]
+
+
+class RelationRow(Row):
+    """A table, view or keyed table and the pointer to its metadata."""
+
+    __tablename__ = "relation"
+    __table_args__ = (
+        UniqueConstraint("catalog", "namespace", "name"),
+        Index("ix_relation_owner", "owner_id"),
+        Index("ix_relation_hive", "catalog", "hive_name"),
+    )
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    namespace: Mapped[str] = mapped_column(String(1024))
+    name: Mapped[str] = mapped_column(String(512))
+    kind: Mapped[str] = mapped_column(String(16))
+    owner_id: Mapped[UUID | None]
+    location: Mapped[str] = mapped_column(Text)
+    metadata_location: Mapped[str | None] = mapped_column(Text)
+    version: Mapped[int]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    hive_name: Mapped[str | None] = mapped_column(String(512))
+
+
+class TableStatsRow(Row):
+    """Counters of one table, advanced by each commit."""
+
+    __tablename__ = "table_stats"
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    snapshot_id: Mapped[int | None]
+    sequence_number: Mapped[int]
+    schema_id: Mapped[int]
+    snapshots: Mapped[int]
+    records: Mapped[int]
+    data_files: Mapped[int]
+    delete_files: Mapped[int]
+    bytes: Mapped[int]
+    small_files: Mapped[int]
+    last_commit_at: Mapped[datetime | None]
+    last_operation: Mapped[str | None] = mapped_column(String(32))
+
+
+class KeyedTableRow(Row):
+    """A keyed table's key, stores, watermark and pending counts."""
+
+    __tablename__ = "keyed_table"
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    primary_key: Mapped[list[str]]
+    sequence_field: Mapped[str | None] = mapped_column(String(512))
+    scope: Mapped[str] = mapped_column(String(16))
+    base_id: Mapped[UUID]
+    change_id: Mapped[UUID]
+    watermark: Mapped[int]
+    change_sequence: Mapped[int]
+    pending_rows: Mapped[int]
+    pending_bytes: Mapped[int]
+    pending_commits: Mapped[int]
+    pending_since: Mapped[datetime | None]
+    version: Mapped[int]
+
+
+class VersionRow(Row):
+    """A pair of store heads that readers have been offered."""
+
+    __tablename__ = "version"
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    base_snapshot_id: Mapped[int | None]
+    change_snapshot_id: Mapped[int | None]
+    committed_at: Mapped[datetime]
+
+
+class CommitEventRow(Row):
+    """One applied commit. A writer's batch is unique per relation, which makes a repeated delivery harmless."""
+
+    __tablename__ = "commit_event"
+    __table_args__ = (
+        UniqueConstraint("relation_id", "writer_id", "batch_id"),
+        Index("ix_commit_event_sequence", "relation_id", "sequence_number"),
+        Index("ix_commit_event_snapshot", "relation_id", "snapshot_id"),
+    )
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    relation_id: Mapped[UUID]
+    catalog: Mapped[str] = mapped_column(String(255), index=True)
+    namespace: Mapped[str] = mapped_column(String(1024))
+    name: Mapped[str] = mapped_column(String(512))
+    committed_at: Mapped[datetime]
+    snapshot_id: Mapped[int | None]
+    parent_id: Mapped[int | None]
+    sequence_number: Mapped[int | None]
+    operation: Mapped[str] = mapped_column(String(32))
+    added_rows: Mapped[int]
+    added_bytes: Mapped[int]
+    added_files: Mapped[int]
+    removed_rows: Mapped[int]
+    removed_files: Mapped[int]
+    writer_id: Mapped[str | None] = mapped_column(String(512))
+    batch_id: Mapped[str | None] = mapped_column(String(512))
+    job_id: Mapped[str | None] = mapped_column(String(64))
+    engine: Mapped[str | None] = mapped_column(String(255))
+    summary: Mapped[dict[str, str]]
+
+
+ACTIVE_JOB = text("status IN ('pending', 'running', 'committing', 'unknown')")
+
+
+class JobRow(Row):
+    """A background job; the partial unique index allows one active job per table."""
+
+    __tablename__ = "job"
+    __table_args__ = (
+        Index("uq_job_active", "relation_id", unique=True, sqlite_where=ACTIVE_JOB, postgresql_where=ACTIVE_JOB),
+        Index("ix_job_status", "status", "grp"),
+        Index("ix_job_relation", "relation_id", "number"),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    relation_id: Mapped[UUID]
+    namespace: Mapped[str] = mapped_column(String(1024))
+    name: Mapped[str] = mapped_column(String(512))
+    kind: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16))
+    grp: Mapped[str] = mapped_column(String(255))
+    reason: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    attempt: Mapped[int]
+    token: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[str | None] = mapped_column(String(255))
+    leased_at: Mapped[datetime | None]
+    lease_until: Mapped[datetime | None]
+    committed_by: Mapped[str | None] = mapped_column(String(64))
+    committed_snapshot_id: Mapped[int | None]
+    ended_at: Mapped[datetime | None]
+    error: Mapped[str | None] = mapped_column(Text)
+    params: Mapped[dict[str, Any]]
+    progress: Mapped[dict[str, Any]]
+    result: Mapped[dict[str, Any]]
+
+
+class JobCommitRow(Row):
+    """What a job has committed: at most one commit per relation."""
+
+    __tablename__ = "job_commit"
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    token: Mapped[str] = mapped_column(String(64))
+    snapshot_id: Mapped[int | None]
+
+
+class JobLogRow(Row):
+    """Lines that a job's optimizer has written for people."""
+
+    __tablename__ = "job_log"
+    __table_args__ = (Index("ix_job_log_job", "job_id", "id"),)
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    job_id: Mapped[UUID]
+    at: Mapped[datetime]
+    line: Mapped[str] = mapped_column(Text)
+
+
+class OptimizerRow(Row):
+    """A registered optimizer."""
+
+    __tablename__ = "optimizer"
+    id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    grp: Mapped[str] = mapped_column(String(255))
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int]
+    version: Mapped[str] = mapped_column(String(64))
+    registered_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    job_id: Mapped[UUID | None]
+    draining: Mapped[bool]
+    facts: Mapped[dict[str, Any]]
+
+
+class OperationRow(Row):
+    """Long work of the server's own, with its journal."""
+
+    __tablename__ = "operation"
+    __table_args__ = (Index("ix_operation_status", "status"),)
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    catalog: Mapped[str] = mapped_column(String(255))
+    target: Mapped[str] = mapped_column(String(1024))
+    status: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    params: Mapped[dict[str, Any]]
+    journal: Mapped[dict[str, Any]]
+    phase: Mapped[str] = mapped_column(String(64))
+    done: Mapped[int]
+    total: Mapped[int]
+    unit: Mapped[str] = mapped_column(String(32))
+    cancel_asked: Mapped[bool]
+    error: Mapped[str | None] = mapped_column(Text)
+    hint: Mapped[str | None] = mapped_column(Text)
+    result: Mapped[dict[str, Any]]
+    ended_at: Mapped[datetime | None]
+
+
+class PolicyRow(Row):
+    """Properties of a catalog (namespace '') or namespace that its tables inherit."""
+
+    __tablename__ = "policy"
+    catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
+    namespace: Mapped[str] = mapped_column(String(1024), primary_key=True)
+    properties: Mapped[dict[str, str]]
+
+
+class AnswerRow(Row):
+    """What a request was answered under its idempotency key."""
+
+    __tablename__ = "answer"
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int]
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class LeaderRow(Row):
+    """Which server does the background work, until when."""
+
+    __tablename__ = "leader"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(255))
+    until: Mapped[datetime]

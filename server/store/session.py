@@ -1,0 +1,96 @@
+"""The engine, and the only place where a transaction begins and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NewType
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+
+from catalog.errors import CommitUnknown, Unavailable
+
+ReadSession = NewType("ReadSession", Session)
+WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
+
+BUSY_SECONDS = 30
+
+
+def open_engine(url: str) -> Engine:
+    """An engine for SQLite (WAL, writers queue) or PostgreSQL (repeatable reads for readers)."""
+    if url.startswith("sqlite"):
+        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64)
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(url, pool_size=32, max_overflow=64, pool_pre_ping=True)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver's own BEGIN is deferred: two readers that turn writers deadlock
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("firn_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+class Sessions:
+    """Transactions over one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        isolation: dict[str, Any] = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        self._reading = sessionmaker(engine.execution_options(**isolation), expire_on_commit=False)
+        self._writing = sessionmaker(engine.execution_options(firn_writes=True), expire_on_commit=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[ReadSession]:
+        """A snapshot to read from; nothing that is written here stays."""
+        with _answering(), self._reading() as session:
+            yield ReadSession(session)
+
+    @contextmanager
+    def writing(self) -> Iterator[WriteSession]:
+        """A transaction; see catalog.ports.store.Database.writing for its three outcomes."""
+        with _answering(), self._writing() as session:
+            yield WriteSession(ReadSession(session))
+            session.flush()
+            try:
+                session.commit()
+            except DBAPIError as error:
+                raise _failed_commit(error) from error
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Before its commit a transaction that fails has changed nothing."""
+    try:
+        yield
+    except DBAPIError as error:
+        if error.connection_invalidated or _is_operational(error):
+            raise Unavailable(f"the database does not answer: {_first_line(error)}", hint="check the database, then try again") from error
+        raise
+
+
+def _failed_commit(error: DBAPIError) -> Exception:
+    """A refused COMMIT is known to have changed nothing; one whose answer is missing is not."""
+    code = getattr(error.orig, "sqlite_errorname", None)
+    if code in ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CONSTRAINT"):
+        return Unavailable(f"the database refused the commit: {_first_line(error)}")
+    sqlstate = getattr(error.orig, "sqlstate", None)
+    if sqlstate is not None and not sqlstate.startswith(("08", "57")):
+        return Unavailable(f"the database refused the commit: {_first_line(error)}")
+    return CommitUnknown(f"the database did not say whether it committed: {_first_line(error)}")
+
+
+def _is_operational(error: DBAPIError) -> bool:
+    return type(error).__name__ in ("OperationalError", "InterfaceError")
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).partition("\n")[0]
