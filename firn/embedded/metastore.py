@@ -1,0 +1,176 @@
+"""A real Hive Metastore on Derby, out of PySpark's own jars.
+
+    with EmbeddedMetastore(Path("firn-data/metastore"), port=9083) as metastore:
+        metastore.uri          # thrift://127.0.0.1:9083
+
+The metastore asks for no password and, as Hive 2.3 has no setting for it, listens on every address of the machine: for
+trying out and for tests, behind a firewall.  Tables live in its data directory and survive restarts.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from xml.sax.saxutils import escape
+
+from hmsclient import HMSClient
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.Thrift import TException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport
+
+from firn.embedded.directory import exclusive, prepared
+from firn.embedded.errors import StartFailed
+from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
+from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
+from firn.embedded.pyspark_jars import pyspark_jars
+
+MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+DEFAULT_PORT = 9083
+ANSWER_SECONDS = 5
+
+LOG_SETTINGS = """\
+status = warn
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+class EmbeddedMetastore:
+    """One metastore process and its data directory.
+
+    The process ends with stop(), with this object, and with this process, also when that is killed.
+    """
+
+    def __init__(
+        self, data_dir: Path, port: int = DEFAULT_PORT, *, heap_mib: int = 512, start_seconds: float = 90
+    ) -> None:
+        """`port` 0 takes a free one.  Nothing is touched before start()."""
+        self.data_dir = data_dir.absolute()
+        self.port = port
+        self._heap_mib = heap_mib
+        self._start_seconds = start_seconds
+        self._process: GuardedProcess | None = None
+
+    @property
+    def uri(self) -> str:
+        """What goes into `hive.metastore.uris`."""
+        return f"thrift://{LOOPBACK}:{self.port}"
+
+    @property
+    def warehouse(self) -> Path:
+        """Where databases and tables without a location of their own lie."""
+        return self.data_dir / "warehouse"
+
+    @property
+    def log(self) -> Path:
+        """What the process prints, over all its starts."""
+        return self.data_dir / "metastore.log"
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there; whether it answers is another question."""
+        return self._process is not None and self._process.exit_status is None
+
+    def start(self) -> Self:
+        """Start it and return once it has answered a call; about five seconds.
+
+        Raises a kind of EmbeddedError, and then nothing of it is left running.  Starting a running one changes nothing.
+        """
+        if self.running:
+            return self
+        java = require_java()
+        prepared(self.data_dir, what="the metastore's data")
+        self._write_settings()
+        with ExitStack() as undo:
+            with exclusive(self.data_dir, what="A metastore") as lock:
+                self.port = self.port or free_port()
+                require_free(self.port, what="The Hive Metastore")
+                self._process = GuardedProcess(
+                    self._command(java.path), log=self.log, cwd=self.data_dir, keep_open=[lock]
+                )
+                undo.callback(self.stop)
+            self._wait_until_it_answers(self._process)
+            undo.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """End it and wait until it is gone.  Stopping a stopped one changes nothing."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _command(self, java: Path) -> list[str]:
+        return [
+            str(java),
+            f"-Xmx{self._heap_mib}m",
+            "-Dlog4j2.disable.jmx=true",  # its beans need classes that PySpark does not bring
+            # Hive would log through LMAX Disruptor, which PySpark does not bring either.
+            "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
+            f"-Dderby.system.home={self.data_dir}",
+            "-cp",
+            f"conf:{pyspark_jars()}/*",  # relative: a data directory may have a colon in its name
+            MAIN_CLASS,
+            "-p",
+            str(self.port),
+        ]
+
+    def _write_settings(self) -> None:
+        settings = {
+            "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName=metastore_db;create=true",
+            "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+            "datanucleus.connectionPoolingType": "HikariCP",  # the default, BoneCP, does not come with PySpark
+            "datanucleus.schema.autoCreateAll": "true",
+            "hive.metastore.schema.verification": "false",
+            "hive.metastore.warehouse.dir": str(self.warehouse),
+        }
+        properties = "".join(
+            f"  <property><name>{name}</name><value>{escape(value)}</value></property>\n"
+            for name, value in settings.items()
+        )
+        conf = self.data_dir / "conf"
+        conf.mkdir(exist_ok=True)
+        (conf / "hive-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n", encoding="utf-8")
+        (conf / "hive-log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
+
+    def _wait_until_it_answers(self, process: GuardedProcess) -> None:
+        give_up = time.monotonic() + self._start_seconds
+        while not answers(self.port):
+            status = process.exit_status
+            if status is not None:
+                raise ended_early("The Hive Metastore", status, self.log)
+            if time.monotonic() > give_up:
+                raise StartFailed(
+                    f"The Hive Metastore did not answer within {self._start_seconds:.0f} s. "
+                    f"The end of {self.log}:\n{last_lines(self.log)}"
+                )
+            time.sleep(0.1)
+
+
+def answers(port: int) -> bool:
+    """Whether a metastore on this machine answers a call, which an open port alone does not tell."""
+    if not is_open(port):  # asked first because thrift logs each refused connection as an error
+        return False
+    socket = TSocket(LOOPBACK, port)
+    socket.setTimeout(ANSWER_SECONDS * 1000)
+    try:
+        with HMSClient(iprot=TBinaryProtocol(TBufferedTransport(socket))) as client:
+            client.get_all_databases()
+    except (TException, OSError):
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""A Java child process that ends when we do, writes into a log file, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from firn.embedded import guard
+from firn.embedded.errors import JavaUnsuitable, StartFailed
+from firn.embedded.java import Java, NoJava, find_java
+
+STOP_SECONDS = guard.GRACE_SECONDS + 5
+
+
+def require_java() -> Java:
+    """The Java to start; raises JavaUnsuitable with what was found and how to get a right one."""
+    java = find_java()
+    if isinstance(java, NoJava):
+        raise JavaUnsuitable(java.why)
+    return java
+
+
+class GuardedProcess:
+    """One command run under a guard: it ends with stop(), with this object, or with this process, however that ends."""
+
+    def __init__(self, command: Sequence[str], *, log: Path, cwd: Path, keep_open: Sequence[int] = ()) -> None:
+        """Start it at once.  `keep_open` are descriptors, of locks, that are released only when the command is gone."""
+        with log.open("ab") as output:
+            # In a session of its own, so that Ctrl-C reaches only us and the child is ended in order.
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                pass_fds=tuple(keep_open),
+                start_new_session=True,
+            )
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it runs."""
+        return self._guard.poll()
+
+    def stop(self) -> None:
+        """End it and wait until it is gone; killed if it takes longer than its grace.  Stopping twice is harmless."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        try:
+            self._guard.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()  # takes the command with it
+            self._guard.wait()
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    """The end of a log, for a message; reads no more than the file's last 16 KiB."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 16_384))
+        text = file.read().decode(errors="replace")
+    return "\n".join(text.splitlines()[-count:])
+
+
+def ended_early(name: str, status: int, log: Path) -> StartFailed:
+    """The error for a child that ended before it answered."""
+    return StartFailed(f"{name} ended with status {status} while starting. The end of {log}:\n{last_lines(log)}")
