@@ -2,5 +2,6 @@
 
 Nothing here reads or writes files, and nothing here makes ids or reads a clock: callers pass them in.  Metadata stays
 the dicts that the JSON parser made, so fields this package has never heard of survive every change.
-Read in this order: json, schema, transform, partitioning, sorting, draft, structure, snapshots, requirements, table, view.
+Read in this order: json, reading, schema, transform, partitioning, sorting, draft, structure, snapshots, formats,
+requirements, table, projection, view.
 """

@@ -1,8 +1,9 @@
-"""Reading values out of JSON that a client sent: each reader returns the right type or raises Invalid naming the place."""
+"""Values out of JSON that a client sent: each reader returns the right type or raises Invalid naming the place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 from catalog.errors import Invalid
@@ -87,5 +88,4 @@ def _wrong(obj: Mapping[str, Any], key: str, where: str, wanted: type, *, of: st
     expected = _KINDS[wanted] + (f" of {of}" if of else "")
     if key not in obj:
         return Invalid(f"invalid {where}: {key!r} is missing, it must be {expected}")
-    shown = repr(obj[key])
-    return Invalid(f"invalid {where}: {key!r} must be {expected}, not {shown if len(shown) < 80 else shown[:77] + '...'}")
+    return Invalid(f"invalid {where}: {key!r} must be {expected}, not {shorten(repr(obj[key]), 80)}")

@@ -120,4 +120,6 @@ def last_field_id(spec: Json) -> int:
 
 def bindable(spec: Json, schema: SchemaIndex) -> bool:
     """Whether every column that the spec reads is in the schema."""
-    return all(canonical(field["transform"]) == "void" or source_id(field, _WHERE) in schema.by_id for field in spec["fields"])
+    return all(
+        canonical(field["transform"]) == "void" or source_id(field, _WHERE) in schema.by_id for field in spec["fields"]
+    )

@@ -11,12 +11,14 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json, child, children, flag, integer, integers, text
 
 SIMPLE_TYPES = frozenset(
-    "boolean int long float double date time timestamp timestamptz timestamp_ns timestamptz_ns string uuid binary "
-    "unknown variant geometry geography".split()
+    {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
+    | {"timestamptz_ns", "string", "uuid", "binary", "unknown", "variant", "geometry", "geography"}
 )
 V3_TYPES = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 NESTED_TYPES = frozenset({"struct", "list", "map"})
-_WITH_ARGUMENTS = re.compile(r"(decimal\(\s*\d+\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]|geometry\(.*\)|geography\(.*\))", re.I)
+_WITH_ARGUMENTS = re.compile(
+    r"decimal\(\s*\d+\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]|geo(metry|graphy)\(.*\)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def index(schema: Json) -> SchemaIndex:
         if field.id in by_id:
             raise Invalid(f"invalid schema: {by_id[field.id].name} and {field.name} have the same id {field.id}")
         if field.name in by_name:
-            raise Invalid(f"invalid schema: multiple fields for name {field.name}: {by_name[field.name].id} and {field.id}")
+            raise Invalid(f"invalid schema: fields {by_name[field.name].id} and {field.id} are both named {field.name}")
         by_id[field.id] = by_name[field.name] = field
         short.setdefault(field.short_name, field)
     return SchemaIndex(by_id, {**short, **by_name})
@@ -146,9 +148,7 @@ def check_schema(schema: Json, format_version: int) -> SchemaIndex:
     """The schema's fields; Invalid when the format version cannot hold it or its identifier fields are not fit."""
     fields = index(schema)
     problems = [
-        problem
-        for field in fields.by_id.values()
-        if (problem := _unsupported(field, format_version)) is not None
+        problem for field in fields.by_id.values() if (problem := _unsupported(field, format_version)) is not None
     ]
     if problems:
         raise Invalid(f"invalid schema for v{format_version}: {'; '.join(problems)}")
@@ -169,7 +169,9 @@ def _unsupported(field: Field, format_version: int) -> str | None:
 
 def identifier_ids(schema: Json) -> frozenset[int]:
     """The ids of the fields that identify a row, as the schema declares them."""
-    return frozenset(integers(schema, "identifier-field-ids", "schema")) if schema.get("identifier-field-ids") else frozenset()
+    if not schema.get("identifier-field-ids"):
+        return frozenset()
+    return frozenset(integers(schema, "identifier-field-ids", "schema"))
 
 
 def _check_identifier(field_id: int, fields: SchemaIndex) -> None:
@@ -229,12 +231,16 @@ def same_schema(one: Json, other: Json) -> bool:
 
 def _canonical_schema(schema: Json) -> Json:
     plain = {key: value for key, value in schema.items() if key not in {"schema-id", "identifier-field-ids"}}
-    return {**_canonical_type(plain), "identifier-field-ids": sorted(identifier_ids(schema))}
+    return {**_canonical_nested(plain), "identifier-field-ids": sorted(identifier_ids(schema))}
 
 
-def _canonical_type(kind: Any) -> Any:
+def _canonical_type(kind: str | Json) -> str | Json:
     if isinstance(kind, str):
         return kind if kind.lower().startswith("geo") else re.sub(r"\s", "", kind).lower()
+    return _canonical_nested(kind)
+
+
+def _canonical_nested(kind: Json) -> Json:
     canonical = {key: value for key, value in kind.items() if value is not None}
     for part in ("element", "key", "value"):
         if part in canonical:

@@ -1,0 +1,57 @@
+"""What the format versions write differently: old v1 files completed on the way in, the right fields on the way out."""
+
+from __future__ import annotations
+
+from catalog.errors import Invalid
+from catalog.iceberg import partitioning, sorting
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import MAIN, current_schema, current_snapshot_id
+from catalog.iceberg.schema import schema_id
+from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
+
+
+def complete(metadata: Json) -> Json:
+    """The metadata with the lists and refs that the oldest v1 files lack."""
+    missing: Json = {}
+    if metadata.get("schemas") is None:
+        schema = {**metadata["schema"], "schema-id": schema_id(metadata["schema"])}
+        missing |= {"schemas": [schema], "current-schema-id": schema["schema-id"]}
+    if metadata.get("partition-specs") is None:
+        first = partitioning.FIRST_FIELD_ID
+        fields = [{"field-id": first + at, **field} for at, field in enumerate(metadata["partition-spec"])]
+        missing |= {"partition-specs": [{"spec-id": 0, "fields": fields}], "default-spec-id": 0}
+    if metadata.get("last-partition-id") is None:
+        specs = missing.get("partition-specs") or metadata["partition-specs"]
+        missing["last-partition-id"] = max(partitioning.last_field_id(spec) for spec in specs)
+    if metadata.get("sort-orders") is None:
+        missing |= {"sort-orders": [sorting.UNSORTED], "default-sort-order-id": 0}
+    if metadata.get("refs") is None:
+        current = current_snapshot_id(metadata)
+        missing["refs"] = {} if current is None else {MAIN: {"type": "branch", "snapshot-id": current}}
+    return {**metadata, **missing} if missing else metadata
+
+
+def in_format(metadata: Json) -> Json:
+    """The metadata, a copy of our own, with exactly the fields that its format version asks for."""
+    version = metadata["format-version"]
+    metadata["current-snapshot-id"] = current_snapshot_id(metadata)
+    if metadata["current-snapshot-id"] is None and version < FIRST_VERSION_WITH_ROW_LINEAGE:
+        metadata["current-snapshot-id"] = -1
+    if version == 1:
+        metadata.pop("last-sequence-number", None)
+        metadata["schema"] = current_schema(metadata)
+        default = metadata["default-spec-id"]
+        metadata["partition-spec"] = next(
+            spec["fields"] for spec in metadata["partition-specs"] if spec["spec-id"] == default
+        )
+        return metadata
+    metadata.setdefault("last-sequence-number", 0)
+    metadata.pop("schema", None)
+    metadata.pop("partition-spec", None)
+    if metadata.get("table-uuid") is None:
+        raise Invalid(f"a table in format v{version} needs a UUID", hint="send assign-uuid with the upgrade")
+    if version >= FIRST_VERSION_WITH_ROW_LINEAGE:
+        metadata.setdefault("next-row-id", 0)
+    if not metadata.get("encryption-keys"):
+        metadata.pop("encryption-keys", None)
+    return metadata

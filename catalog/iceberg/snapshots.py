@@ -1,0 +1,240 @@
+"""Updates that change what a table holds: snapshots, refs, statistics, encryption keys; and the logs that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog.errors import Invalid, RequirementFailed
+from catalog.iceberg.json import Json, child, integer, integer_or_none, integers, text, text_map
+from catalog.iceberg.reading import MAIN, current_snapshot_id, sequence_number
+from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, TableDraft
+
+CLOCK_TOLERANCE_MS = 60_000
+"""Readers refuse metadata whose logs go back in time by more than this."""
+_REF_AGES = ("max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep")
+
+
+def add_snapshot(draft: TableDraft, update: Json) -> None:
+    """Add a snapshot; no ref points at it yet.
+
+    RequirementFailed, so that the client reads again and retries, when its sequence number or first row id has been
+    overtaken by another commit.
+    """
+    snapshot = _checked_snapshot(child(update, "snapshot", "add-snapshot"))
+    if not (draft.items("schemas") and draft.items("partition-specs") and draft.items("sort-orders")):
+        raise Invalid("Cannot add a snapshot before a schema, a partition spec and a sort order are added")
+    snapshot_id = snapshot["snapshot-id"]
+    if snapshot_id in draft.snapshots_by_id():
+        raise Invalid(f"Snapshot already exists for id: {snapshot_id}")
+    _advance_sequence_number(draft, snapshot)
+    if draft.format_version >= FIRST_VERSION_WITH_ROW_LINEAGE:
+        _advance_row_id(draft, snapshot)
+    draft.own_items("snapshots").append(snapshot)
+    draft.snapshots_by_id()[snapshot_id] = snapshot
+    draft.added[snapshot_id] = snapshot
+
+
+def _checked_snapshot(snapshot: Json) -> Json:
+    integer(snapshot, "snapshot-id", "snapshot")
+    integer(snapshot, "timestamp-ms", "snapshot")
+    integer_or_none(snapshot, "parent-snapshot-id", "snapshot")
+    if "manifests" not in snapshot:
+        text(snapshot, "manifest-list", "snapshot")
+    if "summary" in snapshot:
+        text_map(snapshot, "summary", "snapshot")
+    for key in ("first-row-id", "added-rows", "sequence-number"):
+        if (integer_or_none(snapshot, key, "snapshot") or 0) < 0:
+            raise Invalid(f"invalid snapshot: {key!r} cannot be negative: {snapshot[key]}")
+    if snapshot.get("first-row-id") is not None and snapshot.get("added-rows") is None:
+        raise Invalid("invalid snapshot: 'added-rows' is required when 'first-row-id' is set")
+    return snapshot
+
+
+def _advance_sequence_number(draft: TableDraft, snapshot: Json) -> None:
+    number = sequence_number(snapshot)
+    if draft.format_version == 1:
+        if number:
+            raise Invalid(f"invalid snapshot: its sequence number must be 0 in v1: {number}")
+        return
+    last: int = draft.fields.get("last-sequence-number") or 0
+    if number <= last and snapshot.get("parent-snapshot-id") is not None:
+        raise RequirementFailed(
+            "Validation failed, please retry: "
+            f"Cannot add snapshot with sequence number {number} older than last sequence number {last}"
+        )
+    if number > last:
+        draft.set("last-sequence-number", number)
+
+
+def _advance_row_id(draft: TableDraft, snapshot: Json) -> None:
+    """Reserve the row ids that the snapshot uses.
+
+    A snapshot that leaves a gap moves the counter past its own rows; by adding the row count alone, later snapshots
+    would be given ids that this one uses.
+    """
+    first, following = snapshot.get("first-row-id"), draft.fields.get("next-row-id") or 0
+    if first is None:
+        raise Invalid("Cannot add a snapshot: first-row-id is null")
+    if first < following:
+        raise RequirementFailed(
+            "Validation failed, please retry: "
+            f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}"
+        )
+    draft.set("next-row-id", first + snapshot["added-rows"])
+
+
+def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
+    """Create or move a branch or tag; moving main is what makes a snapshot current."""
+    name, ref = text(update, "ref-name", "set-snapshot-ref"), _checked_ref(update)
+    if (draft.fields.get("refs") or {}).get(name) == ref:
+        return
+    snapshot_id = ref["snapshot-id"]
+    snapshot = draft.snapshots_by_id().get(snapshot_id)
+    if snapshot is None:
+        raise Invalid(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
+    if name == MAIN:
+        if ref["type"] != "branch":
+            raise Invalid(f"Cannot set {MAIN} to a tag, it must be a branch")
+        _make_current(draft, snapshot)
+    draft.own_map("refs")[name] = ref
+
+
+def _checked_ref(update: Json) -> Json:
+    where = "set-snapshot-ref"
+    ref = {key: value for key, value in update.items() if key not in {"action", "ref-name"} and value is not None}
+    ref["type"] = text(update, "type", where).lower()
+    if ref["type"] not in {"branch", "tag"}:
+        raise Invalid(f"invalid {where}: unknown type {ref['type']!r}, it must be 'branch' or 'tag'")
+    integer(ref, "snapshot-id", where)
+    for key in _REF_AGES:
+        value = integer_or_none(ref, key, where)
+        if value is not None and value <= 0:
+            raise Invalid(f"invalid {where}: {key!r} must be greater than 0")
+        if value is not None and ref["type"] == "tag" and key != "max-ref-age-ms":
+            raise Invalid(f"invalid {where}: tags do not support {key!r}")
+    return ref
+
+
+def _make_current(draft: TableDraft, snapshot: Json) -> None:
+    snapshot_id = snapshot["snapshot-id"]
+    draft.heads.append(snapshot_id)
+    if draft.fields.get("current-snapshot-id") == snapshot_id:
+        return
+    draft.set("current-snapshot-id", snapshot_id)
+    # a rollback happens now, whenever the snapshot was made
+    changed_at = snapshot["timestamp-ms"] if snapshot_id in draft.added else draft.now_ms
+    log = draft.own_items("snapshot-log")
+    earliest = log[-1]["timestamp-ms"] - CLOCK_TOLERANCE_MS if log else changed_at
+    log.append({"timestamp-ms": max(changed_at, earliest), "snapshot-id": snapshot_id})
+
+
+def remove_snapshot_ref(draft: TableDraft, update: Json) -> None:
+    """Remove a branch or tag; without main the table has no current snapshot."""
+    _drop_ref(draft, text(update, "ref-name", "remove-snapshot-ref"))
+
+
+def _drop_ref(draft: TableDraft, name: str) -> None:
+    if name in (draft.fields.get("refs") or {}):
+        draft.own_map("refs").pop(name)
+    if name == MAIN and current_snapshot_id(draft.fields) is not None:
+        draft.set("current-snapshot-id", None)
+
+
+def remove_snapshots(draft: TableDraft, update: Json) -> None:
+    """Remove snapshots with their statistics; ids that are not there are passed over.
+
+    RequirementFailed when a branch or tag that the request does not itself set or remove holds one of them: it was
+    made since the client looked, and clients send no requirement that would say so.
+    """
+    known = draft.snapshots_by_id()
+    doomed = set(integers(update, "snapshot-ids", "remove-snapshots")) & known.keys()
+    if not doomed:
+        return
+    for name, ref in list((draft.fields.get("refs") or {}).items()):
+        if ref["snapshot-id"] in doomed:
+            if name not in draft.named_refs:
+                held = f"{ref['type']} {name} holds snapshot {ref['snapshot-id']}"
+                raise RequirementFailed(f"Requirement failed: {held}, it cannot be removed")
+            _drop_ref(draft, name)
+    draft.set("snapshots", [snapshot for snapshot in draft.items("snapshots") if snapshot["snapshot-id"] not in doomed])
+    draft.snapshots = {snapshot_id: snapshot for snapshot_id, snapshot in known.items() if snapshot_id not in doomed}
+    draft.snapshots_removed = True
+    for key in ("statistics", "partition-statistics"):
+        _drop_statistics(draft, key, doomed)
+
+
+def set_statistics(draft: TableDraft, update: Json) -> None:
+    """Set a snapshot's statistics file in place of an earlier one."""
+    _replace_statistics(draft, "statistics", child(update, "statistics", "set-statistics"))
+
+
+def set_partition_statistics(draft: TableDraft, update: Json) -> None:
+    """Set a snapshot's partition statistics file in place of an earlier one."""
+    file = child(update, "partition-statistics", "set-partition-statistics")
+    _replace_statistics(draft, "partition-statistics", file)
+
+
+def _replace_statistics(draft: TableDraft, key: str, file: Json) -> None:
+    snapshot_id = integer(file, "snapshot-id", key)
+    text(file, "statistics-path", key)
+    integer(file, "file-size-in-bytes", key)
+    _drop_statistics(draft, key, {snapshot_id})
+    draft.own_items(key).append(file)
+
+
+def remove_statistics(draft: TableDraft, update: Json) -> None:
+    """Forget a snapshot's statistics file."""
+    _drop_statistics(draft, "statistics", {integer(update, "snapshot-id", "remove-statistics")})
+
+
+def remove_partition_statistics(draft: TableDraft, update: Json) -> None:
+    """Forget a snapshot's partition statistics file."""
+    _drop_statistics(draft, "partition-statistics", {integer(update, "snapshot-id", "remove-partition-statistics")})
+
+
+def _drop_statistics(draft: TableDraft, key: str, snapshot_ids: set[int]) -> None:
+    kept = [file for file in draft.items(key) if file["snapshot-id"] not in snapshot_ids]
+    if len(kept) < len(draft.items(key)):
+        draft.set(key, kept)
+
+
+def add_encryption_key(draft: TableDraft, update: Json) -> None:
+    """Add a key; one with this id that is there already stays as it is."""
+    key = child(update, "encryption-key", "add-encryption-key")
+    key_id = text(key, "key-id", "encryption key")
+    text(key, "encrypted-key-metadata", "encryption key")
+    if all(known["key-id"] != key_id for known in draft.items("encryption-keys")):
+        draft.own_items("encryption-keys").append(key)
+
+
+def remove_encryption_key(draft: TableDraft, update: Json) -> None:
+    """Remove a key; an unknown id is passed over."""
+    key_id = text(update, "key-id", "remove-encryption-key")
+    kept = [known for known in draft.items("encryption-keys") if known["key-id"] != key_id]
+    if len(kept) < len(draft.items("encryption-keys")):
+        draft.set("encryption-keys", kept)
+
+
+def settle_snapshot_log(draft: TableDraft) -> None:
+    """Make the snapshot log tell only what readers of the table could have seen.
+
+    Snapshots that were current only between two updates of this request leave it.  Where a removed snapshot was
+    current, everything before goes too: a gap would make time travel return the state before the gap.
+    """
+    current = current_snapshot_id(draft.fields)
+    passing = {head for head in draft.heads if head in draft.added and head != current}
+    if not passing and not draft.snapshots_removed:
+        return
+    draft.set("snapshot-log", _visible(draft.items("snapshot-log"), passing, draft))
+
+
+def _visible(log: Sequence[Json], passing: set[int], draft: TableDraft) -> list[Json]:
+    known = draft.snapshots_by_id()
+    kept: list[Json] = []
+    for entry in log:
+        if entry["snapshot-id"] in known:
+            if entry["snapshot-id"] not in passing:
+                kept.append(entry)
+        elif draft.snapshots_removed:
+            kept.clear()
+    return kept
