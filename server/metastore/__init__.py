@@ -1,4 +1,10 @@
-"""The Hive Metastore behind its port, and the only importer of thrift.
+"""The Hive Metastore, spoken to in thrift; the only package that imports it.
 
-Every failure leaves here as not sent, refused, or unknown; nothing above may have to read a thrift exception.
+`client` is the port's implementation, `pool` keeps its connections, `outcome` says what a failed call means,
+`convert` turns thrift's structs into the domain's values.  `fake` stands in for a metastore in tests of services.
 """
+
+from server.metastore.client import HiveMetastore
+from server.metastore.pool import MetastoreSettings
+
+__all__ = ["HiveMetastore", "MetastoreSettings"]

@@ -1,0 +1,151 @@
+"""The metastore port over thrift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
+from hmsclient.genthrift.hive_metastore.ttypes import EnvironmentContext, Partition, Table
+from thrift.Thrift import TApplicationException, TException
+from thrift.transport.TTransport import TTransportException
+
+from catalog.hive.model import HivePartition, HiveTable
+from server.metastore.convert import partition_value, table_value
+from server.metastore.outcome import LOST, asking, changing
+from server.metastore.pool import Connection, MetastoreSettings, Pool
+
+T = TypeVar("T")
+Call = Callable[[Client], T]
+
+_ALL = -1
+_TABLES_PER_CALL = 200
+_PARTITIONS_PER_CALL = 1000
+
+
+class HiveMetastore:
+    """Implements `catalog.hive.ports.Metastore`."""
+
+    def __init__(self, settings: MetastoreSettings) -> None:
+        """Nothing is opened before the first call."""
+        self._pool = Pool(settings)
+        self._metastores = len(settings.uris)
+
+    def databases(self) -> list[str]:
+        return sorted(self._ask("for its databases", lambda hive: hive.get_all_databases()))
+
+    def tables(self, database: str) -> list[str]:
+        def ask(hive: Client) -> list[str]:
+            hive.get_database(database)  # get_all_tables answers [] for a database that is not there
+            names: list[str] = hive.get_all_tables(database)
+            return names
+
+        return sorted(self._ask(f"for the tables of {database}", ask))
+
+    def table(self, database: str, name: str) -> HiveTable:
+        return table_value(self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name)))
+
+    def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
+        def ask(hive: Client, some: list[str]) -> list[Table]:
+            hive.get_database(database)  # hmsclient knows no refusal of the next call
+            return list(hive.get_table_objects_by_name(database, some))
+
+        found: list[HiveTable] = []
+        for some in _batches(names, _TABLES_PER_CALL):
+            answer = self._ask(f"for {len(some)} tables of {database}", partial(ask, some=some))
+            found.extend(map(table_value, answer))
+        return found
+
+    def partition_names(self, database: str, name: str) -> list[str]:
+        def ask(hive: Client) -> list[str]:
+            hive.get_table(database, name)  # get_partition_names answers [] for a table that is not there
+            # The limit is a 16 bit number; without one all names come, and names are short.
+            names: list[str] = hive.get_partition_names(database, name, _ALL)
+            return names
+
+        return self._ask(f"for the partition names of {database}.{name}", ask)
+
+    def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
+        def ask(hive: Client, some: list[str]) -> list[Partition]:
+            return list(hive.get_partitions_by_names(database, name, some))
+
+        found: list[HivePartition] = []
+        for some in _batches(names, _PARTITIONS_PER_CALL):
+            answer = self._ask(f"for {len(some)} partitions of {database}.{name}", partial(ask, some=some))
+            found.extend(map(partition_value, answer))
+        return found
+
+    def set_table_parameters(
+        self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
+    ) -> None:
+        what = f"to set {', '.join([*parameters, *remove])} on {database}.{name}"
+
+        def change(hive: Client) -> None:
+            with asking(what):
+                table = hive.get_table(database, name)
+            kept = {key: value for key, value in (table.parameters or {}).items() if key not in remove}
+            changed = kept | dict(parameters)
+            if changed == table.parameters:
+                return
+            table.parameters = changed
+            # Otherwise the metastore lists the table's directory and rewrites its statistics and times.
+            context = EnvironmentContext(properties={"DO_NOT_UPDATE_STATS": "true"})
+            with changing(what):
+                hive.alter_table_with_environment_context(database, name, table, context)
+
+        self._change(change)
+
+    def health(self) -> str:
+        version: str = self._ask("for its version", lambda hive: hive.getVersion())
+        return version
+
+    def close(self) -> None:
+        """Close idle connections; the next call opens new ones."""
+        self._pool.close()
+
+    def _ask(self, what: str, call: Call[T]) -> T:
+        """A read, tried again where another connection or another metastore may answer."""
+        failures = 0
+        with self._pool.turn(), asking(what):
+            while True:
+                idle = self._pool.idle()
+                connection = idle or self._pool.connect()
+                try:
+                    return self._on(connection, call)
+                except LOST as error:
+                    self._pool.avoid(connection.uri)
+                    # An idle connection may only have been closed by the other side: no word against the metastore.
+                    failures += idle is None or _timed_out(error)
+                    if failures >= self._metastores:
+                        raise
+
+    def _change(self, call: Call[None]) -> None:
+        """A write: once, and on a new connection, so that a dead one cannot leave us wondering."""
+        with self._pool.turn():
+            self._on(self._pool.connect(), call)
+
+    def _on(self, connection: Connection, call: Call[T]) -> T:
+        """One call; the connection is kept when it was answered, if only by a refusal."""
+        answered = False
+        try:
+            result = call(connection.client)
+            answered = True
+            return result
+        except TException as error:
+            answered = not isinstance(error, (*LOST, TApplicationException))
+            raise
+        finally:
+            if answered:
+                self._pool.give_back(connection)
+            else:
+                connection.close()
+
+
+def _timed_out(error: BaseException) -> bool:
+    return isinstance(error, TTransportException) and error.type == TTransportException.TIMED_OUT
+
+
+def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(names), size):
+        yield list(names[start : start + size])

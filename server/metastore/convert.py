@@ -1,0 +1,49 @@
+"""Thrift's structs as the domain's values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hmsclient.genthrift.hive_metastore.ttypes import FieldSchema, Partition, StorageDescriptor, Table
+
+from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
+
+
+def table_value(table: Table) -> HiveTable:
+    return HiveTable(
+        database=table.dbName,
+        name=table.tableName,
+        type=table.tableType or "MANAGED_TABLE",
+        storage=storage_value(table.sd),
+        partition_columns=_columns(table.partitionKeys),
+        parameters=dict(table.parameters or {}),
+        owner=table.owner or "",
+    )
+
+
+def partition_value(partition: Partition) -> HivePartition:
+    return HivePartition(
+        values=tuple(partition.values),
+        storage=storage_value(partition.sd),
+        parameters=dict(partition.parameters or {}),
+    )
+
+
+def storage_value(sd: StorageDescriptor | None) -> HiveStorage:
+    if sd is None:  # some metastores answer views so
+        return HiveStorage(location="")
+    serde = sd.serdeInfo
+    return HiveStorage(
+        location=sd.location or "",
+        input_format=sd.inputFormat or "",
+        output_format=sd.outputFormat or "",
+        serde=(serde.serializationLib if serde else None) or "",
+        serde_parameters=dict((serde.parameters if serde else None) or {}),
+        columns=_columns(sd.cols),
+        bucket_columns=tuple(sd.bucketCols or ()),
+        buckets=sd.numBuckets if sd.numBuckets is not None else -1,
+    )
+
+
+def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
+    return tuple(HiveColumn(name=f.name, type=f.type, comment=f.comment or None) for f in fields or ())

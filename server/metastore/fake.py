@@ -1,0 +1,87 @@
+"""A metastore in memory, for tests of services; it passes the same behaviour suite as the real client."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from catalog.errors import NotFound, Unavailable
+from catalog.hive.model import HivePartition, HiveTable
+from catalog.hive.names import partition_name
+
+
+class FakeMetastore:
+    """Implements `catalog.hive.ports.Metastore`; `add_…` and `drop_…` are what Hive would do behind our back."""
+
+    def __init__(self) -> None:
+        self.answers = True
+        """Set to False to make every call Unavailable."""
+        self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
+        self._partitions: dict[str, dict[str, HivePartition]] = {}
+
+    def add_database(self, name: str) -> None:
+        self._databases.setdefault(name, {})
+
+    def add_table(self, table: HiveTable) -> None:
+        """Create the table or replace it; its partitions stay."""
+        self._databases[table.database][table.name] = table
+        self._partitions.setdefault(table.full_name, {})
+
+    def drop_table(self, database: str, name: str) -> None:
+        del self._databases[database][name]
+        del self._partitions[f"{database}.{name}"]
+
+    def add_partition(self, database: str, name: str, partition: HivePartition) -> None:
+        """Add the partition or replace it."""
+        columns = self._databases[database][name].partition_columns
+        self._partitions[f"{database}.{name}"][partition_name(columns, partition.values)] = partition
+
+    def drop_partition(self, database: str, name: str, partition: str) -> None:
+        del self._partitions[f"{database}.{name}"][partition]
+
+    def databases(self) -> list[str]:
+        self._answer()
+        return sorted(self._databases)
+
+    def tables(self, database: str) -> list[str]:
+        return sorted(self._database(database))
+
+    def table(self, database: str, name: str) -> HiveTable:
+        tables = self._database(database)
+        if name not in tables:
+            raise NotFound(f"the metastore has no table {database}.{name}")
+        return tables[name]
+
+    def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
+        tables = self._database(database)
+        return [tables[name] for name in names if name in tables]
+
+    def partition_names(self, database: str, name: str) -> list[str]:
+        self.table(database, name)
+        return sorted(self._partitions[f"{database}.{name}"])
+
+    def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
+        self._answer()
+        there = self._partitions.get(f"{database}.{name}", {})
+        return [there[partition] for partition in names if partition in there]
+
+    def set_table_parameters(
+        self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
+    ) -> None:
+        table = self.table(database, name)
+        kept = {key: value for key, value in table.parameters.items() if key not in remove}
+        self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
+
+    def health(self) -> str:
+        self._answer()
+        return "fake"
+
+    def _database(self, name: str) -> dict[str, HiveTable]:
+        self._answer()
+        if name not in self._databases:
+            raise NotFound(f"the metastore has no database {name}")
+        return self._databases[name]
+
+    def _answer(self) -> None:
+        if not self.answers:
+            raise Unavailable("the metastore does not answer")

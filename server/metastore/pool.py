@@ -1,0 +1,143 @@
+"""Connections to one or several metastores that serve the same database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+from catalog.errors import Invalid, Unavailable
+
+DEFAULT_PORT = 9083
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetastoreSettings:
+    """Where the metastores are and how long to wait for them."""
+
+    uris: tuple[str, ...]
+    connect_seconds: float = 5.0
+    read_seconds: float = 60.0
+    connections: int = 8
+    idle_seconds: float = 300.0
+
+    @classmethod
+    def parse(cls, uris: str) -> MetastoreSettings:
+        """`thrift://a:9083,thrift://b:9083`, as Hive's own setting writes it."""
+        found = tuple(uri.strip() for uri in uris.split(",") if uri.strip())
+        for uri in found:
+            address(uri)
+        if not found:
+            raise Invalid("no metastore is named", hint="Write thrift://HOST:PORT.")
+        return cls(uris=found)
+
+
+def address(uri: str) -> tuple[str, int]:
+    """Host and port of a `thrift://` URI."""
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError:
+        parts, host, port = None, None, 0
+    if parts is None or parts.scheme != "thrift" or not host:
+        raise Invalid(f"{uri!r} is not the address of a metastore", hint="Write thrift://HOST:PORT.")
+    return host, port
+
+
+class Connection:
+    """One open socket and the client that speaks over it; used by one thread at a time."""
+
+    def __init__(self, uri: str, settings: MetastoreSettings) -> None:
+        """Connect; TTransportException when nobody is there."""
+        host, port = address(uri)
+        socket = TSocket(host, port)
+        socket.setTimeout(settings.connect_seconds * 1000)
+        self._transport = TBufferedTransport(socket)
+        self._transport.open()
+        socket.setTimeout(settings.read_seconds * 1000)
+        self.client = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(self._transport))
+        self.uri = uri
+        self.idle_since = time.monotonic()
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class Pool:
+    """At most `connections` open at once; a caller that finds them all taken waits its turn."""
+
+    def __init__(self, settings: MetastoreSettings) -> None:
+        self._settings = settings
+        self._turns = threading.BoundedSemaphore(settings.connections)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._uris: Sequence[str] = settings.uris
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The right to use one connection; Unavailable when all stay busy for as long as an answer may take."""
+        if not self._turns.acquire(timeout=self._settings.read_seconds):
+            raise Unavailable(
+                f"all {self._settings.connections} connections to the Hive metastore are busy",
+                hint="Give the catalog more metastore connections, or look why the metastore is slow.",
+            )
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def idle(self) -> Connection | None:
+        """A connection used before and not for long, or None; it may have died since."""
+        limit = time.monotonic() - self._settings.idle_seconds
+        with self._lock:
+            found = self._idle.pop() if self._idle else None
+        if found is not None and found.idle_since < limit:
+            found.close()
+            return None
+        return found
+
+    def connect(self) -> Connection:
+        """A new connection to the first metastore that accepts one; Unavailable when none does: nothing was sent."""
+        reasons = []
+        for uri in self._uris:
+            try:
+                made = Connection(uri, self._settings)
+            except (TTransportException, OSError) as error:
+                reasons.append(f"{uri}: {getattr(error, 'message', None) or error}")
+                self.avoid(uri)
+                continue
+            return made
+        raise Unavailable(
+            f"no Hive metastore can be reached: {'; '.join(reasons)}",
+            hint="Check that the metastore runs and that its address is right.",
+        )
+
+    def avoid(self, uri: str) -> None:
+        """This one failed: drop what is open to it and ask the others first."""
+        with self._lock:
+            gone = [connection for connection in self._idle if connection.uri == uri]
+            self._idle = [connection for connection in self._idle if connection.uri != uri]
+            self._uris = [*(other for other in self._uris if other != uri), uri]
+        for connection in gone:
+            connection.close()
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection whose last call was answered."""
+        connection.idle_since = time.monotonic()
+        with self._lock:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """Close what is idle; connections in use are closed by those who use them or when they are given back late."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

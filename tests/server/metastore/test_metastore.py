@@ -1,0 +1,170 @@
+"""One behaviour suite; it runs on the fake and, over a real socket, on a real Hive Metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from catalog.errors import NotFound
+from catalog.hive.formats import HiveFormat
+from catalog.hive.ports import Metastore
+from server.metastore.client import _PARTITIONS_PER_CALL, HiveMetastore
+from server.metastore.fake import FakeMetastore
+from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.server.metastore.hive_side import HiveSide
+
+
+@dataclass
+class World:
+    """A metastore as we see it, the same one as Hive sees it, and a database of the test's own."""
+
+    metastore: Metastore
+    hive: HiveSide | FakeMetastore
+    db: str
+    place: Path
+
+    def at(self, name: str) -> str:
+        return f"file:{self.place}/{name}"
+
+
+@pytest.fixture
+def fake_world(tmp_path: Path) -> World:
+    fake = FakeMetastore()
+    fake.add_database("d1")
+    return World(fake, fake, "d1", tmp_path)
+
+
+@pytest.fixture
+def hive_world(request: pytest.FixtureRequest, hive_metastore: HiveMetastore, tmp_path: Path) -> Iterator[World]:
+    process = request.getfixturevalue("metastore_process")
+    hive = HiveSide(process.uri, process.warehouse)
+    db = f"d{uuid4().hex[:12]}"
+    hive.add_database(db)
+    yield World(hive_metastore, hive, db, tmp_path)
+    hive.close()
+
+
+@pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.hive)])
+def world(request: pytest.FixtureRequest) -> World:
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    return found
+
+
+def test_databases_and_tables_are_listed(world: World) -> None:
+    world.hive.add_table(a_hive_table(world.db, "b", storage=a_storage(world.at("b"))))
+    world.hive.add_table(a_hive_table(world.db, "a", storage=a_storage(world.at("a"))))
+    assert {world.db, "default"} <= set(world.metastore.databases())
+    assert world.metastore.tables(world.db) == ["a", "b"]
+    assert world.metastore.health()
+
+
+def test_a_table_comes_back_as_it_was_made(world: World) -> None:
+    made = a_hive_table(
+        world.db,
+        storage=a_storage(world.at("orders"), "id int; tags array<struct<k:string,v:decimal(10,2)>>"),
+        partitioned_by="day date; city string",
+        parameters={"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "note": "snow ❄"},
+    )
+    world.hive.add_table(made)
+    found = world.metastore.table(world.db, "orders")
+    assert (found.full_name, found.type, found.owner) == (made.full_name, made.type, made.owner)
+    assert found.storage == made.storage
+    assert found.storage.format is HiveFormat.PARQUET
+    assert found.partition_columns == made.partition_columns
+    assert found.parameters["note"] == "snow ❄"
+    assert found.ddl_time is not None
+
+
+def test_what_is_missing_is_not_found(world: World) -> None:
+    with pytest.raises(NotFound):
+        world.metastore.table(world.db, "nothing")
+    with pytest.raises(NotFound):
+        world.metastore.table("nowhere", "nothing")
+    with pytest.raises(NotFound):
+        world.metastore.tables("nowhere")
+    with pytest.raises(NotFound):
+        world.metastore.tables_detail("nowhere", ["a"])
+    with pytest.raises(NotFound):
+        world.metastore.set_table_parameters(world.db, "nothing", {"a": "b"})
+
+
+def test_the_partitions_of_a_missing_table_are_not_an_empty_list(world: World) -> None:
+    """Sync would take an empty list for: everything was dropped."""
+    with pytest.raises(NotFound):
+        world.metastore.partition_names(world.db, "nothing")
+
+
+def test_details_leave_out_what_is_gone(world: World) -> None:
+    for name in ("a", "b"):
+        world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name))))
+    world.hive.drop_table(world.db, "a")
+    assert [table.name for table in world.metastore.tables_detail(world.db, ["a", "b", "c"])] == ["b"]
+    assert world.metastore.tables_detail(world.db, []) == []
+
+
+def test_partitions_have_the_values_that_were_given(world: World) -> None:
+    world.hive.add_table(
+        a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day date; city string")
+    )
+    null = "__HIVE_DEFAULT_PARTITION__"
+    for i, values in enumerate([("2024-01-05", "São Paulo/x=1"), ("2024-01-06", null)]):
+        world.hive.add_partition(
+            world.db,
+            "orders",
+            a_hive_partition(*values, storage=a_storage(world.at(f"o/{i}")), parameters={"numFiles": "3"}),
+        )
+    names = world.metastore.partition_names(world.db, "orders")
+    assert names == ["day=2024-01-05/city=São Paulo%2Fx%3D1", f"day=2024-01-06/city={null}"]
+    first, second = sorted(world.metastore.partitions(world.db, "orders", names), key=lambda p: p.values)
+    assert first.values == ("2024-01-05", "São Paulo/x=1")
+    assert first.storage.location == world.at("o/0")
+    assert second.values == ("2024-01-06", null)
+
+
+def test_partitions_leave_out_what_is_gone(world: World) -> None:
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
+    for day in ("1", "2"):
+        world.hive.add_partition(world.db, "orders", a_hive_partition(day, storage=a_storage(world.at(f"o/{day}"))))
+    names = world.metastore.partition_names(world.db, "orders")
+    world.hive.drop_partition(world.db, "orders", "day=1")
+    assert [p.values for p in world.metastore.partitions(world.db, "orders", names)] == [("2",)]
+    assert world.metastore.partitions(world.db, "orders", []) == []
+
+
+def test_a_table_without_partitions_has_no_names(world: World) -> None:
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o"))))
+    assert world.metastore.partition_names(world.db, "orders") == []
+
+
+def test_setting_parameters_leaves_everything_else_alone(world: World) -> None:
+    parameters = {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "old": "1", "kept": "2"}
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), parameters=parameters))
+    before = world.metastore.table(world.db, "orders")
+    world.metastore.set_table_parameters(world.db, "orders", {"firn.table": "lake"}, remove=["old", "absent"])
+    after = world.metastore.table(world.db, "orders")
+    expected = {key: value for key, value in before.parameters.items() if key != "old"} | {"firn.table": "lake"}
+    assert after.parameters == expected
+    assert after.storage == before.storage
+    assert after.ddl_time == before.ddl_time
+
+
+@pytest.mark.hive
+def test_more_partitions_than_a_16_bit_number_counts_in_one_call(hive_world: World) -> None:
+    """More than one batch, to keep the test short; names have no limit because none is sent."""
+    count = _PARTITIONS_PER_CALL + 5
+    table = a_hive_table(hive_world.db, storage=a_storage(hive_world.at("o")), partitioned_by="n int")
+    hive_world.hive.add_table(table)
+    assert isinstance(hive_world.hive, HiveSide)
+    hive_world.hive.add_partitions(
+        hive_world.db,
+        "orders",
+        [a_hive_partition(str(n), storage=a_storage(hive_world.at(f"o/{n}"))) for n in range(count)],
+    )
+    names = hive_world.metastore.partition_names(hive_world.db, "orders")
+    assert len(names) == count
+    found = hive_world.metastore.partitions(hive_world.db, "orders", names)
+    assert {p.values for p in found} == {(str(n),) for n in range(count)}
