@@ -55,7 +55,7 @@ def new_view(
         "properties": dict(properties),
     }
     first = {"timestamp-ms": now_ms, **view_version, "version-id": 1, "schema-id": -1}
-    updates = [
+    updates: list[Json] = [
         {"action": "add-schema", "schema": schema},
         {"action": "add-view-version", "view-version": first},
         {"action": "set-current-view-version", "view-version-id": -1},
@@ -140,7 +140,7 @@ def _check_version(version: Json) -> None:
     texts(version, "default-namespace", where)
     seen: set[str] = set()
     for representation in children(version, "representations", where):
-        if text(representation, "type", "view representation") != "sql":
+        if text(representation, "type", "view representation").lower() != "sql":
             continue
         text(representation, "sql", "view representation")
         dialect = text(representation, "dialect", "view representation").lower()
@@ -190,7 +190,7 @@ def _check_dialects(draft: ViewDraft) -> None:
 
 
 def _dialects(version: Json) -> set[str]:
-    return {entry["dialect"].lower() for entry in version["representations"] if entry.get("type") == "sql"}
+    return {entry["dialect"].lower() for entry in version["representations"] if entry["type"].lower() == "sql"}
 
 
 def _expire_versions(draft: ViewDraft) -> None:
