@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import delete, select, tuple_, update
+from sqlalchemy import delete, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NoSuchTable
@@ -190,6 +190,14 @@ class SqlKeyedTables:
         rows = self.session.scalars(select(KeyedTableRow).where(KeyedTableRow.relation_id.in_(relation_ids)))
         return {RelationId(row.relation_id): _keyed(row) for row in rows}
 
+    def lock(self, relation_id: RelationId) -> KeyedTable:
+        """Its current row, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
+        query = select(KeyedTableRow).where(KeyedTableRow.relation_id == relation_id).with_for_update()
+        row = self.session.scalar(query.execution_options(populate_existing=True))
+        if row is None:
+            raise NoSuchTable(f"keyed table {relation_id} does not exist any more")
+        return _keyed(row)
+
     def put(self, keyed: KeyedTable) -> None:
         """Insert or replace."""
         self.session.merge(
@@ -228,6 +236,11 @@ class SqlKeyedTables:
             query = query.where(VersionRow.version < before)
         rows = self.session.scalars(query.order_by(VersionRow.version.desc()).limit(limit))
         return [Version(**{name: getattr(row, name) for name in Version.__slots__}) for row in rows]
+
+    def forget_versions(self, relation_id: RelationId, *, base: Collection[int], change: Collection[int]) -> None:
+        """Drop the versions that name one of these snapshots."""
+        named = or_(VersionRow.base_snapshot_id.in_(base), VersionRow.change_snapshot_id.in_(change))
+        self.session.execute(delete(VersionRow).where(VersionRow.relation_id == relation_id, named))
 
 
 def _keyed(row: KeyedTableRow) -> KeyedTable:

@@ -1,0 +1,156 @@
+"""In which order a commit is judged (architecture section 4, protocol section 2).
+
+1 the idempotency key was seen (the service answers before it comes here) · 2 what it brings is in the table already ·
+3 the lease · 4 writer and batch · 5 the table's own rules · 6 the requirements. A refusal makes clients delete their
+data files, so whatever may have been applied before is found first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.commit import Change, CommitEvent
+from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import check_requirements, snapshot_by_id
+from catalog.job import Job, JobStatus, Lease, LeaseToken, check_lease
+from catalog.keyed.guard import StoreCommit, guarded
+from catalog.keyed.spec import BATCH_ID, WRITER_ID
+from catalog.names import RelationId
+from catalog.relation import Relation
+
+OLDEST_LEASE = timedelta(hours=36)
+"""Half of the least age of an orphan file: what a slow job wrote may be taken for one after that (rule 2.9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseFacts:
+    """The lease a commit came with, its job's row, and what that job has committed to this relation already."""
+
+    lease: Lease
+    job: Job
+    recorded: tuple[LeaseToken, int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that one commit on one existing table is judged by, read at one moment."""
+
+    relation: Relation
+    metadata: Json
+    change: Change
+    now: datetime
+    lease: LeaseFacts | None = None
+    batch: CommitEvent | None = None
+    """The commit that brought this writer's batch before."""
+    store: StoreCommit | None = None
+    """For a keyed table's store: what its own rules need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The commit was applied before: answer with the table as it is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """The commit may be applied: these updates, in which the server has written what it must."""
+
+    updates: Sequence[Json]
+
+
+def judged(facts: Facts) -> Replay | Apply:
+    """What to do with a commit; raises the refusal."""
+    if _is_applied(facts):
+        return Replay()
+    _check_lease(facts)
+    _check_batch(facts)
+    updates = _ruled(facts)
+    check_requirements(facts.metadata, facts.change.requirements)
+    return Apply(updates)
+
+
+def added_snapshots(updates: Sequence[Json]) -> list[Json]:
+    """The snapshots that a commit brings."""
+    return [update["snapshot"] for update in updates if update.get("action") == "add-snapshot" and "snapshot" in update]
+
+
+def writer_and_batch(updates: Sequence[Json]) -> tuple[str, str] | None:
+    """The writer and batch that a commit names in its snapshot's summary."""
+    for snapshot in added_snapshots(updates):
+        summary = snapshot.get("summary") or {}
+        if summary.get(WRITER_ID) and summary.get(BATCH_ID):
+            return str(summary[WRITER_ID]), str(summary[BATCH_ID])
+    return None
+
+
+def _is_applied(facts: Facts) -> bool:
+    """A repeated request after a lost answer. Judged by anything else it would be refused and its files deleted."""
+    added = added_snapshots(facts.change.updates)
+    if added:
+        return all(_has_snapshot(facts.metadata, snapshot) for snapshot in added)
+    recorded = facts.lease.recorded if facts.lease else None
+    return recorded is not None and facts.lease is not None and recorded[0] == facts.lease.lease.token
+
+
+def _has_snapshot(metadata: Json, snapshot: Json) -> bool:
+    known = snapshot_by_id(metadata, snapshot.get("snapshot-id", -1))
+    return known is not None and known.get("manifest-list") == snapshot.get("manifest-list")
+
+
+def _check_lease(facts: Facts) -> None:
+    if facts.lease is None:
+        return
+    job = check_lease(facts.lease.job, facts.lease.lease)
+    if not _works_on(job, facts.relation):
+        raise LeaseLost(f"job {job.id} works on {job.table}, its lease is not good for {facts.relation.name}")
+    if job.status is not JobStatus.COMMITTING:
+        raise LeaseLost(f"job {job.id} has not said that it is committing", hint="POST …/leases/{lease}/committing first")
+    if job.leased_at is not None and facts.now - job.leased_at > OLDEST_LEASE:
+        raise LeaseLost(f"the lease on job {job.id} is {facts.now - job.leased_at} old: its files may pass for orphans")
+    if facts.lease.recorded is not None:
+        raise LeaseLost(f"job {job.id} has committed to {facts.relation.name} already, in snapshot {facts.lease.recorded[1]}")
+
+
+def _works_on(job: Job, relation: Relation) -> bool:
+    ids: tuple[RelationId | None, ...] = (relation.id, relation.owner_id)
+    return job.relation_id in ids
+
+
+def _check_batch(facts: Facts) -> None:
+    named = writer_and_batch(facts.change.updates)
+    if named is not None and facts.batch is not None:
+        raise DuplicateBatch(*named, facts.batch.snapshot_id or 0)
+
+
+def _ruled(facts: Facts) -> Sequence[Json]:
+    if facts.store is not None:
+        return guarded(facts.store)
+    for update in facts.change.updates:
+        if update.get("action") == "remove-snapshots":
+            _check_refs(facts, update)
+        if facts.relation.hive_name is not None:
+            _check_hive_property(facts, update)
+    return facts.change.updates
+
+
+def _check_refs(facts: Facts, update: Json) -> None:
+    """Java sends no requirement for it, and a tag made meanwhile would vanish."""
+    let_go = {u.get("ref-name") for u in facts.change.updates if u.get("action") == "remove-snapshot-ref"}
+    named = set(update.get("snapshot-ids") or ())
+    for name, ref in facts.metadata.get("refs", {}).items():
+        if name not in let_go and ref["snapshot-id"] in named:
+            raise CommitRefused(f"snapshot {ref['snapshot-id']} cannot be removed: {ref['type']} {name!r} holds it")
+
+
+def _check_hive_property(facts: Facts, update: Json) -> None:
+    """Hive still lists files that no snapshot needs any more: an engine's own expiry would delete them."""
+    named = {"set-properties": update.get("updates") or {}, "remove-properties": dict.fromkeys(update.get("removals") or ())}
+    wanted = named.get(str(update.get("action")), {})
+    if "gc.enabled" in wanted and wanted["gc.enabled"] != "false":
+        raise CommitRefused(
+            "gc.enabled stays false while the table is linked to Hive: engines would delete files that Hive lists",
+            hint="expire snapshots with `firn table expire TABLE`",
+        )

@@ -1,0 +1,228 @@
+"""What may be committed to a keyed table's stores, and what the server writes into it.
+
+Engines see the stores as Iceberg tables. What they could do to them under the watermark's feet is refused here, and
+every base snapshot is stamped with the watermark, so that it describes itself for ever (architecture 5.2 and 5.7,
+protocol section 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import CommitRefused
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_snapshot, ref_snapshot_id, snapshot_by_id
+from catalog.job import JobKind
+from catalog.keyed.schema import check_altered, with_shared_ids
+from catalog.keyed.spec import KEY_SCOPE, MERGED_BASE, MERGED_CHANGE, MERGED_FROM, MERGED_THROUGH, PRIMARY_KEY, SEQUENCE_FIELD, KeyedTable
+from catalog.relation import RelationKind
+
+FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
+_MERGING = frozenset({JobKind.MERGE, JobKind.SYNC})
+_CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC})
+_WHOLE_STORE = frozenset({"assign-uuid", "set-location", "upgrade-format-version", "remove-snapshot-ref"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCommit:
+    """One commit on one store, with the facts needed to judge it, all of one moment."""
+
+    role: RelationKind
+    keyed: KeyedTable
+    base: Json
+    change: Json
+    updates: Sequence[Json]
+    job_kind: JobKind | None
+    protected_snapshots: Collection[int] = ()
+    """Snapshots of this store that versions still offered to readers name."""
+
+    @property
+    def store(self) -> Json:
+        """The metadata of the store that is committed to."""
+        return self.base if self.role is RelationKind.BASE else self.change
+
+
+def guarded(commit: StoreCommit) -> list[Json]:
+    """The updates to apply, stamped; CommitRefused when the store's rules forbid one of them."""
+    snapshots = [update for update in commit.updates if update.get("action") == "add-snapshot"]
+    if len(snapshots) > 1:
+        raise CommitRefused("a commit on a keyed table's store adds one snapshot at most")
+    for update in commit.updates:
+        _check_update(commit, update)
+    if snapshots:
+        _check_main_follows(commit, snapshots[0]["snapshot"])
+        _check_snapshot(commit, snapshots[0]["snapshot"])
+    return [_rewritten(commit, update) for update in commit.updates]
+
+
+def _check_update(commit: StoreCommit, update: Json) -> None:
+    action = update.get("action")
+    if action in _WHOLE_STORE and not _is_harmless(commit, update):
+        raise CommitRefused(
+            f"{action} is not allowed on the {commit.role} store of a keyed table",
+            hint="work on the keyed table as a whole, through Firn",
+        )
+    if action == "set-snapshot-ref":
+        _check_ref(commit, update)
+    if action in ("set-properties", "remove-properties"):
+        _check_properties(commit, update)
+    if action == "remove-snapshots":
+        _check_removal(commit, update)
+    if action == "add-schema":
+        _check_schema(commit, update)
+
+
+def _is_harmless(commit: StoreCommit, update: Json) -> bool:
+    """Clients repeat what is so already, and tags of base may go as they came."""
+    match update["action"]:
+        case "assign-uuid":
+            return bool(update.get("uuid") == commit.store["table-uuid"])
+        case "set-location":
+            return bool(update.get("location") == commit.store["location"])
+        case "upgrade-format-version":
+            return bool(update.get("format-version") == commit.store["format-version"])
+        case _:
+            return bool(update.get("ref-name") != "main" and commit.role is RelationKind.BASE)
+
+
+def _check_ref(commit: StoreCommit, update: Json) -> None:
+    name = update.get("ref-name")
+    if update.get("type") == "tag" and commit.role is RelationKind.BASE:
+        return
+    if name != "main":
+        raise CommitRefused(
+            f"the {commit.role} store of a keyed table has no branches but main",
+            hint="tags can be set on the base store",
+        )
+    if update.get("snapshot-id") == ref_snapshot_id(commit.store, "main"):
+        return
+    added = [u["snapshot"]["snapshot-id"] for u in commit.updates if u.get("action") == "add-snapshot"]
+    if update.get("snapshot-id") not in added:
+        raise CommitRefused(
+            f"main of the {commit.role} store cannot be set back: its watermark would no longer fit",
+            hint="the two stores of a keyed table only move together",
+        )
+
+
+def _check_properties(commit: StoreCommit, update: Json) -> None:
+    named = update.get("updates") or dict.fromkeys(update.get("removals") or ())
+    current = commit.store.get("properties", {})
+    for key in FIXED_PROPERTIES & named.keys():
+        if named[key] != current.get(key):
+            raise CommitRefused(f"property {key!r} of a keyed table is fixed when it is created")
+
+
+def _check_removal(commit: StoreCommit, update: Json) -> None:
+    if commit.job_kind is not JobKind.EXPIRE:
+        raise CommitRefused(
+            "snapshots of a keyed table's stores are expired by Firn alone", hint="run `firn table expire TABLE`"
+        )
+    held = set(update.get("snapshot-ids") or ()) & set(commit.protected_snapshots)
+    if held:
+        raise CommitRefused(f"snapshot {min(held)} belongs to a version that readers may still use")
+
+
+def _check_schema(commit: StoreCommit, update: Json) -> None:
+    old = next(s for s in commit.store["schemas"] if s["schema-id"] == commit.store["current-schema-id"])
+    check_altered(update["schema"], old, commit.keyed.spec, is_change=commit.role is RelationKind.CHANGE)
+
+
+def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
+    head = ref_snapshot_id(commit.store, "main")
+    if snapshot.get("parent-snapshot-id") != head:
+        raise CommitRefused(f"the new snapshot's parent is not the head of the {commit.role} store")
+    moves = [u for u in commit.updates if u.get("action") == "set-snapshot-ref" and u.get("ref-name") == "main"]
+    if [u.get("snapshot-id") for u in moves] != [snapshot["snapshot-id"]]:
+        raise CommitRefused(f"staged snapshots are not allowed on the {commit.role} store of a keyed table")
+
+
+def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
+    summary = snapshot.get("summary") or {}
+    if commit.role is RelationKind.CHANGE:
+        _check_change_snapshot(commit, summary)
+    elif MERGED_THROUGH in summary:
+        _check_merge(commit, snapshot, summary)
+    else:
+        _check_direct(commit, summary)
+
+
+def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
+    operation = summary.get("operation")
+    if operation == "append":
+        return
+    if operation == "delete" and commit.job_kind in _CLEANING:
+        if int(summary.get("total-records", 0)) < commit.keyed.pending_rows:
+            raise CommitRefused("the clean would drop changes that are not merged yet")
+        return
+    if operation == "replace" and commit.job_kind is JobKind.REWRITE:
+        return
+    raise CommitRefused(
+        f"{operation} is not allowed on a change store: it takes appended changes only",
+        hint=f"write deletes as rows with {'_op'} = 'D', or use firn.spark.delete",
+    )
+
+
+def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
+    """Protocol rule 1.1, and that `through` names a real state of the change store."""
+    if commit.job_kind not in _MERGING:
+        raise CommitRefused("only a merge job may move the watermark")
+    parent = snapshot.get("parent-snapshot-id")
+    if summary.get(MERGED_BASE, "none") != ("none" if parent is None else str(parent)):
+        raise CommitRefused("the base store has moved since the merge read it")
+    start, through = _sequence(summary, MERGED_FROM), _sequence(summary, MERGED_THROUGH)
+    if start != watermark_of(commit.base):
+        raise CommitRefused(f"the merge began at watermark {start}, the table stands at {watermark_of(commit.base)}")
+    read = _main_ancestor(commit.change, summary.get(MERGED_CHANGE))
+    if through < start or read != through:
+        raise CommitRefused(f"{MERGED_THROUGH}={through} is not the sequence number of the change snapshot that was merged")
+
+
+def _check_direct(commit: StoreCommit, summary: Json) -> None:
+    operation = summary.get("operation")
+    if operation in ("append", "replace"):
+        return
+    if commit.keyed.pending_commits:
+        raise CommitRefused(
+            f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending would make "
+            "its result depend on when they are merged",
+            hint="run `firn table merge TABLE`, then try again",
+        )
+
+
+def _rewritten(commit: StoreCommit, update: Json) -> Json:
+    action = update.get("action")
+    if action == "add-snapshot" and commit.role is RelationKind.BASE:
+        snapshot = update["snapshot"]
+        summary = snapshot.get("summary") or {}
+        stamp = {MERGED_THROUGH: summary.get(MERGED_THROUGH, str(watermark_of(commit.base)))}
+        return {**update, "snapshot": {**snapshot, "summary": {**summary, **stamp}}}
+    if action == "add-schema" and commit.role is RelationKind.CHANGE:
+        return {**update, "schema": with_shared_ids(update["schema"], last_base_id=commit.base["last-column-id"])}
+    return update
+
+
+def watermark_of(base: Json) -> int:
+    """The watermark of a base store's head: 0 before its first snapshot."""
+    head = current_snapshot(base)
+    return 0 if head is None else _sequence(head.get("summary") or {}, MERGED_THROUGH)
+
+
+def _sequence(summary: Json, key: str) -> int:
+    text = str(summary.get(key, "0"))
+    if not text.isdecimal():
+        raise CommitRefused(f"{key}={text!r} is not a sequence number")
+    return int(text)
+
+
+def _main_ancestor(change: Json, snapshot_id: object) -> int | None:
+    """The sequence number of a snapshot on the change store's main branch; 0 for the empty store."""
+    current = current_snapshot(change)
+    if snapshot_id in (None, "none"):
+        return 0 if current is None else None
+    while current is not None:
+        if str(current["snapshot-id"]) == str(snapshot_id):
+            return int(current["sequence-number"])
+        parent = current.get("parent-snapshot-id")
+        current = None if parent is None else snapshot_by_id(change, parent)
+    return None

@@ -1,0 +1,132 @@
+"""The schemas of a keyed table's two stores, and how a change of one becomes a change of both.
+
+Shared columns have the same field ids in both stores. Only key columns are required: a delete carries nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from catalog.errors import CommitRefused, Invalid
+from catalog.iceberg.json import Json
+from catalog.keyed.spec import KeySpec
+
+OP = "_op"
+SOURCE = "_source"
+OP_ID = 10_000_001
+SOURCE_ID = 10_000_002
+"""Far above the ids of real columns, so that a column added to both stores can have one id in both."""
+
+CHANGE_COLUMNS: tuple[Json, ...] = (
+    {"id": OP_ID, "name": OP, "required": True, "type": "string", "doc": "I insert, U update, D delete"},
+    {"id": SOURCE_ID, "name": SOURCE, "required": False, "type": "string", "doc": "the Hive file that the change came from"},
+)
+_RESERVED = {OP, SOURCE}
+_UNFIT_FOR_KEYS = ("float", "double")
+_ORDERED = ("int", "long", "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "decimal", "string")
+
+
+def base_schema(schema: Json, spec: KeySpec) -> Json:
+    """A schema made fit for the base store; Invalid when the key or the sequence field does not fit it."""
+    fields: Sequence[Json] = schema["fields"]
+    by_name = {field["name"]: field for field in fields}
+    _check_names(by_name, spec)
+    for column in spec.primary_key:
+        _check_key_type(by_name[column])
+    if spec.sequence_field is not None:
+        _check_sequence_field(by_name[spec.sequence_field], spec)
+    keys = {by_name[column]["id"] for column in spec.primary_key}
+    return schema | {
+        "fields": [{**field, "required": field["id"] in keys} for field in fields],
+        "identifier-field-ids": sorted(keys),
+    }
+
+
+def change_schema(base: Json) -> Json:
+    """The change store's schema over a base schema: the same columns, then what tells of each change."""
+    kept = {key: value for key, value in base.items() if key != "schema-id"}
+    return kept | {"fields": [*base["fields"], *CHANGE_COLUMNS], "identifier-field-ids": []}
+
+
+def base_of_change(change: Json, keys: Sequence[int]) -> Json:
+    """The base schema that a change schema stands over."""
+    kept = {key: value for key, value in change.items() if key != "schema-id"}
+    fields = [field for field in change["fields"] if field["id"] not in (OP_ID, SOURCE_ID)]
+    return kept | {"fields": fields, "identifier-field-ids": sorted(keys)}
+
+
+def with_shared_ids(change: Json, *, last_base_id: int) -> Json:
+    """A change schema as an engine sent it, its new columns renumbered to follow base's last column."""
+    fresh: dict[int, int] = {}
+
+    def renumbered(field_id: int) -> int:
+        if field_id <= SOURCE_ID:
+            return field_id
+        return fresh.setdefault(field_id, last_base_id + 1 + len(fresh))
+
+    return _mapped_ids(change, renumbered)
+
+
+def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> None:
+    """CommitRefused when a schema change takes away or renames what a keyed table stands on."""
+    by_id = {field["id"]: field for field in new["fields"]}
+    for field in old["fields"]:
+        kept = by_id.get(field["id"])
+        if field["name"] in spec.primary_key and (kept is None or kept["name"] != field["name"] or not kept["required"]):
+            raise CommitRefused(f"column {field['name']!r} is part of the primary key: it cannot be dropped, renamed or made optional")
+        if field["name"] == spec.sequence_field and (kept is None or kept["name"] != field["name"]):
+            raise CommitRefused(f"column {field['name']!r} is the sequence field: it cannot be dropped or renamed")
+        if is_change and field["name"] in _RESERVED and kept != field:
+            raise CommitRefused(f"column {field['name']!r} of a change store cannot be altered")
+    allowed = _RESERVED if is_change else set()
+    for field in new["fields"]:
+        if field["name"] in _RESERVED - allowed:
+            raise CommitRefused(f"column name {field['name']!r} is taken by the change store")
+        if field["required"] and field["name"] not in spec.primary_key and field["name"] != OP:
+            raise CommitRefused(
+                f"column {field['name']!r} cannot be required: in a keyed table only key columns are",
+                hint="add the column as optional",
+            )
+
+
+def _check_names(by_name: dict[str, Json], spec: KeySpec) -> None:
+    wanted = [*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])]
+    missing = [column for column in wanted if column not in by_name]
+    if missing:
+        raise Invalid(
+            f"no column {', '.join(map(repr, missing))} in the table",
+            hint=f"the columns are {', '.join(by_name)}; names are case-sensitive",
+        )
+    for name in _RESERVED & by_name.keys():
+        raise Invalid(f"column name {name!r} is taken by the change store", hint="rename the column first")
+
+
+def _check_key_type(field: Json) -> None:
+    if not isinstance(field["type"], str) or field["type"] in _UNFIT_FOR_KEYS:
+        shown = field["type"] if isinstance(field["type"], str) else field["type"]["type"]
+        raise Invalid(f"column {field['name']!r} has type {shown} and cannot be part of a primary key")
+
+
+def _check_sequence_field(field: Json, spec: KeySpec) -> None:
+    if field["name"] in spec.primary_key:
+        raise Invalid(f"column {field['name']!r} cannot be both part of the primary key and the sequence field")
+    if not isinstance(field["type"], str) or not field["type"].startswith(_ORDERED):
+        raise Invalid(f"column {field['name']!r} cannot be the sequence field: its type has no order that engines agree on")
+
+
+def _mapped_ids(schema: Json, mapped: Callable[[int], int]) -> Json:
+    def field(one: Json) -> Json:
+        return {**one, "id": mapped(one["id"]), "type": typed(one["type"])}
+
+    def typed(one: Any) -> Any:
+        if isinstance(one, str):
+            return one
+        if one["type"] == "struct":
+            return {**one, "fields": [field(inner) for inner in one["fields"]]}
+        if one["type"] == "list":
+            return {**one, "element-id": mapped(one["element-id"]), "element": typed(one["element"])}
+        ids = {"key-id": mapped(one["key-id"]), "value-id": mapped(one["value-id"])}
+        return {**one, **ids, "key": typed(one["key"]), "value": typed(one["value"])}
+
+    return {**schema, "fields": [field(one) for one in schema["fields"]]}

@@ -1,0 +1,82 @@
+"""Counters of a table, advanced by what each snapshot's summary says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from catalog.commit import CommitEvent
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_snapshot
+from catalog.relation import TableStats
+
+SMALL_FILE_BYTES = 96 * 1024 * 1024
+"""A commit whose files are smaller than this on average counts as one of small files."""
+
+
+def number(summary: Mapping[str, Any], key: str) -> int:
+    """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
+    text = str(summary.get(key, "0"))
+    return int(text) if text.isdecimal() else 0
+
+
+def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_file_bytes: int = SMALL_FILE_BYTES) -> TableStats:
+    """The counters after a commit that led to this metadata."""
+    head = current_snapshot(metadata)
+    counted = replace(
+        stats,
+        snapshots=len(metadata.get("snapshots", ())),
+        schema_id=metadata["current-schema-id"],
+        last_commit_at=event.committed_at,
+        last_operation=event.operation,
+    )
+    if head is None or head["snapshot-id"] == stats.snapshot_id:
+        return counted
+    summary = head.get("summary") or {}
+    return replace(
+        counted,
+        snapshot_id=head["snapshot-id"],
+        sequence_number=head.get("sequence-number", 0),
+        records=number(summary, "total-records"),
+        data_files=number(summary, "total-data-files"),
+        delete_files=number(summary, "total-delete-files"),
+        bytes=number(summary, "total-files-size"),
+        small_files=_small_files(stats, summary, small_file_bytes),
+    )
+
+
+def _small_files(stats: TableStats, summary: Mapping[str, Any], small_file_bytes: int) -> int:
+    """A rewrite starts the count anew with what it could not make larger left out: it would only be tried again."""
+    if summary.get("operation") == "replace":
+        return 0
+    added, size = number(summary, "added-data-files"), number(summary, "added-files-size")
+    grown = stats.small_files + (added if added and size / added < small_file_bytes else 0)
+    return min(grown, number(summary, "total-data-files"))
+
+
+def event_of_snapshot(event: CommitEvent, snapshot: Json) -> CommitEvent:
+    """A commit event with what the snapshot says of itself."""
+    summary: Mapping[str, str] = snapshot.get("summary") or {}
+    return replace(
+        event,
+        snapshot_id=snapshot["snapshot-id"],
+        parent_id=snapshot.get("parent-snapshot-id"),
+        sequence_number=snapshot.get("sequence-number"),
+        operation=summary.get("operation", "unknown"),
+        added_rows=number(summary, "added-records"),
+        added_bytes=number(summary, "added-files-size"),
+        added_files=number(summary, "added-data-files"),
+        removed_rows=number(summary, "deleted-records"),
+        removed_files=number(summary, "deleted-data-files"),
+        writer_id=summary.get("firn.writer-id"),
+        batch_id=summary.get("firn.batch-id"),
+        engine=event.engine or summary.get("engine-name"),
+        summary=dict(summary),
+    )
+
+
+def event_at(event: CommitEvent, moment: datetime) -> CommitEvent:
+    """The same event, dated by the transaction that applies it."""
+    return replace(event, committed_at=moment)

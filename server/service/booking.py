@@ -1,0 +1,176 @@
+"""What a commit's own transaction writes besides the pointer: lease, statistics, event, watermark, version.
+
+Everything that was read before is read again under lock; a difference means that somebody was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from catalog.commit import CommitEvent
+from catalog.errors import LeaseLost
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_snapshot, ref_snapshot_id
+from catalog.job import Job, JobKind, JobStatus, Lease, check_lease
+from catalog.judge import added_snapshots
+from catalog.keyed.guard import watermark_of
+from catalog.keyed.spec import KeyedTable, Version
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation, RelationKind
+from catalog.stats import advanced, event_of_snapshot
+from server.service.mirroring import Rewritten
+
+OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
+
+
+class MovedMeanwhile(Exception):
+    """A table is no longer as the commit was judged on: look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """New metadata of one table, lying at `location`, not yet pointed at."""
+
+    change: Rewritten
+    location: str
+
+
+def book(
+    uow: UnitOfWork,
+    written: Sequence[Written],
+    *,
+    lease: Lease | None,
+    engine: str | None,
+    on_job_commit: Mapping[JobKind, OnJobCommit],
+) -> None:
+    """Move every pointer and write the books; MovedMeanwhile or the refusal rolls all of it back."""
+    now = uow.now()
+    job = None if lease is None else _current_job(uow, lease)
+    keyed = _locked_keyed(uow, written)
+    for one in written:
+        if not uow.relations.move_pointer(one.change.relation, one.location, now):
+            raise MovedMeanwhile
+        event = _event(one, job, engine, now)
+        uow.events.add(event)
+        uow.stats.put(advanced(uow.stats.get(one.change.relation.id), one.change.after, event))
+    for table in keyed:
+        _book_keyed(uow, table, written, now)
+    if job is not None and lease is not None:
+        _book_job(uow, job, lease, written, on_job_commit)
+
+
+def _current_job(uow: UnitOfWork, lease: Lease) -> Job:
+    """The fence inside the compare-and-set (rule 2.2)."""
+    job = check_lease(uow.jobs.lock(lease.job_id), lease)
+    if job.status is not JobStatus.COMMITTING:
+        raise LeaseLost(f"job {job.id} is {job.status}, not committing")
+    return job
+
+
+def _locked_keyed(uow: UnitOfWork, written: Sequence[Written]) -> list[KeyedTable]:
+    judged = {one.change.situation.keyed for one in written if one.change.situation.keyed is not None}
+    for keyed in sorted(judged, key=lambda one: one.relation_id):
+        if uow.keyed.lock(keyed.relation_id) != keyed:
+            raise MovedMeanwhile
+    return sorted(judged, key=lambda one: one.relation_id)
+
+
+def _event(one: Written, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
+    relation = one.change.relation
+    event = CommitEvent(
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=_what(one.change.updates),
+        job_id=None if job is None else str(job.id),
+        engine=engine,
+    )
+    added = {snapshot["snapshot-id"] for snapshot in added_snapshots(one.change.updates)}
+    stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
+    return event_of_snapshot(event, stored[-1]) if stored else event
+
+
+_NAMED = {
+    "add-schema": "alter",
+    "set-current-schema": "alter",
+    "remove-snapshots": "expire",
+    "add-spec": "partition",
+    "set-default-spec": "partition",
+    "add-sort-order": "sort order",
+    "set-snapshot-ref": "reference",
+    "remove-snapshot-ref": "reference",
+    "set-properties": "properties",
+    "remove-properties": "properties",
+    "upgrade-format-version": "format",
+}
+
+
+def _what(updates: Sequence[Json]) -> str:
+    """A word for a commit without a snapshot."""
+    return next((_NAMED[update["action"]] for update in updates if update.get("action") in _NAMED), "update")
+
+
+def _book_keyed(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[Written], now: datetime) -> None:
+    mine = {one.change.relation.kind: one for one in written if one.change.situation.keyed == keyed}
+    situation = next(iter(mine.values())).change.situation
+    store = situation.facts.store
+    assert store is not None  # a keyed table's commits carry their store
+    base = mine[RelationKind.BASE].change.after if RelationKind.BASE in mine else store.base
+    change = mine[RelationKind.CHANGE].change.after if RelationKind.CHANGE in mine else store.change
+    watermark = watermark_of(base)
+    head = current_snapshot(change)
+    rows, size, commits, since = uow.events.pending(keyed.change_id, above=watermark)
+    after = replace(
+        keyed,
+        watermark=watermark,
+        change_sequence=0 if head is None else head["sequence-number"],
+        pending_rows=rows,
+        pending_bytes=size,
+        pending_commits=commits,
+        pending_since=since,
+        version=keyed.version + 1,
+    )
+    uow.keyed.put(after)
+    _forget_expired(uow, keyed, mine)
+    uow.keyed.add_version(
+        Version(
+            relation_id=keyed.relation_id,
+            version=after.version,
+            base_snapshot_id=ref_snapshot_id(base, "main"),
+            change_snapshot_id=ref_snapshot_id(change, "main"),
+            committed_at=now,
+        ),
+    )
+
+
+def _forget_expired(uow: UnitOfWork, keyed: KeyedTable, mine: Mapping[RelationKind, Written]) -> None:
+    def removed(kind: RelationKind) -> set[int]:
+        updates = mine[kind].change.updates if kind in mine else ()
+        expired = (update["snapshot-ids"] for update in updates if update.get("action") == "remove-snapshots")
+        return {snapshot_id for ids in expired for snapshot_id in ids}
+
+    base, change = removed(RelationKind.BASE), removed(RelationKind.CHANGE)
+    if base or change:
+        uow.keyed.forget_versions(keyed.relation_id, base=base, change=change)
+
+
+def _book_job(
+    uow: UnitOfWork,
+    job: Job,
+    lease: Lease,
+    written: Sequence[Written],
+    on_job_commit: Mapping[JobKind, OnJobCommit],
+) -> None:
+    for one in written:
+        relation = one.change.relation
+        added = added_snapshots(one.change.updates)
+        snapshot_id = added[-1]["snapshot-id"] if added else None
+        uow.jobs.record_commit(job.id, lease.token, relation.id, snapshot_id)
+        if job.committed_by is None:
+            job = replace(job, committed_by=lease.token, committed_snapshot_id=snapshot_id)
+            uow.jobs.put(job)
+        if job.kind in on_job_commit:
+            on_job_commit[job.kind](uow, job, relation)

@@ -1,0 +1,183 @@
+"""The commit path: read the pointer, judge, write new metadata, compare and set in one transaction.
+
+Three outcomes, and nothing between them: `commit` returns (it is in the table for ever), raises a CatalogError (it is
+not, and the metadata written for it is deleted), or raises CommitUnknown (nobody knows; nothing is deleted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from catalog.commit import Change
+from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed
+from catalog.iceberg.json import Json
+from catalog.job import JobKind, Lease
+from catalog.judge import Apply, judged
+from catalog.names import CatalogName, TableName
+from catalog.ports.store import Database, StoredAnswer, UnitOfWork
+from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
+from server.service.facts import Situation, look
+from server.service.metadata import MetadataFiles
+from server.service.mirroring import Rewritten, rewritten
+
+MAX_ROUNDS = 10
+"""How often a commit whose requirements still hold is tried on a table that others are moving."""
+
+InSameTransaction = Callable[[UnitOfWork], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idempotency:
+    """The key a client has given its request, and a digest of the request to tell a reuse of the key by."""
+
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """One atomic commit on one or several tables."""
+
+    catalog: CatalogName
+    changes: Sequence[Change]
+    lease: Lease | None = None
+    engine: str | None = None
+    idempotency: Idempotency | None = None
+    also: InSameTransaction | None = None
+    """What has to become true in the same transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A table as a commit has left it."""
+
+    name: TableName
+    metadata_location: str
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Applies commits; safe to use from any number of threads and servers."""
+
+    database: Database
+    metadata: MetadataFiles
+    on_job_commit: Mapping[JobKind, OnJobCommit] = field(default_factory=dict)
+    """What a job's commit brings with it in the same transaction, by kind."""
+
+    def commit(self, request: CommitRequest) -> list[Committed]:
+        """Apply every change or none; see the module for the outcomes."""
+        answered = self._answered(request)
+        if answered is not None:
+            return answered
+        for _ in range(MAX_ROUNDS):
+            done = self._round(request)
+            if done is not None:
+                return done
+        raise RequirementFailed(
+            f"{request.changes[0].name} is being changed by others too fast; tried {MAX_ROUNDS} times", hint="try again"
+        )
+
+    def _answered(self, request: CommitRequest) -> list[Committed] | None:
+        """What the same request was answered before."""
+        if request.idempotency is None:
+            return None
+        with self.database.reading() as uow:
+            answer = uow.answers.find(request.idempotency.key)
+        if answer is None:
+            return None
+        if answer.fingerprint != request.idempotency.fingerprint:
+            raise Invalid(f"idempotency key {request.idempotency.key} was used for another request")
+        locations: list[str] = orjson.loads(answer.body)
+        return [
+            Committed(name=change.name, metadata_location=location)
+            for change, location in zip(request.changes, locations, strict=True)
+        ]
+
+    def _round(self, request: CommitRequest) -> list[Committed] | None:
+        """One try; None when somebody else has moved a table meanwhile."""
+        situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
+        planned: list[Rewritten] = []
+        for situation in situations:
+            verdict = judged(situation.facts)
+            if isinstance(verdict, Apply):
+                now_ms = int(situation.facts.now.timestamp() * 1000)
+                planned.extend(rewritten(situation, verdict.updates, now_ms=now_ms))
+        if not planned:
+            return [_as_it_is(situation) for situation in situations]
+        return self._write_and_move(request, situations, planned)
+
+    def _write_and_move(
+        self, request: CommitRequest, situations: Sequence[Situation], planned: Sequence[Rewritten]
+    ) -> list[Committed] | None:
+        written: list[Written] = []
+        committed: list[Committed] = []
+        try:
+            for one in planned:
+                location = self.metadata.write(one.after["location"], one.relation.version + 1, one.after)
+                written.append(Written(one, location))
+            committed = _results(situations, written)
+            self._move(request, written, committed)
+        except MovedMeanwhile:
+            self._discard(written)
+            return None
+        except CommitUnknown:
+            if self._has_moved(written):
+                return committed
+            raise
+        except CatalogError:
+            self._discard(written)
+            raise
+        return committed
+
+    def _move(self, request: CommitRequest, written: Sequence[Written], committed: Sequence[Committed]) -> None:
+        with self.database.writing() as uow:
+            book(uow, written, lease=request.lease, engine=request.engine, on_job_commit=self.on_job_commit)
+            if request.also is not None:
+                request.also(uow)
+            if request.idempotency is not None:
+                uow.answers.add(
+                    StoredAnswer(
+                        key=request.idempotency.key,
+                        fingerprint=request.idempotency.fingerprint,
+                        status=200,
+                        body=orjson.dumps([one.metadata_location for one in committed]),
+                        created_at=uow.now(),
+                    ),
+                )
+
+    def _has_moved(self, written: Sequence[Written]) -> bool:
+        """Whether a commit without an answer is seen to have landed; not seeing it proves nothing."""
+        try:
+            with self.database.reading() as uow:
+                now = [uow.relations.get(one.change.relation.id).metadata_location for one in written]
+        except CatalogError:
+            return False
+        return now == [one.location for one in written]
+
+    def _discard(self, written: Sequence[Written]) -> None:
+        for one in written:
+            self.metadata.discard(one.location)
+
+
+def _as_it_is(situation: Situation) -> Committed:
+    location = situation.relation.metadata_location
+    assert location is not None  # its metadata was read from there
+    return Committed(name=situation.relation.name, metadata_location=location)
+
+
+def _results(situations: Sequence[Situation], written: Sequence[Written]) -> list[Committed]:
+    moved = {one.change.relation.id: one.location for one in written}
+    return [
+        Committed(name=situation.relation.name, metadata_location=moved[situation.relation.id])
+        if situation.relation.id in moved
+        else _as_it_is(situation)
+        for situation in situations
+    ]
+
+
+def metadata_of(metadata: MetadataFiles, committed: Committed) -> Json:
+    """The metadata a commit has led to."""
+    return metadata.load(committed.metadata_location).parsed

@@ -1,0 +1,143 @@
+"""What a commit is judged by, read at one moment: pointers in one transaction, then the immutable files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.commit import Change, CommitEvent
+from catalog.errors import NoSuchNamespace, NoSuchTable
+from catalog.iceberg.json import Json
+from catalog.job import Lease
+from catalog.judge import Facts, LeaseFacts, writer_and_batch
+from catalog.keyed.guard import StoreCommit
+from catalog.keyed.spec import KeyedTable
+from catalog.names import CatalogName, TableName
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.metadata import MetadataFiles
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """One table as a commit finds it; for a keyed table's store, also the store beside it."""
+
+    facts: Facts
+    keyed: KeyedTable | None = None
+    sibling: Relation | None = None
+    sibling_metadata: Json | None = None
+
+    @property
+    def relation(self) -> Relation:
+        """The table that is committed to."""
+        return self.facts.relation
+
+
+def look(
+    database: Database, files: MetadataFiles, catalog: CatalogName, changes: Sequence[Change], lease: Lease | None
+) -> list[Situation]:
+    """The situation of each change; NoSuchTable when one of the tables does not exist."""
+    with database.reading() as uow:
+        seen = [_rows(uow, catalog, change, lease) for change in changes]
+    return [_situation(files, rows) for rows in seen]
+
+
+def existing_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+    """The table of this name; NoSuchTable when there is none or it is a view."""
+    relation = uow.relations.find(catalog, name)
+    if relation is None or not relation.kind.is_table:
+        raise NoSuchTable(f"Table does not exist: {name}", hint=_hint(relation))
+    return relation
+
+
+def check_namespace(uow: UnitOfWork, catalog: CatalogName, namespace: tuple[str, ...]) -> None:
+    """NoSuchNamespace unless it was created."""
+    if not uow.namespaces.exists(catalog, namespace):
+        raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+
+
+def _hint(relation: Relation | None) -> str | None:
+    if relation is None or relation.kind is not RelationKind.KEYED:
+        return None
+    return f"{relation.name} is a keyed table, served as a view: its stores are {relation.name}.base and {relation.name}.change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """What the database says of one change, before any file is read."""
+
+    relation: Relation
+    change: Change
+    now: datetime
+    lease: LeaseFacts | None
+    batch: CommitEvent | None
+    keyed: KeyedTable | None
+    sibling: Relation | None
+    protected: frozenset[int]
+
+
+def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | None) -> _Rows:
+    relation = existing_table(uow, catalog, change.name)
+    named = writer_and_batch(change.updates)
+    keyed = None if relation.owner_id is None else uow.keyed.get(relation.owner_id)
+    is_base = relation.kind is RelationKind.BASE
+    return _Rows(
+        relation=relation,
+        change=change,
+        now=uow.now(),
+        lease=None if lease is None else _lease_facts(uow, lease, relation),
+        batch=None if named is None else uow.events.find_batch(relation.id, *named),
+        keyed=keyed,
+        sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
+        protected=frozenset() if keyed is None else _offered(uow, keyed, is_base=is_base),
+    )
+
+
+def _lease_facts(uow: UnitOfWork, lease: Lease, relation: Relation) -> LeaseFacts:
+    return LeaseFacts(
+        lease=lease, job=uow.jobs.get(lease.job_id), recorded=uow.jobs.recorded_commit(lease.job_id, relation.id)
+    )
+
+
+def _offered(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
+    """Snapshots that the current version names; older versions go with the snapshots that expiry takes."""
+    current = uow.keyed.versions(keyed.relation_id, limit=1)
+    ids = (version.base_snapshot_id if is_base else version.change_snapshot_id for version in current)
+    return frozenset(snapshot_id for snapshot_id in ids if snapshot_id is not None)
+
+
+def _situation(files: MetadataFiles, rows: _Rows) -> Situation:
+    metadata = load_metadata(files, rows.relation)
+    beside = None if rows.sibling is None else load_metadata(files, rows.sibling)
+    facts = Facts(
+        relation=rows.relation,
+        metadata=metadata,
+        change=rows.change,
+        now=rows.now,
+        lease=rows.lease,
+        batch=rows.batch,
+        store=None if beside is None else _store_commit(rows, metadata, beside),
+    )
+    return Situation(facts=facts, keyed=rows.keyed, sibling=rows.sibling, sibling_metadata=beside)
+
+
+def _store_commit(rows: _Rows, metadata: Json, beside: Json) -> StoreCommit | None:
+    if rows.keyed is None:
+        return None
+    is_base = rows.relation.kind is RelationKind.BASE
+    return StoreCommit(
+        role=rows.relation.kind,
+        keyed=rows.keyed,
+        base=metadata if is_base else beside,
+        change=beside if is_base else metadata,
+        updates=rows.change.updates,
+        job_kind=None if rows.lease is None else rows.lease.job.kind,
+        protected_snapshots=rows.protected,
+    )
+
+
+def load_metadata(files: MetadataFiles, relation: Relation) -> Json:
+    """A table's current metadata; NoSuchTable for a relation that has none."""
+    if relation.metadata_location is None:
+        raise NoSuchTable(f"Table does not exist: {relation.name}")
+    return files.load(relation.metadata_location).parsed

@@ -1,0 +1,91 @@
+"""Metadata files: immutable, so parsed once and kept by location."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import orjson
+from cachetools import LRUCache
+
+from catalog.errors import Invalid, NotFound, Unavailable
+from catalog.iceberg.json import Json
+from catalog.ports.files import Files
+
+CACHE_BYTES = 256 * 1024 * 1024
+_PARSED_WEIGHT = 8
+"""A parsed document takes about this many times the memory of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One metadata file: its text as stored and what it says. Nobody may change `parsed`."""
+
+    text: bytes
+    parsed: Json
+
+
+def _weight(document: Document) -> int:
+    return len(document.text) * _PARSED_WEIGHT
+
+
+@dataclass(frozen=True)
+class MetadataFiles:
+    """Metadata files of all warehouses."""
+
+    files: Files
+    _cache: LRUCache[str, Document] = field(default_factory=lambda: LRUCache(CACHE_BYTES, getsizeof=_weight))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def load(self, location: str) -> Document:
+        """The document; NotFound when the file is gone, Invalid when it is no metadata."""
+        with self._lock:
+            document = self._cache.get(location)
+        if document is None:
+            document = _parsed(location, self._read(location))
+            self._keep(location, document)
+        return document
+
+    def _read(self, location: str) -> bytes:
+        try:
+            return self.files.read(location)
+        except NotFound as error:
+            raise NotFound(f"Failed to open input stream for file: {location}", hint=error.hint) from error
+
+    def write(self, table_location: str, version: int, metadata: Json) -> str:
+        """Write a new metadata file for a table and return its location, which no other commit can ever choose."""
+        base = metadata.get("properties", {}).get("write.metadata.path") or f"{table_location.rstrip('/')}/metadata"
+        location = f"{str(base).rstrip('/')}/{version:05d}-{uuid4()}.metadata.json"
+        text = orjson.dumps(metadata)
+        self.files.write_new(location, text)
+        self._keep(location, Document(text, metadata))
+        return location
+
+    def discard(self, location: str) -> None:
+        """Delete a file whose commit was refused; a file that cannot be deleted now is only left over."""
+        with self._lock:
+            self._cache.pop(location, None)
+        try:
+            self.files.delete(location)
+        except Unavailable:
+            return
+
+    def _keep(self, location: str, document: Document) -> None:
+        with self._lock:
+            try:
+                self._cache[location] = document
+            except ValueError:  # larger than the whole cache
+                self._cache.pop(location, None)
+
+
+def _parsed(location: str, data: bytes) -> Document:
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Invalid(f"{location} is not Iceberg metadata: {error}") from error
+    if not isinstance(parsed, dict):
+        raise Invalid(f"{location} is not Iceberg metadata: it is no JSON object")
+    return Document(text, parsed)

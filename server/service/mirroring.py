@@ -1,0 +1,52 @@
+"""A schema change on one store of a keyed table is a schema change on both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import apply_updates, current_schema
+from catalog.keyed.schema import base_of_change, change_schema
+from catalog.relation import Relation, RelationKind
+from server.service.facts import Situation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """One table's metadata before and after a commit; nothing is written yet."""
+
+    situation: Situation
+    relation: Relation
+    before: Json
+    after: Json
+    updates: Sequence[Json]
+
+
+def rewritten(situation: Situation, updates: Sequence[Json], *, now_ms: int) -> list[Rewritten]:
+    """What a commit makes of its table and, when the schema changes, of the store beside it."""
+    facts = situation.facts
+    own = _applied(situation, facts.relation, facts.metadata, updates, now_ms)
+    if situation.sibling is None or situation.sibling_metadata is None or not _schema_changed(own):
+        return [own]
+    follows = _following(own, situation.sibling_metadata)
+    return [own, _applied(situation, situation.sibling, situation.sibling_metadata, follows, now_ms)]
+
+
+def _applied(situation: Situation, relation: Relation, before: Json, updates: Sequence[Json], now_ms: int) -> Rewritten:
+    after = apply_updates(before, updates, now_ms=now_ms, previous_location=relation.metadata_location)
+    return Rewritten(situation=situation, relation=relation, before=before, after=after, updates=updates)
+
+
+def _schema_changed(one: Rewritten) -> bool:
+    return bool(one.after["current-schema-id"] != one.before["current-schema-id"])
+
+
+def _following(own: Rewritten, sibling: Json) -> list[Json]:
+    """The updates that give the other store the same columns."""
+    schema = current_schema(own.after)
+    if own.relation.kind is RelationKind.BASE:
+        wanted = change_schema(schema)
+    else:
+        wanted = base_of_change(schema, current_schema(sibling).get("identifier-field-ids", ()))
+    return [{"action": "add-schema", "schema": wanted}, {"action": "set-current-schema", "schema-id": -1}]
