@@ -23,7 +23,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from firn.embedded.directory import exclusive, prepared
-from firn.embedded.errors import StartFailed
+from firn.embedded.errors import DataDirUnusable, StartFailed
 from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
@@ -87,6 +87,11 @@ class EmbeddedMetastore:
         if self.running:
             return self
         java = require_java()
+        if ":" in str(self.data_dir):
+            # Derby takes what stands before a colon for a protocol: it makes such a database and never opens it again.
+            raise DataDirUnusable(
+                f"{self.data_dir} cannot hold the metastore's data: Derby allows no colon in its path."
+            )
         prepared(self.data_dir, what="the metastore's data")
         self._write_settings()
         with ExitStack() as undo:
@@ -124,7 +129,7 @@ class EmbeddedMetastore:
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
             f"-Dderby.system.home={self.data_dir}",
             "-cp",
-            f"conf:{pyspark_jars()}/*",  # relative: a data directory may have a colon in its name
+            f"conf:{pyspark_jars()}/*",
             MAIN_CLASS,
             "-p",
             str(self.port),

@@ -1,6 +1,6 @@
 """The jar that teaches Spark Iceberg: by Maven coordinate, fetched once, then started from its file.
 
-    builder.config(map=spark_conf())
+    builder.config(map={**spark_conf()})
 
 `python -m firn.spark.jars` fetches it and prints the file.  Once it is there, sessions take the file (`spark.jars`) and
 start without Ivy, also offline; before, they let Spark's own Ivy fetch it (`spark.jars.packages`).

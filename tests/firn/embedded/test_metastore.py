@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hive_metastore.ttypes import Database
+from hmsclient import HMSClient
+
+from firn.embedded.directory import exclusive
+from firn.embedded.errors import AlreadyRunning, DataDirUnusable, PortTaken, StartFailed
+from firn.embedded.metastore import EmbeddedMetastore
+from firn.embedded.ports import is_open
+
+
+@contextmanager
+def listening() -> Iterator[int]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.hive
+def test_a_metastore_answers_stops_and_remembers(tmp_path: Path) -> None:
+    data = tmp_path / "a place; with odd & signs"
+    with EmbeddedMetastore(data, port=0) as metastore:
+        with HMSClient(host="127.0.0.1", port=metastore.port) as client:
+            assert client.get_all_databases() == ["default"]
+            assert client.get_database("default").locationUri == f"file:{metastore.warehouse}"
+            client.create_database(Database(name="sales", locationUri=f"file:{tmp_path}/sales"))
+        with pytest.raises(AlreadyRunning, match="is running on"), exclusive(data, what="x", wait_seconds=0):
+            pass
+    assert not metastore.running
+    assert not is_open(metastore.port)
+
+    with EmbeddedMetastore(data, port=metastore.port) as again, HMSClient(host="127.0.0.1", port=again.port) as client:
+        assert again.uri == f"thrift://127.0.0.1:{metastore.port}"
+        assert client.get_all_databases() == ["default", "sales"]
+
+
+def test_a_taken_port_is_named_and_nothing_is_started(tmp_path: Path) -> None:
+    with listening() as port:
+        metastore = EmbeddedMetastore(tmp_path, port=port)
+        with pytest.raises(PortTaken, match=f"cannot listen on port {port}"):
+            metastore.start()
+    assert not metastore.running
+    assert not metastore.log.exists()
+
+
+def test_a_missing_parent_of_the_data_directory_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(DataDirUnusable, match=r"no-such does not exist"):
+        EmbeddedMetastore(tmp_path / "no-such" / "metastore", port=0).start()
+    assert not (tmp_path / "no-such").exists()
+
+
+def test_a_file_cannot_be_a_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataDirUnusable, match="File exists"):
+        EmbeddedMetastore(tmp_path / "file", port=0).start()
+
+
+def test_a_path_that_derby_would_never_open_again_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataDirUnusable, match="no colon"):
+        EmbeddedMetastore(tmp_path / "a:b", port=0).start()
+    assert not (tmp_path / "a:b").exists()
+
+
+def test_a_java_that_ends_at_once_is_an_error_with_its_last_words(tmp_path: Path) -> None:
+    metastore = EmbeddedMetastore(tmp_path, port=0, heap_mib=0)
+    with pytest.raises(StartFailed, match=r"ended with status 1 while starting(?s:.*)heap"):
+        metastore.start()
+    assert not metastore.running
+
+
+def test_a_metastore_that_keeps_silent_is_ended(tmp_path: Path) -> None:
+    metastore = EmbeddedMetastore(tmp_path, port=0, start_seconds=0)
+    with pytest.raises(StartFailed, match="did not answer within 0 s"):
+        metastore.start()
+    assert not metastore.running
+    with exclusive(tmp_path, what="nobody else", wait_seconds=0):
+        pass
