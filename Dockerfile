@@ -1,0 +1,47 @@
+# Two images: `docker build --target server .` and `docker build --target optimizer .`
+# The server starts no JVM and so carries no Java; whoever runs jobs does.
+
+FROM node:20-slim AS console
+WORKDIR /src
+COPY web/package.json web/package-lock.json web/
+RUN npm --prefix web ci --no-audit --no-fund
+COPY web web
+RUN npm --prefix web run build
+
+FROM python:3.11-slim-bookworm AS wheel
+WORKDIR /src
+RUN pip install --no-cache-dir "hatchling>=1.27"
+COPY pyproject.toml build_console.py LICENSE ./
+COPY catalog catalog
+COPY server server
+COPY optimizer optimizer
+COPY firn firn
+COPY migrations migrations
+COPY --from=console /src/web/dist web/dist
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+
+FROM python:3.11-slim-bookworm AS base
+RUN useradd --create-home --uid 10001 firn && install -d -o firn -g firn /data
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /data
+
+FROM base AS server
+RUN --mount=type=bind,source=requirements-server.lock,target=/tmp/server.lock \
+    pip install --require-hashes -r /tmp/server.lock
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
+USER firn
+VOLUME /data
+EXPOSE 8630
+ENTRYPOINT ["firn"]
+CMD ["serve", "--data-dir", "/data", "--port", "8630"]
+
+FROM base AS optimizer
+RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+RUN --mount=type=bind,source=requirements-optimizer.lock,target=/tmp/optimizer.lock \
+    pip install --require-hashes -r /tmp/optimizer.lock
+RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
+USER firn
+# Into the image now, so that an optimizer starts without a way to Maven Central.
+RUN python -m firn.spark.jars
+ENTRYPOINT ["firn", "optimizer"]
