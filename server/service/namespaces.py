@@ -1,0 +1,131 @@
+"""Catalogs and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import Conflict, Invalid, NoSuchNamespace
+from catalog.names import CatalogName, Namespace, TableName, checked_namespace
+from catalog.ports.store import Database, Page, UnitOfWork
+from catalog.relation import Catalog, RelationKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyChanges:
+    """What a change of properties did."""
+
+    updated: Sequence[str]
+    removed: Sequence[str]
+    missing: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """Catalogs and the namespaces in them.
+
+    A keyed table `db.orders` is also a namespace, of its stores; that one is neither created nor listed nor dropped.
+    """
+
+    database: Database
+
+    def create_catalog(self, name: str, warehouse: str, metastore_uri: str | None, properties: Mapping[str, str]) -> Catalog:
+        """AlreadyExists when the name is taken, Invalid when it could not stand in a URL."""
+        if not name or not all(char.isalnum() or char in "_-" for char in name):
+            raise Invalid(f"invalid catalog name {name!r}", hint="use letters, digits, - and _")
+        with self.database.writing() as uow:
+            catalog = Catalog(
+                name=CatalogName(name),
+                warehouse=warehouse.rstrip("/"),
+                metastore_uri=metastore_uri,
+                properties=dict(properties),
+                created_at=uow.now(),
+            )
+            uow.catalogs.add(catalog)
+        return catalog
+
+    def catalogs(self) -> Sequence[Catalog]:
+        """All catalogs, by name."""
+        with self.database.reading() as uow:
+            return uow.catalogs.list()
+
+    def catalog(self, name: CatalogName) -> Catalog:
+        """NoSuchCatalog when there is none."""
+        with self.database.reading() as uow:
+            return uow.catalogs.get(name)
+
+    def drop_catalog(self, name: CatalogName) -> None:
+        """Conflict while it holds namespaces."""
+        with self.database.writing() as uow:
+            uow.catalogs.remove(name)
+
+    def create(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """AlreadyExists when the name is taken, NoSuchNamespace when its parent is missing."""
+        checked_namespace(namespace)
+        with self.database.writing() as uow:
+            uow.catalogs.get(catalog)
+            if len(namespace) > 1:
+                if _holds_stores(uow, catalog, namespace):
+                    raise Conflict(f"{'.'.join(namespace)} is a keyed table: its namespace is taken by its stores")
+                if not uow.namespaces.exists(catalog, namespace[:-1]):
+                    raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace[:-1])}")
+            uow.namespaces.add(catalog, namespace, properties)
+
+    def ensure(self, catalog: CatalogName, namespace: Namespace) -> None:
+        """Create the namespace and its parents unless they are there."""
+        with self.database.writing() as uow:
+            for length in range(1, len(namespace) + 1):
+                if not uow.namespaces.exists(catalog, namespace[:length]):
+                    uow.namespaces.add(catalog, namespace[:length], {})
+
+    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
+        """Whether it can be listed."""
+        with self.database.reading() as uow:
+            return uow.namespaces.exists(catalog, namespace) or _holds_stores(uow, catalog, namespace)
+
+    def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """NoSuchNamespace when there is none."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            if _holds_stores(uow, catalog, namespace):
+                return {"firn.keyed-table": ".".join(namespace)}
+            return uow.namespaces.properties(catalog, namespace)
+
+    def children(
+        self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
+    ) -> Page[Namespace]:
+        """Namespaces directly under a parent; () is the top."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            if parent and not (uow.namespaces.exists(catalog, parent) or _holds_stores(uow, catalog, parent)):
+                raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(parent)}")
+            return uow.namespaces.children(catalog, parent, limit=limit, cursor=cursor)
+
+    def change_properties(
+        self, catalog: CatalogName, namespace: Namespace, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> PropertyChanges:
+        """Set and remove; Invalid when one key is named in both."""
+        both = set(updates) & set(removals)
+        if both:
+            raise Invalid(f"cannot both set and remove {', '.join(sorted(both))}")
+        with self.database.writing() as uow:
+            current = uow.namespaces.properties(catalog, namespace)
+            after = {key: value for key, value in current.items() if key not in removals} | dict(updates)
+            uow.namespaces.set_properties(catalog, namespace, after)
+        return PropertyChanges(
+            updated=sorted(updates),
+            removed=sorted(set(removals) & current.keys()),
+            missing=sorted(set(removals) - current.keys()),
+        )
+
+    def drop(self, catalog: CatalogName, namespace: Namespace) -> None:
+        """NamespaceNotEmpty while it holds anything."""
+        with self.database.writing() as uow:
+            uow.namespaces.remove(catalog, namespace)
+
+
+def _holds_stores(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> bool:
+    if len(namespace) < 2:  # noqa: PLR2004 (a namespace and a table name in it)
+        return False
+    relation = uow.relations.find(catalog, TableName(namespace[:-1], namespace[-1]))
+    return relation is not None and relation.kind is RelationKind.KEYED

@@ -1,0 +1,266 @@
+"""Tables: create, load, register, rename, drop. Commits have a module of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import uuid4
+
+from catalog.commit import CommitEvent
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnknown, Conflict, Invalid, NoSuchTable
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation, RelationKind, TableStats
+from catalog.stats import advanced, event_of_snapshot
+from server.service.facts import check_namespace, existing_table
+from server.service.metadata import MetadataFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a table is to be made of, in the terms of the Iceberg REST specification."""
+
+    name: TableName
+    schema: Json
+    partition_spec: Json | None = None
+    sort_order: Json | None = None
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A table as it is served: its metadata as text, and where it is stored (None for a staged table)."""
+
+    metadata_location: str | None
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table about to be added: its row's facts and its metadata."""
+
+    name: TableName
+    kind: RelationKind
+    metadata: Json
+    owner_id: RelationId | None = None
+    hive_name: str | None = None
+    id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
+
+
+AlsoOnAdd = Callable[[UnitOfWork], None]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Plain tables and the stores of keyed ones, as relations with metadata."""
+
+    database: Database
+    metadata: MetadataFiles
+
+    def create(self, catalog: CatalogName, definition: TableDefinition) -> Loaded:
+        """Create a plain table; see `add` for failures."""
+        now_ms = self._now_ms()
+        metadata = self.defined(catalog, definition, now_ms=now_ms)
+        relation = self.add(catalog, [NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata)])[0]
+        return self._loaded(relation)
+
+    def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
+        """The metadata of a table that a later commit with assert-create will create; nothing is stored."""
+        with self.database.reading() as uow:
+            self._check_free(uow, catalog, definition.name)
+        return self.defined(catalog, definition, now_ms=self._now_ms())
+
+    def create_by_commit(
+        self, catalog: CatalogName, name: TableName, requirements: Sequence[Json], updates: Sequence[Json]
+    ) -> Loaded:
+        """The end of a create transaction: the updates bring the whole table."""
+        check_requirements(None, requirements)
+        location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        start = empty_table(uuid=str(uuid4()), location=location or default_location(warehouse, name))
+        metadata = apply_updates(start, updates, now_ms=self._now_ms(), previous_location=None)
+        if KeySpec.from_properties(metadata.get("properties", {})) is not None:
+            raise CommitRefused(
+                "a keyed table cannot be created together with its data",
+                hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
+            )
+        relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
+        return self._loaded(relation)
+
+    def register(self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False) -> Loaded:
+        """Make a table of metadata that exists; Invalid when the file is no table metadata."""
+        document = self.metadata.load(metadata_location)
+        if "table-uuid" not in document.parsed or "location" not in document.parsed:
+            raise Invalid(f"{metadata_location} is not table metadata: it has no table-uuid or location")
+        with self.database.writing() as uow:
+            existing = uow.relations.find(catalog, name)
+            if existing is not None and overwrite and existing.kind is RelationKind.TABLE:
+                uow.relations.remove(existing.id)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=document.parsed)
+            self._check_free(uow, catalog, name)
+            relation = _add(uow, catalog, new, metadata_location)
+        return self._loaded(relation)
+
+    def defined(self, catalog: CatalogName, definition: TableDefinition, *, now_ms: int) -> Json:
+        """The metadata of a table made by this definition."""
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        return new_table(
+            uuid=str(uuid4()),
+            location=(definition.location or default_location(warehouse, definition.name)).rstrip("/"),
+            schema=definition.schema,
+            partition_spec=definition.partition_spec,
+            sort_order=definition.sort_order,
+            properties=definition.properties,
+            now_ms=now_ms,
+        )
+
+    def add(
+        self,
+        catalog: CatalogName,
+        tables: Sequence[NewTable],
+        *,
+        owner: Relation | None = None,
+        also: AlsoOnAdd | None = None,
+    ) -> list[Relation]:
+        """Write the tables' metadata and add them, all or none.
+
+        `owner` is the keyed table that they belong to, `also` what has to become true in the same transaction.
+
+        AlreadyExists when a name is taken, NoSuchNamespace when the namespace is not there; CommitUnknown when the
+        database did not answer its commit. Refused: the metadata written is deleted again.
+        """
+        written: list[tuple[NewTable, str]] = []
+        try:
+            with self.database.reading() as uow:
+                self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+            for table in tables:
+                written.append((table, self.metadata.write(table.metadata["location"], 0, table.metadata)))
+            with self.database.writing() as uow:
+                self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+                if owner is not None:
+                    uow.relations.add(owner)
+                relations = [_add(uow, catalog, table, location) for table, location in written]
+                if also is not None:
+                    also(uow)
+            return relations
+        except CommitUnknown:
+            raise
+        except CatalogError:
+            for _, location in written:
+                self.metadata.discard(location)
+            raise
+
+    def load(self, catalog: CatalogName, name: TableName) -> Loaded:
+        """A table's metadata as stored; NoSuchTable, or NotFound when the metadata file itself is gone."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            relation = existing_table(uow, catalog, name)
+        return self._loaded(relation)
+
+    def rename(self, catalog: CatalogName, source: TableName, to: TableName) -> None:
+        """Give a plain table another name; Conflict for a keyed table's store alone."""
+        with self.database.writing() as uow:
+            relation = existing_table(uow, catalog, source)
+            _refuse_store(relation, "renamed")
+            check_namespace(uow, catalog, to.namespace)
+            taken = uow.relations.find(catalog, to)
+            if taken is not None:
+                raise AlreadyExists(f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists")
+            uow.relations.rename(relation, to)
+
+    def drop(self, catalog: CatalogName, name: TableName) -> None:
+        """Forget a plain table; its files stay. Conflict for a keyed table's store alone."""
+        with self.database.writing() as uow:
+            relation = existing_table(uow, catalog, name)
+            _refuse_store(relation, "dropped")
+            refuse_busy(uow, relation.id)
+            uow.relations.remove(relation.id)
+            uow.events.add(plain_event(relation, "drop", uow.now()))
+
+    def _loaded(self, relation: Relation) -> Loaded:
+        if relation.metadata_location is None:
+            raise NoSuchTable(f"Table does not exist: {relation.name}")
+        document = self.metadata.load(relation.metadata_location)
+        return Loaded(metadata_location=relation.metadata_location, text=document.text)
+
+    def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+        """NoSuchNamespace or AlreadyExists, before anything is written."""
+        uow.catalogs.get(catalog)
+        check_namespace(uow, catalog, name.namespace)
+        taken = uow.relations.find(catalog, name)
+        if taken is not None:
+            same = "" if taken.kind.is_table else " with same name"
+            raise AlreadyExists(f"{_shown(taken.kind)}{same} already exists: {name}")
+
+    def _now_ms(self) -> int:
+        with self.database.reading() as uow:
+            return int(uow.now().timestamp() * 1000)
+
+
+def default_location(warehouse: str, name: TableName) -> str:
+    """A place of its own for each table ever created: one dropped and created anew never shares files with its past."""
+    return "/".join((warehouse.rstrip("/"), *name.namespace, f"{name.name}-{uuid4().hex[:12]}"))
+
+
+def plain_event(relation: Relation, operation: str, now: datetime) -> CommitEvent:
+    """An event without a snapshot."""
+    return CommitEvent(
+        relation_id=relation.id, catalog=relation.catalog, table=relation.name, committed_at=now, operation=operation
+    )
+
+
+def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
+    """The row of a table that is being added."""
+    return Relation(
+        id=new.id,
+        catalog=catalog,
+        name=new.name,
+        kind=new.kind,
+        owner_id=new.owner_id,
+        location=new.metadata["location"],
+        metadata_location=metadata_location,
+        version=0,
+        created_at=now,
+        updated_at=now,
+        hive_name=new.hive_name,
+    )
+
+
+def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
+    now = uow.now()
+    relation = new_relation(catalog, new, metadata_location, now)
+    uow.relations.add(relation)
+    event = plain_event(relation, "create", now)
+    for snapshot in new.metadata.get("snapshots", ())[-1:]:
+        event = replace(event_of_snapshot(event, snapshot), engine=event.engine)
+    uow.events.add(event)
+    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
+    return relation
+
+
+def _refuse_store(relation: Relation, verb: str) -> None:
+    if relation.kind.is_store:
+        raise Conflict(
+            f"{relation.name} is a store of a keyed table and cannot be {verb} alone",
+            hint=f"the keyed table {'.'.join(relation.name.namespace)} can be {verb} as a whole",
+        )
+
+
+def refuse_busy(uow: UnitOfWork, relation_id: RelationId) -> None:
+    job = uow.jobs.active_of(relation_id)
+    if job is not None:
+        raise Conflict(
+            f"a {job.kind} job is {job.status} on {job.table}",
+            hint=f"wait for it, or cancel it with `firn job cancel {job.id}`",
+        )
+
+
+def _shown(kind: RelationKind) -> str:
+    return "View" if kind in (RelationKind.VIEW, RelationKind.KEYED) else "Table"

@@ -1,0 +1,170 @@
+"""Views that engines have stored. A keyed table's view is generated: see keyed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnknown, NoSuchView, RequirementFailed
+from catalog.iceberg.json import Json
+from catalog.iceberg.view import apply_view_updates, check_view_requirements, new_view
+from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.ports.store import Database, Page, UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.facts import check_namespace
+from server.service.metadata import MetadataFiles
+from server.service.tables import Loaded, default_location, plain_event
+
+MAX_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Views:
+    """Stored views."""
+
+    database: Database
+    metadata: MetadataFiles
+
+    def list(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace,
+        kinds: Collection[RelationKind],
+        *,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Relation]:
+        """Relations of some kinds in a namespace, by name; NoSuchNamespace when there is none."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            page = uow.relations.list(catalog, namespace, kinds, limit=limit, cursor=cursor)
+            if not page.items and cursor is None:
+                _check_listed(uow, catalog, namespace)
+            return page
+
+    def create(self, catalog: CatalogName, request: Json, name: TableName) -> Loaded:
+        """Create a view; AlreadyExists when the name is taken by anything."""
+        with self.database.reading() as uow:
+            _check_free(uow, catalog, name)
+            warehouse, now = uow.catalogs.get(catalog).warehouse, uow.now()
+        metadata = new_view(
+            uuid=str(uuid4()),
+            location=request.get("location") or default_location(warehouse, name),
+            schema=request["schema"],
+            view_version=request["view-version"],
+            properties=request.get("properties") or {},
+            now_ms=int(now.timestamp() * 1000),
+        )
+        location = self.metadata.write(metadata["location"], 0, metadata)
+        try:
+            return self._add(catalog, name, metadata, location)
+        except CommitUnknown:
+            raise
+        except CatalogError:
+            self.metadata.discard(location)
+            raise
+
+    def _add(self, catalog: CatalogName, name: TableName, metadata: Json, location: str) -> Loaded:
+        with self.database.writing() as uow:
+            _check_free(uow, catalog, name)
+            now = uow.now()
+            relation = Relation(
+                id=RelationId(uuid4()),
+                catalog=catalog,
+                name=name,
+                kind=RelationKind.VIEW,
+                owner_id=None,
+                location=metadata["location"],
+                metadata_location=location,
+                version=0,
+                created_at=now,
+                updated_at=now,
+            )
+            uow.relations.add(relation)
+            uow.events.add(plain_event(relation, "create", now))
+        return Loaded(metadata_location=location, text=self.metadata.load(location).text)
+
+    def load(self, catalog: CatalogName, name: TableName) -> Loaded:
+        """NoSuchView when there is none."""
+        with self.database.reading() as uow:
+            relation = _existing_view(uow, catalog, name)
+        assert relation.metadata_location is not None  # stored views have metadata
+        return Loaded(
+            metadata_location=relation.metadata_location, text=self.metadata.load(relation.metadata_location).text
+        )
+
+    def commit(
+        self, catalog: CatalogName, name: TableName, requirements: Sequence[Json], updates: Sequence[Json]
+    ) -> Loaded:
+        """Replace or alter a view."""
+        for _ in range(MAX_ROUNDS):
+            with self.database.reading() as uow:
+                relation, now = _existing_view(uow, catalog, name), uow.now()
+            assert relation.metadata_location is not None  # stored views have metadata
+            before = self.metadata.load(relation.metadata_location).parsed
+            check_view_requirements(before, requirements)
+            after = apply_view_updates(before, updates, now_ms=int(now.timestamp() * 1000))
+            location = self.metadata.write(after["location"], relation.version + 1, after)
+            if self._move(relation, location):
+                return Loaded(metadata_location=location, text=self.metadata.load(location).text)
+            self.metadata.discard(location)
+        raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
+
+    def _move(self, relation: Relation, location: str) -> bool:
+        with self.database.writing() as uow:
+            moved = uow.relations.move_pointer(relation, location, uow.now())
+            if moved:
+                uow.events.add(plain_event(relation, "replace view", uow.now()))
+            return moved
+
+    def drop(self, catalog: CatalogName, name: TableName) -> None:
+        """Forget a view."""
+        with self.database.writing() as uow:
+            relation = _existing_view(uow, catalog, name)
+            uow.relations.remove(relation.id)
+            uow.events.add(plain_event(relation, "drop", uow.now()))
+
+    def rename(self, catalog: CatalogName, source: TableName, to: TableName) -> None:
+        """Give a view another name."""
+        with self.database.writing() as uow:
+            relation = _existing_view(uow, catalog, source)
+            check_namespace(uow, catalog, to.namespace)
+            taken = uow.relations.find(catalog, to)
+            if taken is not None:
+                kind = "Table" if taken.kind.is_table else "View"
+                raise AlreadyExists(f"Cannot rename {source} to {to}. {kind} already exists")
+            uow.relations.rename(relation, to)
+
+
+def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
+    """Conflict for what can be done to a stored view only."""
+    if relation_kind is RelationKind.KEYED:
+        raise CommitRefused(f"{name} is a keyed table: its view is generated and cannot be replaced")
+
+
+def _existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+    relation = uow.relations.find(catalog, name)
+    if relation is None or relation.kind not in (RelationKind.VIEW, RelationKind.KEYED):
+        raise NoSuchView(f"View does not exist: {name}")
+    refuse_keyed(relation.kind, name)
+    return relation
+
+
+def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+    uow.catalogs.get(catalog)
+    check_namespace(uow, catalog, name.namespace)
+    taken = uow.relations.find(catalog, name)
+    if taken is not None:
+        kind = "Table with same name" if taken.kind.is_table else "View"
+        raise AlreadyExists(f"{kind} already exists: {name}")
+
+
+def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
+    if uow.namespaces.exists(catalog, namespace):
+        return
+    if len(namespace) > 1 and uow.relations.find(catalog, TableName(namespace[:-1], namespace[-1])) is not None:
+        return
+    check_namespace(uow, catalog, namespace)
+
+
