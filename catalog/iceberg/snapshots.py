@@ -123,9 +123,7 @@ def _make_current(draft: TableDraft, snapshot: Json) -> None:
     draft.set("current-snapshot-id", snapshot_id)
     # a rollback happens now, whenever the snapshot was made
     changed_at = snapshot["timestamp-ms"] if snapshot_id in draft.added else draft.now_ms
-    log = draft.own_items("snapshot-log")
-    earliest = log[-1]["timestamp-ms"] - CLOCK_TOLERANCE_MS if log else changed_at
-    log.append({"timestamp-ms": max(changed_at, earliest), "snapshot-id": snapshot_id})
+    draft.own_items("snapshot-log").append({"timestamp-ms": changed_at, "snapshot-id": snapshot_id})
 
 
 def remove_snapshot_ref(draft: TableDraft, update: Json) -> None:
@@ -223,9 +221,18 @@ def settle_snapshot_log(draft: TableDraft) -> None:
     """
     current = current_snapshot_id(draft.fields)
     passing = {head for head in draft.heads if head in draft.added and head != current}
-    if not passing and not draft.snapshots_removed:
-        return
-    draft.set("snapshot-log", _visible(draft.items("snapshot-log"), passing, draft))
+    if passing or draft.snapshots_removed:
+        draft.set("snapshot-log", _visible(draft.items("snapshot-log"), passing, draft))
+    if draft.heads:
+        _order_new_entries(draft.own_items("snapshot-log"), len(draft.heads))
+
+
+def _order_new_entries(log: list[Json], count: int) -> None:
+    """Hold back the clocks of writers that differ so much that readers would refuse the log."""
+    for at in range(max(1, len(log) - count), len(log)):
+        earliest = log[at - 1]["timestamp-ms"] - CLOCK_TOLERANCE_MS
+        if log[at]["timestamp-ms"] < earliest:
+            log[at] = {**log[at], "timestamp-ms": earliest}
 
 
 def _visible(log: Sequence[Json], passing: set[int], draft: TableDraft) -> list[Json]:

@@ -174,7 +174,7 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
     apply_each(draft, updates, TABLE_UPDATES, kind="table")
     if not draft.changed:
         return metadata
-    if draft.layout_changed:
+    if draft.layout_changed or draft.is_new:
         structure.check_layout(draft)
     snapshots.settle_snapshot_log(draft)
     if previous_location is not None:

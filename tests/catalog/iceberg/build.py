@@ -12,12 +12,17 @@ CREATED_MS = 1_700_000_000_000
 NOW_MS = CREATED_MS + 500_000
 
 
+def hyphened(keywords: dict[str, object]) -> Json:
+    """Python's keywords in the spelling of the specification: `added_rows` is `added-rows`."""
+    return {key.replace("_", "-"): value for key, value in keywords.items()}
+
+
 def column(field_id: int, name: str, kind: str | Json = "long", *, required: bool = False, **more: object) -> Json:
-    return {"id": field_id, "name": name, "type": kind, "required": required, **more}
+    return {"id": field_id, "name": name, "type": kind, "required": required, **hyphened(more)}
 
 
 def schema(*fields: Json, schema_id: int = 0, **more: object) -> Json:
-    return {"type": "struct", "schema-id": schema_id, "fields": list(fields), **more}
+    return {"type": "struct", "schema-id": schema_id, "fields": list(fields), **hyphened(more)}
 
 
 ORDERS = schema(column(1, "id", required=True), column(2, "day", "date"), column(3, "note", "string"))
@@ -68,7 +73,7 @@ def snapshot(snapshot_id: int, *, parent: int | None = None, sequence: int | Non
         "manifest-list": f"{LOCATION}/metadata/snap-{snapshot_id}.avro",
         "summary": {"operation": "append"},
         "schema-id": 0,
-        **{key.replace("_", "-"): value for key, value in more.items()},
+        **hyphened(more),
     }
     return made if parent is None else {**made, "parent-snapshot-id": parent}
 
@@ -78,8 +83,8 @@ def add(made: Json) -> Json:
 
 
 def move(snapshot_id: int, ref: str = "main", kind: str = "branch", **more: object) -> Json:
-    extra = {key.replace("_", "-"): value for key, value in more.items()}
-    return {"action": "set-snapshot-ref", "ref-name": ref, "type": kind, "snapshot-id": snapshot_id, **extra}
+    update: Json = {"action": "set-snapshot-ref", "ref-name": ref, "type": kind, "snapshot-id": snapshot_id}
+    return {**update, **hyphened(more)}
 
 
 def remove(*snapshot_ids: int) -> Json:

@@ -9,7 +9,6 @@ from catalog.iceberg.table import empty_table, new_table
 from tests.catalog.iceberg.build import (
     CREATED_MS,
     LOCATION,
-    NOW_MS,
     OTHER_UUID,
     UUID,
     a_table,
@@ -140,10 +139,8 @@ def test_a_slash_at_the_end_of_the_location_is_dropped() -> None:
 
 
 def test_defaults_and_docs_of_columns_are_kept() -> None:
-    table = a_table(3, columns=schema(column(1, "n", "int", **{"initial-default": 5, "doc": "how many", "x-ours": 1})))
-    assert table["schemas"][0]["fields"] == [
-        column(1, "n", "int", **{"initial-default": 5, "doc": "how many", "x-ours": 1})
-    ]
+    table = a_table(3, columns=schema(column(1, "n", "int", initial_default=5, doc="how many", x_ours=1)))
+    assert table["schemas"][0]["fields"] == [column(1, "n", "int", initial_default=5, doc="how many", x_ours=1)]
 
 
 @pytest.mark.parametrize("version", ["0", "4", "two", "-1", "²"])
@@ -161,20 +158,23 @@ def test_an_unknown_format_version_is_invalid(version: str) -> None:
         (schema(column(1, "a", {"type": "set"})), "unknown type 'set'"),
         (schema(column(1, "t", "timestamp_ns")), "timestamp_ns of t is not supported until v3"),
         (schema(column(1, "v", "variant")), "variant of v is not supported until v3"),
-        (schema(column(1, "n", "int", **{"initial-default": 1})), "initial default 1 of n is not supported until v3"),
+        (schema(column(1, "n", "int", initial_default=1)), "initial default 1 of n is not supported until v3"),
         (schema({"id": 1, "name": "a", "type": "int"}), "'required' is missing"),
         (schema({"id": "1", "name": "a", "type": "int", "required": True}), "'id' must be an integer, not '1'"),
         ({"fields": []}, "type must be 'struct'"),
-        (schema(column(1, "a"), **{"identifier-field-ids": [1]}), "a cannot be an identifier field: it is not required"),
-        (schema(column(1, "a"), **{"identifier-field-ids": [9]}), "field 9 cannot be an identifier field"),
         (
-            schema(column(1, "a", "double", required=True), **{"identifier-field-ids": [1]}),
+            schema(column(1, "a"), identifier_field_ids=[1]),
+            "a cannot be an identifier field: it is not required",
+        ),
+        (schema(column(1, "a"), identifier_field_ids=[9]), "field 9 cannot be an identifier field"),
+        (
+            schema(column(1, "a", "double", required=True), identifier_field_ids=[1]),
             "a cannot be an identifier field: its type is double",
         ),
         (
             schema(
                 column(1, "s", {"type": "struct", "fields": [column(2, "a", required=True)]}),
-                **{"identifier-field-ids": [2]},
+                identifier_field_ids=[2],
             ),
             "s is not a required struct",
         ),
@@ -295,6 +295,15 @@ def test_a_create_transaction_may_bring_data() -> None:
     assert built["metadata-log"] == []
 
 
-def test_a_create_transaction_without_a_schema_is_invalid() -> None:
+def test_a_snapshot_before_a_schema_is_invalid() -> None:
     with pytest.raises(Invalid, match="before a schema"):
-        applied(empty_table(uuid=UUID, location=LOCATION), add(snapshot(1)), now_ms=NOW_MS)
+        applied(empty_table(uuid=UUID, location=LOCATION), add(snapshot(1)))
+
+
+@pytest.mark.parametrize("left_out", ["schema", "spec", "sort-order"])
+def test_a_create_transaction_that_leaves_out_a_part_is_invalid(left_out: str) -> None:
+    updates = [update for update in create_updates(2) if left_out not in str(update["action"])]
+    if left_out == "schema":
+        updates = updates[:2] + updates[-2:]
+    with pytest.raises(Invalid, match="has no such entry"):
+        applied(empty_table(uuid=UUID, location=LOCATION), *updates)
