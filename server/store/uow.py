@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import func, literal_column, select
 
+from catalog.ports import store
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.events import SqlEvents
@@ -22,18 +23,18 @@ class SqlUnitOfWork:
 
     def __init__(self, session: ReadSession) -> None:
         self.session = session
-        self.catalogs = SqlCatalogs(session)
-        self.namespaces = SqlNamespaces(session)
-        self.relations = SqlRelations(session)
-        self.stats = SqlStats(session)
-        self.keyed = SqlKeyedTables(session)
-        self.events = SqlEvents(session)
-        self.jobs = SqlJobs(session)
-        self.optimizers = SqlOptimizers(session)
-        self.operations = SqlOperations(session)
-        self.policies = SqlPolicies(session)
-        self.answers = SqlAnswers(session)
-        self.leaders = SqlLeaders(session)
+        self.catalogs: store.Catalogs = SqlCatalogs(session)
+        self.namespaces: store.Namespaces = SqlNamespaces(session)
+        self.relations: store.Relations = SqlRelations(session)
+        self.stats: store.Stats = SqlStats(session)
+        self.keyed: store.KeyedTables = SqlKeyedTables(session)
+        self.events: store.Events = SqlEvents(session)
+        self.jobs: store.Jobs = SqlJobs(session)
+        self.optimizers: store.Optimizers = SqlOptimizers(session)
+        self.operations: store.Operations = SqlOperations(session)
+        self.policies: store.Policies = SqlPolicies(session)
+        self.answers: store.Answers = SqlAnswers(session)
+        self.leaders: store.Leaders = SqlLeaders(session)
 
     def now(self) -> datetime:
         """The database's clock, in UTC."""
@@ -50,13 +51,13 @@ class SqlDatabase:
         self._sessions = sessions
 
     @contextmanager
-    def reading(self) -> Iterator[SqlUnitOfWork]:
+    def reading(self) -> Iterator[store.UnitOfWork]:
         """A consistent snapshot to read from."""
         with self._sessions.reading() as session:
             yield SqlUnitOfWork(session)
 
     @contextmanager
-    def writing(self) -> Iterator[SqlUnitOfWork]:
+    def writing(self) -> Iterator[store.UnitOfWork]:
         """A transaction that commits when the block ends."""
         with self._sessions.writing() as session:
             yield SqlUnitOfWork(session)

@@ -1,0 +1,58 @@
+"""GET /v1/config: what a client has to know before anything else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from catalog.errors import Invalid
+from catalog.names import CatalogName
+from server.iceberg.wire import ServicesDep, json_response
+
+router = APIRouter()
+
+IDEMPOTENCY_LIFETIME = "PT30M"
+ENDPOINTS = (
+    "GET /v1/{prefix}/namespaces",
+    "POST /v1/{prefix}/namespaces",
+    "GET /v1/{prefix}/namespaces/{namespace}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}",
+    "POST /v1/{prefix}/namespaces/{namespace}/properties",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /v1/{prefix}/namespaces/{namespace}/register",
+    "POST /v1/{prefix}/tables/rename",
+    "POST /v1/{prefix}/transactions/commit",
+    "GET /v1/{prefix}/namespaces/{namespace}/views",
+    "POST /v1/{prefix}/namespaces/{namespace}/views",
+    "GET /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}",
+    "POST /v1/{prefix}/views/rename",
+)
+
+
+@router.get("/config")
+def config(services: ServicesDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
+    """The catalog's prefix and what this server can do; `warehouse` names the catalog."""
+    catalogs = services.namespaces.catalogs()
+    if warehouse is None and len(catalogs) != 1:
+        names = ", ".join(catalog.name for catalog in catalogs)
+        raise Invalid(f"no warehouse was named: this server has the catalogs {names}", hint="set warehouse=CATALOG")
+    catalog = catalogs[0] if warehouse is None else services.namespaces.catalog(CatalogName(warehouse))
+    return json_response(
+        {
+            "defaults": {},
+            "overrides": {"prefix": catalog.name},
+            "endpoints": list(ENDPOINTS),
+            "idempotency-key-lifetime": IDEMPOTENCY_LIFETIME,
+        }
+    )

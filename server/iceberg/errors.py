@@ -1,0 +1,80 @@
+"""The wire's own error map: the specification's body and the exception names that clients switch on.
+
+On a commit a 5xx means "nobody knows", so a commit that is known not to be applied is never answered by one, not even
+when it is the database that was away (architecture section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from catalog.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitUnknown,
+    Conflict,
+    DuplicateBatch,
+    Forbidden,
+    Invalid,
+    NamespaceNotEmpty,
+    NoSuchCatalog,
+    NoSuchNamespace,
+    NoSuchTable,
+    NoSuchView,
+    NotFound,
+    Unavailable,
+)
+
+STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
+    NoSuchCatalog: (404, "NotFoundException"),
+    NoSuchNamespace: (404, "NoSuchNamespaceException"),
+    NoSuchTable: (404, "NoSuchTableException"),
+    NoSuchView: (404, "NoSuchViewException"),
+    NotFound: (404, "NotFoundException"),
+    AlreadyExists: (409, "AlreadyExistsException"),
+    NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
+    Conflict: (409, "CommitFailedException"),
+    Forbidden: (403, "ForbiddenException"),
+    DuplicateBatch: (400, "DuplicateBatchException"),
+    Invalid: (400, "BadRequestException"),
+    Unavailable: (503, "ServiceUnavailableException"),
+}
+_KNOWN_NOT_COMMITTED = (409, "CommitFailedException")
+
+
+def refused(request: Request, error: Exception) -> JSONResponse:
+    """A refusal: nothing was changed."""
+    assert isinstance(error, CatalogError)  # registered for these alone
+    status, name = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    if isinstance(error, Unavailable) and getattr(request.state, "commits", False):
+        status, name = _KNOWN_NOT_COMMITTED
+    message = f"{error.message}; {error.hint}" if error.hint else error.message
+    return error_response(status, name, message)
+
+
+def unknown(_request: Request, error: Exception) -> JSONResponse:
+    """Nobody knows whether it was applied: clients then delete nothing."""
+    assert isinstance(error, CommitUnknown)  # registered for it alone
+    return error_response(500, "CommitStateUnknownException", str(error))
+
+
+def error_response(status: int, name: str, message: str) -> JSONResponse:
+    """The specification's error body."""
+    return JSONResponse({"error": {"message": message, "type": name, "code": status}}, status)
+
+
+def malformed(_request: Request, error: Exception) -> JSONResponse:
+    """A request that does not parse."""
+    assert isinstance(error, RequestValidationError)  # registered for it alone
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return error_response(400, "BadRequestException", f"malformed request: {where}: {first['msg']}")
+
+
+def unexpected(_request: Request, _error: Exception) -> JSONResponse:
+    """A bug. On a commit clients take it for unknown, which it is; the log has the trace."""
+    return error_response(500, "InternalServerError", "internal error; the server's log has it under this request's id")

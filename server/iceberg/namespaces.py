@@ -1,0 +1,78 @@
+"""Namespaces of the Iceberg REST catalog."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from catalog.errors import NoSuchNamespace
+from catalog.names import Namespace, decode_namespace
+from server.iceberg.wire import (
+    DEFAULT_PAGE,
+    CatalogDep,
+    JsonBody,
+    NamespaceDep,
+    PageDep,
+    ServicesDep,
+    json_response,
+    namespace_in,
+    strings_in,
+)
+
+router = APIRouter(prefix="/{catalog}/namespaces")
+
+
+@router.get("")
+def list_namespaces(
+    services: ServicesDep, catalog: CatalogDep, page: PageDep, parent: Annotated[str | None, Query()] = None
+) -> Response:
+    """The namespaces directly under `parent`, or at the top."""
+    above: Namespace = decode_namespace(parent) if parent else ()
+    found = services.namespaces.children(catalog, above, limit=page.limit, cursor=page.cursor)
+    listed = list(found.items)
+    while page.wants_all and found.next_cursor is not None:
+        found = services.namespaces.children(catalog, above, limit=DEFAULT_PAGE, cursor=found.next_cursor)
+        listed.extend(found.items)
+    return json_response({"namespaces": listed, "next-page-token": found.next_cursor})
+
+
+@router.post("")
+def create_namespace(services: ServicesDep, catalog: CatalogDep, body: JsonBody) -> Response:
+    """Create one namespace; its parent has to be there."""
+    namespace, properties = namespace_in(body.get("namespace"), "namespace"), strings_in(body, "properties")
+    services.namespaces.create(catalog, namespace, properties)
+    return json_response({"namespace": namespace, "properties": properties})
+
+
+@router.get("/{namespace}")
+def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> Response:
+    """Its properties."""
+    return json_response({"namespace": namespace, "properties": services.namespaces.properties(catalog, namespace)})
+
+
+@router.head("/{namespace}", status_code=204)
+def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
+    """204 or 404."""
+    if not services.namespaces.exists(catalog, namespace):
+        raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+
+
+@router.delete("/{namespace}", status_code=204)
+def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
+    """Drop an empty namespace."""
+    services.namespaces.drop(catalog, namespace)
+
+
+@router.post("/{namespace}/properties")
+def change_properties(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody
+) -> Response:
+    """Set and remove properties."""
+    done = services.namespaces.change_properties(
+        catalog,
+        namespace,
+        updates=strings_in(body, "updates"),
+        removals=[str(key) for key in body.get("removals") or ()],
+    )
+    return json_response({"updated": done.updated, "removed": done.removed, "missing": done.missing})

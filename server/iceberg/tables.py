@@ -1,0 +1,197 @@
+"""Tables of the Iceberg REST catalog: plain tables, a keyed table's stores, and pinned tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Header, Query, Response
+
+from catalog.commit import Change
+from catalog.errors import CommitRefused, Invalid, NoSuchTable
+from catalog.iceberg.table import refs_only
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName, TableName
+from catalog.relation import RelationKind
+from server.iceberg.wire import (
+    DEFAULT_PAGE,
+    CatalogDep,
+    EngineDep,
+    IdempotencyDep,
+    JsonBody,
+    LeaseDep,
+    NamespaceDep,
+    PageDep,
+    ServicesDep,
+    TableDep,
+    commits,
+    etag_of,
+    identifier,
+    json_response,
+    loaded_response,
+    name_of,
+    object_in,
+    objects_in,
+    strings_in,
+    text_in,
+)
+from server.service.commit import CommitRequest
+from server.service.services import Services
+from server.service.tables import Loaded, TableDefinition
+
+router = APIRouter(prefix="/{catalog}")
+TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
+
+
+@router.get("/namespaces/{namespace}/tables")
+def list_tables(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep) -> Response:
+    """The tables of a namespace; a keyed table is listed among the views."""
+    found = services.views.list(catalog, namespace, TABLE_KINDS, limit=page.limit, cursor=page.cursor)
+    listed = list(found.items)
+    while page.wants_all and found.next_cursor is not None:
+        found = services.views.list(catalog, namespace, TABLE_KINDS, limit=DEFAULT_PAGE, cursor=found.next_cursor)
+        listed.extend(found.items)
+    return json_response(
+        {"identifiers": [identifier(one.name) for one in listed], "next-page-token": found.next_cursor}
+    )
+
+
+@router.post("/namespaces/{namespace}/tables")
+def create_table(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+    """Create or stage a table; the property firn.primary-key makes it a keyed one."""
+    definition = TableDefinition(
+        name=TableName(namespace, text_in(body, "name")),
+        schema=object_in(body, "schema"),
+        partition_spec=body.get("partition-spec"),
+        sort_order=body.get("write-order"),
+        location=body.get("location"),
+        properties=strings_in(body, "properties"),
+    )
+    spec = KeySpec.from_properties(definition.properties)
+    if body.get("stage-create"):
+        if spec is not None:
+            raise CommitRefused(
+                "a keyed table cannot be created together with its data",
+                hint="CREATE TABLE first, then upsert with firn.spark or INSERT INTO its base store",
+            )
+        return loaded_response(None, orjson.dumps(services.tables.stage(catalog, definition)))
+    if spec is None:
+        return _loaded(services.tables.create(catalog, definition))
+    return _loaded(services.tables.load(catalog, services.keyed.create(catalog, definition, spec)))
+
+
+@router.get("/namespaces/{namespace}/tables/{table}")
+def load_table(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    name: TableDep,
+    snapshots: Annotated[str, Query()] = "all",
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """A table's metadata, whole or with the snapshots that refs name; 304 when the client has it already."""
+    if snapshots not in ("all", "refs"):
+        raise Invalid(f"snapshots={snapshots}: expected all or refs")
+    loaded = load_any(services, catalog, name)
+    etag = etag_of(loaded.metadata_location or "", str(name), snapshots)
+    if if_none_match == etag:
+        return Response(status_code=304, headers={"ETag": etag})
+    text = orjson.dumps(refs_only(orjson.loads(loaded.text))) if snapshots == "refs" else loaded.text
+    return loaded_response(loaded.metadata_location, text, etag=etag)
+
+
+def load_any(services: Services, catalog: CatalogName, name: TableName) -> Loaded:
+    """A stored or pinned table."""
+    pinned = services.keyed.pinned_table(catalog, name)
+    if pinned is not None:
+        location, metadata = pinned
+        return Loaded(metadata_location=location, text=orjson.dumps(metadata))
+    return services.tables.load(catalog, name)
+
+
+@router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
+def table_exists(services: ServicesDep, catalog: CatalogDep, name: TableDep) -> None:
+    """204 or 404."""
+    load_any(services, catalog, name)
+
+
+@router.post("/namespaces/{namespace}/tables/{table}", dependencies=[Depends(commits)])
+def commit_table(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    name: TableDep,
+    body: JsonBody,
+    lease: LeaseDep,
+    engine: EngineDep,
+    idempotency: IdempotencyDep,
+) -> Response:
+    """Commit to one table, or end a create transaction."""
+    change = _change(name, body)
+    if services.keyed.pinned_table(catalog, name) is not None:
+        raise CommitRefused(f"{name} is a pinned table: it cannot be written")
+    if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
+        return _loaded(services.tables.create_by_commit(catalog, name, change.requirements, change.updates))
+    committed = services.committer.commit(
+        CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=idempotency)
+    )
+    location = committed[0].metadata_location
+    return loaded_response(location, services.metadata.load(location).text)
+
+
+@router.post("/transactions/commit", status_code=204, dependencies=[Depends(commits)])
+def commit_transaction(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    body: JsonBody,
+    lease: LeaseDep,
+    engine: EngineDep,
+    idempotency: IdempotencyDep,
+) -> None:
+    """Commit to several tables, all or none."""
+    changes = [_change(name_of(one.get("identifier"), "identifier"), one) for one in objects_in(body, "table-changes")]
+    if not changes:
+        raise Invalid("table-changes: expected at least one")
+    services.committer.commit(
+        CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotency)
+    )
+
+
+def _change(name: TableName, body: dict[str, Any]) -> Change:
+    requirements: Sequence[dict[str, Any]] = objects_in(body, "requirements")
+    return Change(name=name, requirements=requirements, updates=objects_in(body, "updates"))
+
+
+@router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)
+def drop_table(services: ServicesDep, catalog: CatalogDep, name: TableDep) -> None:
+    """Drop a table."""
+    services.tables.drop(catalog, name)
+
+
+@router.post("/namespaces/{namespace}/tables/{table}/metrics", status_code=204)
+def report_metrics(services: ServicesDep, catalog: CatalogDep, name: TableDep, body: JsonBody) -> None:
+    """Take a scan or commit report."""
+    if "report-type" not in body:
+        raise Invalid("report-type: expected a string")
+    try:
+        load_any(services, catalog, name)
+    except NoSuchTable:
+        return  # dropped meanwhile: the report is of no use, and no failure of the query it tells of
+
+
+@router.post("/namespaces/{namespace}/register")
+def register_table(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+    """Take over a table by its metadata file."""
+    name = TableName(namespace, text_in(body, "name"))
+    location, overwrite = text_in(body, "metadata-location"), bool(body.get("overwrite", False))
+    return _loaded(services.tables.register(catalog, name, location, overwrite=overwrite))
+
+
+@router.post("/tables/rename", status_code=204)
+def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody) -> None:
+    """Give a table another name."""
+    source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
+    services.tables.rename(catalog, source, to)
+
+
+def _loaded(loaded: Loaded) -> Response:
+    return loaded_response(loaded.metadata_location, loaded.text)

@@ -1,0 +1,179 @@
+"""What all routes of the Iceberg REST catalog share: names out of URLs, the caller's headers, spliced answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
+
+import orjson
+from fastapi import Body, Depends, Header, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
+
+from catalog.errors import Invalid
+from catalog.job import Lease
+from catalog.names import CatalogName, Namespace, TableName, decode_namespace
+from server.service.commit import Idempotency
+from server.service.services import Services
+
+DEFAULT_PAGE = 1_000
+MAX_PAGE = 5_000
+
+JsonBody = Annotated[dict[str, Any], Body()]
+
+
+def services_of(request: Request) -> Services:
+    """The services that server.app has put together."""
+    return cast("Services", request.app.state.services)
+
+
+def commits(request: Request) -> None:
+    """Mark a request as a commit: see errors.refused."""
+    request.state.commits = True
+
+
+def catalog_name(catalog: Annotated[str, Path()]) -> CatalogName:
+    """The prefix of the path."""
+    return CatalogName(catalog)
+
+
+def namespace_of(namespace: Annotated[str, Path()]) -> Namespace:
+    """The namespace of the path."""
+    return decode_namespace(namespace)
+
+
+def table_name(namespace: Annotated[str, Path()], table: Annotated[str, Path()]) -> TableName:
+    """The table of the path."""
+    return TableName(decode_namespace(namespace), table)
+
+
+def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path()]) -> TableName:
+    """The view of the path."""
+    return TableName(decode_namespace(namespace), view)
+
+
+def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | None:
+    """The lease a job's request comes with."""
+    return None if x_firn_lease is None else Lease.parse(x_firn_lease)
+
+
+def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
+    """What the client says it is."""
+    return x_client_version
+
+
+def idempotency_of(
+    request: Request, body: JsonBody, idempotency_key: Annotated[str | None, Header()] = None
+) -> Idempotency | None:
+    """The request's idempotency key, with a digest of what it asks."""
+    if idempotency_key is None:
+        return None
+    digest = hashlib.sha256(request.url.path.encode() + orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    return Idempotency(key=idempotency_key, fingerprint=digest.hexdigest())
+
+
+CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
+NamespaceDep = Annotated[Namespace, Depends(namespace_of)]
+TableDep = Annotated[TableName, Depends(table_name)]
+ViewDep = Annotated[TableName, Depends(view_name)]
+ServicesDep = Annotated[Services, Depends(services_of)]
+LeaseDep = Annotated[Lease | None, Depends(lease_of)]
+EngineDep = Annotated[str | None, Depends(engine_of)]
+IdempotencyDep = Annotated[Idempotency | None, Depends(idempotency_of)]
+
+
+class PageParams(BaseModel):
+    """How much of a list is wanted; without a token everything is, as the specification says."""
+
+    model_config = ConfigDict(extra="ignore")
+    pageToken: str | None = None  # noqa: N815 (the specification's name)
+    pageSize: int | None = None  # noqa: N815 (the specification's name)
+
+    @property
+    def limit(self) -> int:
+        """How many entries a page holds."""
+        if self.pageSize is not None and self.pageSize < 1:
+            raise Invalid(f"pageSize must be at least 1, not {self.pageSize}")
+        return min(self.pageSize or DEFAULT_PAGE, MAX_PAGE)
+
+    @property
+    def cursor(self) -> str | None:
+        """Where to go on; an empty token begins."""
+        return self.pageToken or None
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether the client does not know of pages."""
+        return self.pageToken is None
+
+
+PageDep = Annotated[PageParams, Query()]
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Any value as JSON."""
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def loaded_response(metadata_location: str | None, text: bytes, *, etag: str | None = None) -> Response:
+    """A LoadTableResult or LoadViewResult around metadata as it is stored, without decoding it."""
+    location = b"" if metadata_location is None else b'"metadata-location":' + orjson.dumps(metadata_location) + b","
+    headers = {} if etag is None else {"ETag": etag}
+    content = b"{" + location + b'"metadata":' + text + b',"config":{}}'
+    return Response(content, media_type="application/json", headers=headers)
+
+
+def etag_of(*parts: str) -> str:
+    """A tag for what these parts determine."""
+    return f'W/"{hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]}"'
+
+
+def identifier(name: TableName) -> dict[str, object]:
+    """A table's name as the specification writes it."""
+    return {"namespace": list(name.namespace), "name": name.name}
+
+
+def name_of(value: object, where: str) -> TableName:
+    """A name out of a body; Invalid when it has another shape."""
+    if not isinstance(value, dict) or not isinstance(value.get("namespace"), list) or not isinstance(value.get("name"), str):
+        raise Invalid(f"{where}: expected an object with namespace and name")
+    return TableName(namespace_in(value["namespace"], where), value["name"])
+
+
+def namespace_in(value: object, where: str) -> Namespace:
+    """A namespace out of a body; Invalid when it is no list of strings."""
+    if not isinstance(value, list) or not value or not all(isinstance(part, str) for part in value):
+        raise Invalid(f"{where}: expected a list of strings")
+    return tuple(value)
+
+
+def objects_in(body: dict[str, Any], key: str) -> Sequence[dict[str, Any]]:
+    """A list of objects out of a body; Invalid when it is something else."""
+    value = body.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Invalid(f"{key}: expected a list of objects")
+    return value
+
+
+def text_in(body: dict[str, Any], key: str) -> str:
+    """A string out of a body; Invalid when it is missing or something else."""
+    value = body.get(key)
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"{key}: expected a string")
+    return value
+
+
+def object_in(body: dict[str, Any], key: str) -> dict[str, Any]:
+    """An object out of a body; Invalid when it is missing or something else."""
+    value = body.get(key)
+    if not isinstance(value, dict):
+        raise Invalid(f"{key}: expected an object")
+    return value
+
+
+def strings_in(body: dict[str, Any], key: str) -> dict[str, str]:
+    """A map of strings out of a body; empty when it is missing, Invalid when it is something else."""
+    value = body.get(key) or {}
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise Invalid(f"{key}: expected an object of strings")
+    return value

@@ -1,0 +1,117 @@
+"""What an operator can set: by a TOML file, the environment (FIRN_…) or flags; the later wins.
+
+Every field is described in docs/settings.md; a test compares.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+
+class Group(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LeaseSettings(Group):
+    """How long an optimizer may stay silent."""
+
+    seconds: PositiveInt = Field(default=60, description="Silence after which a lease lapses.")
+    beat_seconds: PositiveInt = Field(default=10, description="How often an optimizer beats.")
+    max_attempts: PositiveInt = Field(default=5, description="How often a job is tried before it is given up.")
+    max_waiters: PositiveInt = Field(default=16, description="Optimizers that may wait for a lease at one time.")
+
+    @model_validator(mode="after")
+    def _room_for_two_lost_beats(self) -> Self:
+        if self.beat_seconds * 3 > self.seconds:
+            raise ValueError(f"a {self.seconds} s lease has no room for two lost beats of {self.beat_seconds} s")
+        return self
+
+
+class BackgroundSettings(Group):
+    """How often the server looks after things by itself."""
+
+    plan_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for tables that need a job.")
+    reap_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for lapsed leases.")
+    hive_index_seconds: PositiveFloat = Field(default=60, description="Pause between two listings of each metastore.")
+    hive_sync_seconds: PositiveFloat = Field(default=15, description="Pause between two looks for tables due to sync.")
+    tidy_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
+    leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
+
+
+class HiveSettings(Group):
+    """How Firn talks to Hive Metastores."""
+
+    connect_seconds: PositiveFloat = Field(default=5, description="Time-out of connecting to a metastore.")
+    read_seconds: PositiveFloat = Field(default=60, description="Time-out of one answer of a metastore.")
+    pool_size: PositiveInt = Field(default=8, description="Connections kept to each metastore.")
+    footer_threads: PositiveInt = Field(default=16, description="Threads that read Parquet footers.")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FIRN_", env_nested_delimiter="__", frozen=True, extra="forbid", toml_file=None
+    )
+
+    data_dir: Path = Field(default=Path("firn-data"), description="Where database, warehouse and logs go by default.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on; loopback only while there is no access control.")
+    port: int = Field(default=8630, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    database_url: str | None = Field(default=None, description="SQLAlchemy URL; by default SQLite in the data directory.")
+    warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` that a fresh server has.")
+    metastore: str | None = Field(default=None, description="Metastore of the catalog `lake`, thrift://HOST:PORT.")
+    threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    file_io: dict[str, str] = Field(default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint.")
+    lease: LeaseSettings = Field(default=LeaseSettings(), description="Leases of optimizers.")
+    background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
+    hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
+
+    @field_validator("host")
+    @classmethod
+    def _loopback(cls, host: str) -> str:
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return host
+        raise ValueError(f"{host} is not a loopback address: without access control Firn answers this machine alone")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, environment, file."""
+        _ = dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def resolved_database_url(self) -> str:
+        """The database to open."""
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'firn.db'}"
+
+    @property
+    def resolved_warehouse(self) -> str:
+        """Where the default catalog's tables go."""
+        return self.warehouse or (self.data_dir.absolute() / "warehouse").as_uri()
+
+
+def load_settings(config: Path | None = None, **flags: object) -> Settings:
+    """Settings of one server; pydantic's ValidationError says what does not fit."""
+
+    class FromFile(Settings):
+        """The same, reading this file."""
+
+        model_config = SettingsConfigDict(toml_file=config)
+
+    given = {key: value for key, value in flags.items() if value is not None}
+    return FromFile(**given)  # type: ignore[arg-type]  # pydantic checks what the flags hold

@@ -1,0 +1,39 @@
+"""The database's schema: made and upgraded by the migrations, never by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, text
+
+import migrations
+from catalog.errors import Unavailable
+
+_LOCK = 7_203_114_529
+"""PostgreSQL advisory lock: of several servers that start at once, one migrates."""
+
+
+def upgrade_schema(engine: Engine) -> None:
+    """Bring the schema up to date; Unavailable when the database cannot be reached."""
+    config = alembic_config()
+    try:
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            _upgrade(config, connection)
+    except OSError as error:
+        raise Unavailable(f"the database cannot be opened: {error}") from error
+
+
+def alembic_config() -> Config:
+    """Alembic's configuration, wherever the package is installed."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return config
+
+
+def _upgrade(config: Config, connection: Connection) -> None:
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
