@@ -126,10 +126,8 @@ def add_spec(draft: TableDraft, update: Json) -> None:
 
 
 def set_default_spec(draft: TableDraft, update: Json) -> None:
-    """Choose the spec that new data is partitioned by."""
+    """Choose the spec that new data is partitioned by; a later update of the request may still bring it."""
     wanted = resolved(integer(update, "spec-id", "set-default-spec"), draft.last_spec, "partition spec")
-    if all(partitioning.spec_id(spec) != wanted for spec in draft.items("partition-specs")):
-        raise Invalid(f"Cannot set default partition spec to unknown spec: {wanted}")
     draft.set_layout("default-spec-id", wanted)
 
 
@@ -155,10 +153,8 @@ def add_sort_order(draft: TableDraft, update: Json) -> None:
 
 
 def set_default_sort_order(draft: TableDraft, update: Json) -> None:
-    """Choose the order that new data is sorted by."""
+    """Choose the order that new data is sorted by; a later update of the request may still bring it."""
     wanted = resolved(integer(update, "sort-order-id", "set-default-sort-order"), draft.last_order, "sort order")
-    if all(sorting.order_id(order) != wanted for order in draft.items("sort-orders")):
-        raise Invalid(f"Cannot set default sort order to unknown order: {wanted}")
     draft.set_layout("default-sort-order-id", wanted)
 
 
@@ -167,7 +163,7 @@ def _current_fields(draft: TableDraft) -> SchemaIndex:
 
 
 def current(draft: TableDraft, key: str, id_key: str, current_key: str) -> Json:
-    """The chosen one of the schemas, specs or orders; Invalid when a new table was given none."""
+    """The chosen one of the schemas, specs or orders; Invalid when the request chose one that is not there."""
     chosen = draft.fields[current_key]
     for item in draft.items(key):
         if item.get(id_key, 0) == chosen:

@@ -25,6 +25,8 @@ def append(rng: Random, table: Json) -> list[Json]:
     rows = {"first_row_id": max(first, 0), "added_rows": rng.randint(0, 5)} if version >= 3 else {}
     head = ref_snapshot_id(table, "main") or -1
     made = snapshot(rng.randint(3, 60), parent=head, sequence=sequence, **rows)
+    if rng.random() < 0.8:  # the rest is dated by its id, as if by a clock of its own
+        made["timestamp-ms"] = max([made["timestamp-ms"], *(entry["timestamp-ms"] for entry in table["snapshot-log"])])
     return [add(made), move(made["snapshot-id"], "main")] if rng.random() < 0.8 else [add(made)]
 
 

@@ -214,7 +214,7 @@ def test_a_void_field_needs_no_column() -> None:
 
 
 def test_an_unknown_spec_cannot_become_the_default() -> None:
-    with pytest.raises(Invalid, match="unknown spec: 3"):
+    with pytest.raises(Invalid, match="default-spec-id is 3, but partition-specs has no such entry"):
         applied(a_table(), use_spec(3))
 
 
@@ -268,7 +268,7 @@ def test_going_back_to_unsorted_is_order_0() -> None:
 
 
 def test_an_unknown_order_cannot_become_the_default() -> None:
-    with pytest.raises(Invalid, match="unknown order: 3"):
+    with pytest.raises(Invalid, match="default-sort-order-id is 3, but sort-orders has no such entry"):
         applied(a_table(), use_order(3))
 
 
