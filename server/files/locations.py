@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from catalog.errors import Invalid
 
 _FILE_SCHEME = "file:"
 
 
-def local_path(location: str) -> Path | None:
+def local_path(location: str) -> str | None:
     """The path on this machine that a location names, or None when it lies elsewhere.
 
     Hadoop writes `file:/a`, Java `file:///a`, people `/a`; all are the same file.  Nothing is percent-decoded.
@@ -27,4 +25,4 @@ def local_path(location: str) -> Path | None:
         return None
     if not path.startswith("/"):
         raise Invalid(f"{location!r} is not an absolute location", hint="Give a full path or a URI.")
-    return Path(path)
+    return path

@@ -45,15 +45,18 @@ class Files(Protocol):
     def size(self, location: str) -> int:
         """Its length in bytes."""
 
+    def tail(self, location: str, length: int) -> tuple[bytes, int]:
+        """The last bytes of the file, at most `length`, and its size."""
+
 
 class LocalFiles:
     """Files of this machine.  Once `write_new` has returned, the file survives a power cut."""
 
     def read(self, location: str) -> bytes:
-        return _local(location).read_bytes()
+        return Path(_local(location)).read_bytes()
 
     def write_new(self, location: str, data: bytes) -> None:
-        path = _local(location)
+        path = Path(_local(location))
         path.parent.mkdir(parents=True, exist_ok=True)
         # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the machine stops here.
         unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
@@ -68,10 +71,18 @@ class LocalFiles:
         _sync_directory(path.parent)
 
     def delete(self, location: str) -> None:
-        _local(location).unlink()
+        Path(_local(location)).unlink()
 
     def size(self, location: str) -> int:
-        return _local(location).stat().st_size
+        return Path(_local(location)).stat().st_size
+
+    def tail(self, location: str, length: int) -> tuple[bytes, int]:
+        handle = os.open(_local(location), os.O_RDONLY)
+        try:
+            size = os.fstat(handle).st_size
+            return os.pread(handle, length, max(0, size - length)), size
+        finally:
+            os.close(handle)
 
 
 class RemoteFiles:
@@ -93,6 +104,13 @@ class RemoteFiles:
 
     def size(self, location: str) -> int:
         return len(self._io.new_input(location))
+
+    def tail(self, location: str, length: int) -> tuple[bytes, int]:
+        file = self._io.new_input(location)
+        size = len(file)
+        with file.open() as stream:
+            stream.seek(max(0, size - length))
+            return bytes(stream.read(length)), size
 
 
 class Storage:
@@ -129,6 +147,11 @@ class Storage:
         with _told("look at", location):
             return self._files(location).size(location)
 
+    def tail(self, location: str, length: int) -> tuple[bytes, int]:
+        """The last bytes of a file, at most `length`, and its size at that moment."""
+        with _told("read", location):
+            return self._files(location).tail(location, length)
+
     def _files(self, location: str) -> Files:
         if local_path(location) is not None:
             return self._local
@@ -156,7 +179,7 @@ def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
     return Unavailable(f"cannot {verb} {location}: {why}", hint=_HINTS.get(error.errno or 0))
 
 
-def _local(location: str) -> Path:
+def _local(location: str) -> str:
     path = local_path(location)
     if path is None:
         raise Invalid(f"{location} does not lie on this machine")

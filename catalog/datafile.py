@@ -1,0 +1,53 @@
+"""A data file as an Iceberg manifest describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+PartitionValue = bool | int | float | str | bytes | Decimal | None
+"""A value of a partition record; dates are days, timestamps microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStats:
+    """What a Parquet footer says, by Iceberg field id.
+
+    Bounds are in Iceberg's single-value serialization.  A column that is missing from a mapping has no such fact: its
+    footer does not say, or the file lacks the column.
+    """
+
+    location: str
+    size: int
+    record_count: int
+    split_offsets: tuple[int, ...] = ()
+    column_sizes: Mapping[int, int] = field(default_factory=dict)
+    value_counts: Mapping[int, int] = field(default_factory=dict)
+    null_counts: Mapping[int, int] = field(default_factory=dict)
+    lower_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
+    aliases: tuple[tuple[int, str], ...] = ()
+    """Columns (by field id) that the file spells in another case than the schema: they belong into the name mapping."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileEntry:
+    """A data file to be registered, with the partition that its rows belong to."""
+
+    stats: FileStats
+    partition: tuple[PartitionValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A data or delete file of a snapshot, as its manifests list it."""
+
+    location: str
+    content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
+    size: int
+    record_count: int
+    partition: tuple[PartitionValue, ...]
+    spec_id: int
+    sequence_number: int
+    manifest: str

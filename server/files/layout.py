@@ -1,0 +1,224 @@
+"""Which column of a Parquet file is which Iceberg field, and how its statistics become Iceberg's bounds.
+
+Files of one table mostly share one schema, so this is worked out once per schema and applied to many footers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from catalog.errors import Invalid
+from server.files.bounds import Bounds, bounds_for
+from server.files.parquet import SchemaElement
+
+REPEATED = 2
+_UNSIGNED_OR_STRANGE = frozenset([13, 14, 21])  # UINT_32, UINT_64, INTERVAL
+_DATE = 6
+_TIMESTAMP_MILLIS, _TIMESTAMP_MICROS = 9, 10
+BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
+_NAMES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+
+
+class WrongLayout(Invalid):
+    """A file whose columns cannot be read as the table's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column chunk's place in each row group, the field it holds, and the reader of its bounds."""
+
+    position: int
+    field_id: int
+    bounds: Bounds | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a file's schema means for a table."""
+
+    columns: tuple[Column, ...]
+    aliases: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An element of a Parquet schema with what is below it; leaves are numbered as in the row groups."""
+
+    element: SchemaElement
+    children: tuple[Node, ...]
+    position: int
+
+
+class Layouts:
+    """Layouts of a table's files, worked out on first sight of each file schema."""
+
+    def __init__(self, schema: Mapping[str, Any], *, metrics_columns: int = 100) -> None:
+        """`schema` is Iceberg's JSON; facts are taken of the first `metrics_columns` columns of a file."""
+        self._fields: Sequence[Mapping[str, Any]] = schema["fields"]
+        self._limit = metrics_columns
+        self._known: dict[tuple[Any, ...], Layout] = {}
+
+    def of(self, elements: Sequence[SchemaElement]) -> Layout:
+        """The layout of a file with this schema; WrongLayout says which column does not fit."""
+        key = tuple(
+            (e.name, e.type, e.converted, e.children, e.repetition, e.field_id, e.precision, e.scale, _unit(e))
+            for e in elements
+        )
+        if key not in self._known:
+            self._known[key] = self._work_out(elements)
+        return self._known[key]
+
+    def _work_out(self, elements: Sequence[SchemaElement]) -> Layout:
+        columns: list[Column] = []
+        aliases: list[tuple[int, str]] = []
+        _match(self._fields, _tree(elements).children, "", columns, aliases)
+        columns.sort(key=lambda column: column.position)
+        return Layout(tuple(columns[: self._limit]), tuple(aliases))
+
+
+def _tree(elements: Sequence[SchemaElement]) -> Node:
+    """The flat list of a footer, which is the tree in depth-first order, as a tree."""
+    at = iter(elements)
+    leaves = iter(range(len(elements)))
+
+    def grow() -> Node:
+        element = next(at)
+        if not element.children:
+            return Node(element, (), next(leaves))
+        return Node(element, tuple(grow() for _ in range(element.children)), -1)
+
+    return grow()
+
+
+def _match(
+    fields: Sequence[Mapping[str, Any]],
+    nodes: Sequence[Node],
+    path: str,
+    columns: list[Column],
+    aliases: list[tuple[int, str]],
+) -> None:
+    """Pair the fields of one struct with a file's columns by name, letter case aside, as Hive and Spark do."""
+    by_name: dict[str, list[Node]] = {}
+    for node in nodes:
+        by_name.setdefault(node.element.name.lower(), []).append(node)
+    for field in fields:
+        found = by_name.get(field["name"].lower(), [])
+        if not found:
+            continue
+        where = f"{path}{field['name']}"
+        node = _the_one(found, where)
+        if node.element.name != field["name"]:
+            aliases.append((field["id"], node.element.name))
+        _check_id(node.element, field, where)
+        kind = field["type"]
+        if isinstance(kind, str):
+            columns.append(Column(node.position, field["id"], _bounds(kind, node, where)))
+        elif not node.children:
+            raise WrongLayout(
+                f"column {where!r} is a {kind['type']} in the table and a {_said(node.element)} in the file"
+            )
+        elif kind["type"] == "struct" and node.element.repetition != REPEATED:
+            _match(kind["fields"], node.children, f"{where}.", columns, aliases)
+
+
+def _the_one(found: Sequence[Node], where: str) -> Node:
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted(node.element.name for node in found))
+    raise WrongLayout(
+        f"column {where!r} could be any of {names} in the file",
+        hint="Names that differ only in letter case cannot be told apart; rewrite the file with one of them.",
+    )
+
+
+def _check_id(element: SchemaElement, field: Mapping[str, Any], where: str) -> None:
+    """Readers that find field ids in a file go by them and not by names."""
+    if element.field_id is not None and element.field_id != field["id"]:
+        raise WrongLayout(
+            f"column {where!r} carries field id {element.field_id} in the file, in the table it is {field['id']}",
+            hint="Iceberg readers would mix up the columns; rewrite the file without field ids.",
+        )
+
+
+def _bounds(kind: str, node: Node, where: str) -> Bounds | None:
+    """How to read this column's bounds; WrongLayout when its values cannot be read as the table's type."""
+    element = node.element
+    fits = _FITS.get(kind.partition("(")[0])
+    if node.children or element.type is None or fits is None or not fits(kind, element):
+        raise _mismatch(where, kind, element)
+    if element.repetition == REPEATED:
+        return None
+    return bounds_for(kind, element.type, millis=element.converted == _TIMESTAMP_MILLIS or _unit(element) == "millis")
+
+
+def _mismatch(where: str, kind: str, element: SchemaElement) -> WrongLayout:
+    return WrongLayout(
+        f"column {where!r} is a {kind} in the table and a {_said(element)} in the file",
+        hint="Correct the column's type in Hive, or rewrite the file with the table's type.",
+    )
+
+
+def _integer(*physical: int) -> Callable[[str, SchemaElement], bool]:
+    return lambda _, e: (
+        e.type in physical
+        and e.converted
+        not in (
+            *_UNSIGNED_OR_STRANGE,
+            _DATE,
+            _TIMESTAMP_MILLIS,
+            _TIMESTAMP_MICROS,
+        )
+    )
+
+
+def _decimal(kind: str, element: SchemaElement) -> bool:
+    precision, scale = (int(number) for number in kind[len("decimal(") : -1].split(","))
+    said = element.logical.decimal if element.logical and element.logical.decimal else element
+    return (
+        element.type in (INT32, INT64, BYTE_ARRAY, FIXED)
+        and said.precision is not None
+        and (said.scale or 0) == scale
+        and said.precision <= precision
+    )
+
+
+def _timestamp(_: str, element: SchemaElement) -> bool:
+    is_known = element.converted in (_TIMESTAMP_MILLIS, _TIMESTAMP_MICROS) or _unit(element) in ("millis", "micros")
+    return element.type == INT96 or (element.type == INT64 and is_known)
+
+
+_FITS: Mapping[str, Callable[[str, SchemaElement], bool]] = {
+    "boolean": lambda _, e: e.type == BOOLEAN,
+    "int": _integer(INT32),
+    "long": _integer(INT32, INT64),
+    "float": lambda _, e: e.type == FLOAT,
+    "double": lambda _, e: e.type in (FLOAT, DOUBLE),
+    "string": lambda _, e: e.type == BYTE_ARRAY,
+    "binary": lambda _, e: e.type == BYTE_ARRAY,
+    "date": lambda _, e: e.type == INT32 and e.converted == _DATE,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamp,
+    "decimal": _decimal,
+}
+
+
+def _unit(element: SchemaElement) -> str | None:
+    timestamp = element.logical.timestamp if element.logical else None
+    if timestamp is None:
+        return None
+    unit = timestamp.unit
+    return "millis" if unit.millis else "micros" if unit.micros else "nanos"
+
+
+def _said(element: SchemaElement) -> str:
+    """The file's type in the words of Parquet."""
+    if element.children:
+        return "group"
+    name = _NAMES[element.type] if element.type is not None else "group"
+    if element.precision is not None:
+        return f"{name} decimal({element.precision}, {element.scale or 0})"
+    if _unit(element):
+        return f"{name} timestamp of {_unit(element)}"
+    return f"{name} (converted type {element.converted})" if element.converted is not None else name
