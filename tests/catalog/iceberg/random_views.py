@@ -57,12 +57,9 @@ def _intention(rng: Random, view: Json) -> list[Json]:
         return [{"action": "set-current-view-version", "view-version-id": rng.randint(1, 8)}]
     name = rng.choice(["a", "replace.drop-dialect.allowed"])
     value = rng.choice(["true", "false"])
-    return [
-        rng.choice(
-            [
-                {"action": "set-properties", "updates": {name: value}},
-                {"action": "remove-properties", "removals": [name]},
-                {"action": "set-location", "location": f"{LOCATION}{rng.randint(0, 2)}"},
-            ]
-        )
+    changes: list[Json] = [
+        {"action": "set-properties", "updates": {name: value}},
+        {"action": "remove-properties", "removals": [name]},
+        {"action": "set-location", "location": f"{LOCATION}{rng.randint(0, 2)}"},
     ]
+    return [rng.choice(changes)]

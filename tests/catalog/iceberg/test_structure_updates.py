@@ -151,6 +151,14 @@ def test_removed_schemas_are_gone() -> None:
     assert [known["schema-id"] for known in table["schemas"]] == [1]
 
 
+def test_a_schema_that_the_request_removed_cannot_become_current_nor_be_reused() -> None:
+    table = applied(a_table(), add_schema(WIDER), use_schema(-1))
+    gone = {"action": "remove-schemas", "schema-ids": [0]}
+    with pytest.raises(Invalid, match="unknown schema: 0"):
+        applied(table, gone, use_schema(0))
+    assert [known["schema-id"] for known in applied(table, gone, add_schema(ORDERS))["schemas"]] == [1, 2]
+
+
 def test_the_current_schema_cannot_be_removed() -> None:
     with pytest.raises(Invalid, match="Cannot remove the current schema"):
         applied(a_table(), {"action": "remove-schemas", "schema-ids": [0]})
