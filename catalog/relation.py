@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -81,3 +81,7 @@ class TableStats:
     small_files: int = 0
     last_commit_at: datetime | None = None
     last_operation: str | None = None
+    oldest_superseded_at: datetime | None = None
+    """When the oldest snapshot that is still there stopped being the head."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """Those of the table's own properties that begin with `firn.`: what planning has to know of them."""

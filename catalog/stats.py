@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from catalog.commit import CommitEvent
@@ -31,6 +31,8 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_fil
         schema_id=metadata["current-schema-id"],
         last_commit_at=event.committed_at,
         last_operation=event.operation,
+        oldest_superseded_at=_oldest_superseded(metadata),
+        properties={key: value for key, value in metadata.get("properties", {}).items() if key.startswith("firn.")},
     )
     if head is None or head["snapshot-id"] == stats.snapshot_id:
         return counted
@@ -45,6 +47,14 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_fil
         bytes=number(summary, "total-files-size"),
         small_files=_small_files(stats, summary, small_file_bytes),
     )
+
+
+def _oldest_superseded(metadata: Json) -> datetime | None:
+    """The oldest snapshot stopped being the head when the second came; the list is in order of commits."""
+    snapshots = metadata.get("snapshots", ())
+    if len(snapshots) < 2:  # noqa: PLR2004 (the first and the one after it)
+        return None
+    return datetime.fromtimestamp(snapshots[1]["timestamp-ms"] / 1000, UTC)
 
 
 def _small_files(stats: TableStats, summary: Mapping[str, Any], small_file_bytes: int) -> int:
@@ -75,8 +85,3 @@ def event_of_snapshot(event: CommitEvent, snapshot: Json) -> CommitEvent:
         engine=event.engine or summary.get("engine-name"),
         summary=dict(summary),
     )
-
-
-def event_at(event: CommitEvent, moment: datetime) -> CommitEvent:
-    """The same event, dated by the transaction that applies it."""
-    return replace(event, committed_at=moment)

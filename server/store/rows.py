@@ -108,6 +108,8 @@ class TableStatsRow(Row):
     small_files: Mapped[int]
     last_commit_at: Mapped[datetime | None]
     last_operation: Mapped[str | None] = mapped_column(String(32))
+    oldest_superseded_at: Mapped[datetime | None]
+    properties: Mapped[dict[str, str]]
 
 
 class KeyedTableRow(Row):

@@ -1,0 +1,79 @@
+"""The clock: APScheduler, wrapped once. Clock and poke take the same path; the last status of each task is served."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apscheduler.schedulers.background import BackgroundScheduler
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDef:
+    """One thing the server does by itself. `activate` takes nothing and returns what it did."""
+
+    name: str
+    does: str
+    every_seconds: float
+    activate: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun:
+    """How a task's last activation ended."""
+
+    at: datetime
+    seconds: float
+    status: object = None
+    error: str | None = None
+
+
+class Driver:
+    """Runs tasks while this server leads; the others wait for its claim to lapse."""
+
+    def __init__(self, tasks: Sequence[TaskDef], leads: Callable[[], bool]) -> None:
+        self.tasks = {task.name: task for task in tasks}
+        self.last: dict[str, LastRun] = {}
+        self._leads = leads
+        self._scheduler = BackgroundScheduler(timezone="UTC")
+        for task in tasks:
+            self._scheduler.add_job(
+                self._activate,
+                "interval",
+                args=[task.name],
+                id=task.name,
+                seconds=task.every_seconds,
+                max_instances=1,
+                coalesce=True,
+                misfire_grace_time=None,  # the default drops a tick that is 1 s late
+                next_run_time=datetime.now(UTC),
+            )
+
+    def start(self) -> None:
+        """Begin ticking."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Stop ticking; a running activation ends first."""
+        self._scheduler.shutdown(wait=True)
+
+    def poke(self, name: str) -> None:
+        """Run a task now, as its clock would."""
+        self._scheduler.modify_job(name, next_run_time=datetime.now(UTC))
+
+    def _activate(self, name: str) -> None:
+        began, at = time.monotonic(), datetime.now(UTC)
+        try:
+            if not self._leads():
+                return
+            status = self.tasks[name].activate()
+            run = LastRun(at=at, seconds=time.monotonic() - began, status=status)
+        except Exception as error:  # one of three places allowed to: the next tick tries again
+            log.exception("background task failed", extra={"task": name})
+            run = LastRun(at=at, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
+        self.last[name] = run

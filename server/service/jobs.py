@@ -1,0 +1,240 @@
+"""Jobs and leases: taken, kept alive, reported, canceled, reaped and settled (protocol section 2)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from catalog.commit import Outcome
+from catalog.errors import Conflict, NotFound
+from catalog.job import (
+    Job,
+    JobId,
+    JobKind,
+    JobStatus,
+    Lease,
+    LeaseToken,
+    OptimizerId,
+    after_silence,
+    canceled,
+    check_lease,
+    ended,
+    leased,
+    moved,
+    settled,
+)
+from catalog.optimizer import Optimizer
+from catalog.ports.store import Database, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTimes:
+    """How long leases last and how often a job is tried."""
+
+    lasts: timedelta = timedelta(seconds=60)
+    beat: timedelta = timedelta(seconds=10)
+    max_attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A job that an optimizer has just been given."""
+
+    job: Job
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """What became of jobs whose optimizers fell silent."""
+
+    requeued: int = 0
+    unknown: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Background jobs, as optimizers and people act on them."""
+
+    database: Database
+    times: LeaseTimes = field(default_factory=LeaseTimes)
+
+    def register(self, *, group: str, host: str, pid: int, version: str, facts: Mapping[str, Any]) -> Optimizer:
+        """Note a new optimizer."""
+        with self.database.writing() as uow:
+            now = uow.now()
+            optimizer = Optimizer(
+                id=OptimizerId(f"{host}-{pid}-{secrets.token_hex(3)}"),
+                group=group,
+                host=host,
+                pid=pid,
+                version=version,
+                registered_at=now,
+                last_seen_at=now,
+                facts=dict(facts),
+            )
+            uow.optimizers.put(optimizer)
+        return optimizer
+
+    def unregister(self, optimizer_id: str) -> None:
+        """Forget an optimizer that is leaving; what it still holds goes back at once."""
+        with self.database.writing() as uow:
+            for job in uow.jobs.with_status([JobStatus.RUNNING]):
+                if job.owner == optimizer_id:
+                    uow.jobs.put(moved(job, JobStatus.PENDING))
+            uow.optimizers.remove(optimizer_id)
+
+    def seen(self, optimizer_id: str) -> Optimizer:
+        """Note that an optimizer is there; NotFound when it has to register again."""
+        with self.database.writing() as uow:
+            optimizer = _optimizer(uow, optimizer_id)
+            optimizer = replace(optimizer, last_seen_at=uow.now(), job_id=None)
+            uow.optimizers.put(optimizer)
+        return optimizer
+
+    def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
+        """Whether asking for a lease may bring one: cheap, for waiting."""
+        with self.database.reading() as uow:
+            return uow.jobs.next_pending(group, kinds) is not None
+
+    def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
+        """The oldest pending job of the optimizer's group under a new lease; None when there is none."""
+        with self.database.writing() as uow:
+            optimizer = _optimizer(uow, optimizer_id)
+            job = None if optimizer.draining else uow.jobs.next_pending(optimizer.group, kinds)
+            if job is None:
+                return None
+            now = uow.now()
+            token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
+            job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
+            uow.jobs.put(job)
+            uow.optimizers.put(replace(optimizer, last_seen_at=now, job_id=job.id))
+        return Leased(job=job, lease=Lease(job.id, job.attempt, token))
+
+    def beat(self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str]) -> Job:
+        """Keep a lease alive; LeaseLost when it has ended."""
+        with self.database.writing() as uow:
+            now = uow.now()
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            job = replace(job, lease_until=now + self.times.lasts, progress=dict(progress) or job.progress)
+            uow.jobs.put(job)
+            if log:
+                uow.jobs.add_log(job.id, log, now)
+            self._touch(uow, job)
+        return job
+
+    def committing(self, lease: Lease) -> Job:
+        """Note that the job is about to ask for its commit; LeaseLost when its lease has ended."""
+        with self.database.writing() as uow:
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            if job.status is JobStatus.RUNNING:
+                job = moved(job, JobStatus.COMMITTING)
+            job = replace(job, lease_until=uow.now() + self.times.lasts)
+            uow.jobs.put(job)
+        return job
+
+    def report(
+        self, lease: Lease, outcome: Outcome | None, *, error: str | None, result: Mapping[str, Any], log: Sequence[str] = ()
+    ) -> Job:
+        """The end of an attempt, as its optimizer saw it; `outcome` None means that there was nothing to commit.
+
+        The job's own record has the last word (rule 2.6); a report of a lease that has ended changes nothing: LeaseLost.
+        """
+        with self.database.writing() as uow:
+            now = uow.now()
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            if log:
+                uow.jobs.add_log(job.id, log, now)
+            job = self._reported(replace(job, error=error, result=dict(result)), outcome, uow)
+            uow.jobs.put(job)
+            self._touch(uow, job)
+        return job
+
+    def _reported(self, job: Job, outcome: Outcome | None, uow: UnitOfWork) -> Job:
+        now = uow.now()
+        if job.committed_by is not None:
+            return ended(replace(job, error=None), JobStatus.SUCCEEDED, now)
+        if outcome is None:
+            return ended(job, JobStatus.SUCCEEDED, now)
+        if outcome is Outcome.UNKNOWN and job.status is JobStatus.COMMITTING:
+            return moved(job, JobStatus.UNKNOWN)
+        if outcome is Outcome.COMMITTED:
+            return ended(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
+        return ended(job, JobStatus.FAILED, now)
+
+    def _touch(self, uow: UnitOfWork, job: Job) -> None:
+        optimizer = None if job.owner is None else uow.optimizers.find(job.owner)
+        if optimizer is not None:
+            holds = job.id if job.status.is_leased else None
+            uow.optimizers.put(replace(optimizer, last_seen_at=uow.now(), job_id=holds))
+
+    def cancel(self, job_id: JobId) -> Job:
+        """Give a job up; Conflict when its commit is in the table. Its optimizer learns of it at its next beat."""
+        with self.database.writing() as uow:
+            job = canceled(uow.jobs.lock(job_id), uow.now())
+            uow.jobs.put(job)
+        return job
+
+    def retry(self, job_id: JobId) -> Job:
+        """A new job like one that has failed or was canceled; Conflict when its table has an active job."""
+        with self.database.writing() as uow:
+            old = uow.jobs.get(job_id)
+            if old.status not in (JobStatus.FAILED, JobStatus.CANCELED):
+                raise Conflict(f"job {job_id} is {old.status}: only failed and canceled jobs can be retried")
+            job = new_job(old, uow, reason=f"retry of {old.id}")
+            if not uow.jobs.add(job):
+                raise Conflict(f"{old.table} has an active job already", hint="wait for it to end")
+        return job
+
+    def reap(self) -> Reaped:
+        """End the leases of silent optimizers, then settle what they left; safe to run at any time, by any server."""
+        done = Reaped()
+        with self.database.reading() as uow:
+            candidates = uow.jobs.with_status([JobStatus.RUNNING, JobStatus.COMMITTING, JobStatus.UNKNOWN])
+        for candidate in candidates:
+            with self.database.writing() as uow:
+                done = self._reap_one(uow, candidate.id, done)
+        return done
+
+    def _reap_one(self, uow: UnitOfWork, job_id: JobId, done: Reaped) -> Reaped:
+        before = uow.jobs.lock(job_id)
+        now = uow.now()
+        job = after_silence(before, now)
+        if job.status is JobStatus.UNKNOWN or (job.status is JobStatus.PENDING and before.status.is_leased):
+            job = settled(job, now, max_attempts=self.times.max_attempts)
+        if job == before:
+            return done
+        uow.jobs.put(job)
+        uow.jobs.add_log(job.id, [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"], now)
+        counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
+        name = counted.get(job.status, "unknown")
+        return replace(done, **{name: getattr(done, name) + 1})
+
+
+def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
+    """A fresh pending job that does what another did."""
+    return Job(
+        id=JobId(uuid4()),
+        catalog=like.catalog,
+        relation_id=like.relation_id,
+        table=like.table,
+        kind=like.kind,
+        status=JobStatus.PENDING,
+        group=like.group,
+        reason=reason,
+        created_at=uow.now(),
+        params=like.params,
+    )
+
+
+def _optimizer(uow: UnitOfWork, optimizer_id: str) -> Optimizer:
+    optimizer = uow.optimizers.find(optimizer_id)
+    if optimizer is None:
+        raise NotFound(f"optimizer {optimizer_id} is not registered", hint="register again")
+    return optimizer
