@@ -6,18 +6,18 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.keyed.view_sql import Pair, effective_sql, merged_sql, pinned_name, quoted, touched_sql
 from tests.spark_fixtures import shared_spark
 
-Row = tuple[Any, ...]
-Key = tuple[Any, ...]
+Value: TypeAlias = Any  # an int, a string or None, as the column has it
+Row = tuple[Value, ...]
+Key = tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Shape:
     columns: Mapping[str, type]
     part: str
 
-    def at(self, row: Row, column: str) -> Any:
+    def at(self, row: Row, column: str) -> Value:
         return row[list(self.columns).index(column)]
 
     def key(self, row: Row) -> Key:
@@ -87,7 +87,7 @@ class Model:
 
 
 def random_row(shape: Shape, rng: random.Random, *, null_sequence: bool) -> Row:
-    def value(column: str, kind: type) -> Any:
+    def value(column: str, kind: type) -> Value:
         if column == shape.spec.sequence_field:
             return None if null_sequence and rng.random() < 0.3 else rng.randrange(5)
         if column in shape.spec.primary_key:
@@ -119,6 +119,10 @@ def random_batch(shape: Shape, rng: random.Random) -> list[Change]:
     return changes
 
 
+def literal(value: object) -> str:
+    return "NULL" if value is None else repr(value)
+
+
 class Stores:
     """Makes stores out of rows: temporary views that bring Iceberg's metadata columns as columns of their own."""
 
@@ -126,12 +130,16 @@ class Stores:
         self.spark = spark
         self.numbers = count()
 
-    def make(self, shape: Shape, rows: Sequence[Row], *extra: StructField) -> str:
-        name = f"store {next(self.numbers)}"
-        types = {int: IntegerType(), str: StringType()}
-        fields = [StructField(column, types[kind]) for column, kind in shape.columns.items()]
-        self.spark.createDataFrame(rows, StructType([*fields, *extra])).createTempView(quoted(name))
-        return quoted(name)
+    def make(self, shape: Shape, rows: Sequence[Row], **extra: str) -> str:
+        """Rows as literals: Spark's optimizer folds them, where rows out of Python cost a worker process a query."""
+        name = quoted(f"store {next(self.numbers)}")
+        types = {**{column: "INT" if kind is int else "STRING" for column, kind in shape.columns.items()}, **extra}
+        columns = ", ".join(f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}" for column, kind in types.items())
+        literals = ", ".join(f"({', '.join(map(literal, row))})" for row in rows or [(None,) * len(types)])
+        where = "" if rows else " WHERE false"
+        names = ", ".join(map(quoted, types))
+        self.spark.sql(f"CREATE TEMP VIEW {name} AS SELECT {columns} FROM VALUES {literals} AS t({names}){where}")
+        return name
 
     def base(self, shape: Shape, rows: Sequence[Row] = ()) -> str:
         return self.make(shape, rows)
@@ -140,8 +148,7 @@ class Stores:
         """One commit after the other; the first has sequence number 1."""
         changes = [(change, sequence) for sequence, commit in enumerate(commits, start=1) for change in commit]
         rows = [(*change.row, change.op, row_id, sequence) for row_id, (change, sequence) in enumerate(changes)]
-        extra = [StructField("_op", StringType()), StructField("_row_id", LongType())]
-        return self.make(shape, rows, *extra, StructField("_last_updated_sequence_number", LongType()))
+        return self.make(shape, rows, _op="STRING", _row_id="BIGINT", _last_updated_sequence_number="BIGINT")
 
     def rows(self, sql: str) -> list[Row]:
         return sorted((tuple(row) for row in self.spark.sql(sql).collect()), key=repr)
@@ -150,7 +157,8 @@ class Stores:
 @pytest.fixture(scope="module")
 def stores() -> Stores:
     session = shared_spark().newSession()
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     return Stores(session)
 
 

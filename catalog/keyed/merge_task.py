@@ -1,0 +1,260 @@
+"""What an optimizer is told with the lease of a job: facts of one moment, and the SQL made from them.
+
+The optimizer knows no rules of keyed tables. It runs the SQL it is given, over tables that it finds under the Spark
+catalog name `firn_job`, and signs its commit with the snapshots that the facts name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id, sequence_number
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable
+from catalog.keyed.view_sql import Expression, Pair, effective_sql, merged_sql, pinned_name, quoted, touched_sql
+from catalog.names import TableName
+
+JOB_CATALOG = "firn_job"
+"""The Spark catalog under which an optimizer finds the tables of the job at hand."""
+
+MIB = 2**20
+SMALL_BYTES = 128 * MIB
+"""Rewriting this much costs about as much as finding the rows to delete in it, and leaves one file instead of four."""
+LARGE_SHARE = 0.05
+"""From this share of changed rows on, hardly a file is left untouched: writing the rows once is cheaper than vectors,
+the reads that must apply them, and the rewrite that has to follow."""
+
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+_FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+
+
+class MergeMode(StrEnum):
+    """How changes get into base (architecture 5.5)."""
+
+    REWRITE = "rewrite"  # the touched partitions are written anew from the merged view
+    VECTORS = "vectors"  # MERGE INTO: deletion vectors, position deletes or copy-on-write, as base's properties say
+    AUTO = "auto"  # whichever costs less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePolicy:
+    """What the owner of a table asked of its merges."""
+
+    mode: MergeMode = MergeMode.AUTO
+    target_file_bytes: int = 128 * MIB
+    tombstone_max_age: timedelta = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePolicy:
+    """What the owner of a table asked of its file sizes."""
+
+    target_file_bytes: int = 128 * MIB
+    small_file_bytes: int = 96 * MIB
+    min_files: int = 5
+
+
+def merge_task(
+    keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy, now: datetime
+) -> Json:
+    """The facts for merging all that the change store holds now; both metadata and `keyed` are of one moment."""
+    read = current_snapshot(change)
+    pending = keyed.pending_commits > 0 and read is not None
+    through = sequence_number(read) if pending and read is not None else keyed.watermark
+    partition = partition_of(base)
+    return {
+        "pending": pending,
+        "primary_key": list(keyed.spec.primary_key),
+        "sequence_field": keyed.spec.sequence_field,
+        "scope": str(keyed.spec.scope),
+        "columns": columns_of(base),
+        "base": _base_facts(name, base),
+        "change": {**_store_facts(name, CHANGE, change), "sequence_number": sequence_number(read) if read else 0},
+        "watermark": keyed.watermark,
+        "through": through,
+        "pending_rows": keyed.pending_rows,
+        "mode": str(merge_mode(policy.mode, base, partition, pending_rows=keyed.pending_rows)),
+        "small_bytes": SMALL_BYTES,
+        "large_share": LARGE_SHARE,
+        "target_file_size": policy.target_file_bytes,
+        "partition": partition,
+        "sql": _sql(keyed, name, base, change, partition) if pending else {},
+        "clean": clean_task(keyed, name, through=through, policy=policy, now=now),
+    }
+
+
+def clean_task(keyed: KeyedTable, name: TableName, *, through: int, policy: MergePolicy, now: datetime) -> Json:
+    """The facts for taking merged files out of the change store's current snapshot.
+
+    With a sequence field, merged deletes still decide about late changes (protocol 1.2): files that hold some stay
+    until they are older than `deletes_before_ms`.
+    """
+    ordered = keyed.spec.sequence_field is not None
+    return {
+        "change": _store_name(name, CHANGE),
+        "parts": [*name.as_namespace, CHANGE],
+        "through": through,
+        "keep_deletes": ordered,
+        "deletes_before_ms": _milliseconds(now - policy.tombstone_max_age) if ordered else None,
+    }
+
+
+def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
+    """The facts for bin-packing the small files of a plain table or of one store."""
+    return {
+        "table": str(table),
+        "parts": [*table.namespace, table.name],
+        "target_file_size": policy.target_file_bytes,
+        "small_file_size": policy.small_file_bytes,
+        "min_files": policy.min_files,
+    }
+
+
+def expire_task(tables: Mapping[TableName, tuple[Json, Collection[int]]]) -> Json:
+    """The facts for expiry: per table its metadata and the snapshots that may go; tables without any are left out."""
+    return {
+        "tables": [
+            {
+                "table": str(table),
+                "parts": [*table.namespace, table.name],
+                "location": metadata["location"],
+                "table_uuid": metadata["table-uuid"],
+                "snapshot_ids": sorted(snapshot_ids),
+            }
+            for table, (metadata, snapshot_ids) in tables.items()
+            if snapshot_ids
+        ]
+    }
+
+
+def expirable_snapshots(
+    metadata: Json, *, needed: Collection[int], ended_before: datetime, keep_last: int, needed_above: int | None = None
+) -> list[int]:
+    """Snapshots that nobody needs, by when each stopped being the head, not by when it was made (protocol 1.6).
+
+    `needed` are those that offered versions and running jobs name; refs are looked up here. `needed_above` keeps those
+    with a higher sequence number: a change store's history must reach back to the watermark (protocol 3.2).
+    """
+    snapshots = sorted(metadata.get("snapshots") or [], key=lambda snapshot: snapshot["timestamp-ms"])
+    held = {*needed, *(ref["snapshot-id"] for ref in (metadata.get("refs") or {}).values())}
+    held |= {snapshot["snapshot-id"] for snapshot in snapshots[len(snapshots) - keep_last :]}
+    ends = _ends(metadata)
+    limit = _milliseconds(ended_before)
+    return [
+        snapshot["snapshot-id"]
+        for snapshot in snapshots
+        if snapshot["snapshot-id"] not in held
+        and ends.get(snapshot["snapshot-id"], snapshot["timestamp-ms"]) < limit
+        and (needed_above is None or sequence_number(snapshot) <= needed_above)
+    ]
+
+
+def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, pending_rows: int) -> MergeMode:
+    """The mode that the sizes known here speak for; AUTO where that depends on which partitions are touched."""
+    if partition is None:
+        return MergeMode.VECTORS
+    if wanted is not MergeMode.AUTO:
+        return wanted
+    rows, size = _total(base, "total-records"), _total(base, "total-files-size")
+    if rows is None or size is None:
+        return MergeMode.AUTO
+    if size <= SMALL_BYTES or pending_rows >= LARGE_SHARE * rows:
+        return MergeMode.REWRITE
+    return MergeMode.AUTO if partition else MergeMode.VECTORS
+
+
+def partition_of(base: Json) -> list[Json] | None:
+    """The fields of base's partition spec by column; None where its partitions have no predicate over columns.
+
+    Identity and time transforms have one; buckets and truncations have not, nor have fields inside structs here.
+    """
+    spec = next(one for one in base["partition-specs"] if one["spec-id"] == base["default-spec-id"])
+    by_id = {field["id"]: field for field in current_schema(base)["fields"]}
+    fields = []
+    for field in spec["fields"]:
+        if field["transform"] == "void":
+            continue
+        source = by_id.get(field["source-id"])
+        if source is None or field["transform"] not in ("identity", *_FUNCTIONS):
+            return None
+        fields.append({"column": source["name"], "transform": field["transform"], "type": source["type"]})
+    return fields
+
+
+def columns_of(base: Json) -> list[str]:
+    """The table's columns, in order."""
+    return [field["name"] for field in current_schema(base)["fields"]]
+
+
+def _sql(keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None) -> Json:
+    pair = Pair(
+        spec=keyed.spec,
+        columns=columns_of(base),
+        base=_pinned(name, BASE, base),
+        change=_pinned(name, CHANGE, change),
+        watermark=keyed.watermark,
+        pending=True,
+    )
+    sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
+    if partition:
+        sql["touched"] = touched_sql(pair, [(field["column"], _transform(field["transform"])) for field in partition])
+    return sql
+
+
+def _transform(transform: str) -> Expression:
+    if transform == "identity":
+        return lambda column: column
+    function = quoted(JOB_CATALOG, "system", _FUNCTIONS[transform])
+    return lambda column: f"{function}({column})"
+
+
+def _base_facts(name: TableName, base: Json) -> Json:
+    return {
+        **_store_facts(name, BASE, base),
+        "format_version": base["format-version"],
+        "spec_id": base["default-spec-id"],
+        "specs": len(base["partition-specs"]),
+        "records": _total(base, "total-records"),
+        "bytes": _total(base, "total-files-size"),
+    }
+
+
+def _store_facts(name: TableName, store: str, metadata: Json) -> Json:
+    return {
+        "table": _store_name(name, store),
+        "parts": [*name.as_namespace, store],
+        "snapshot_id": ref_snapshot_id(metadata, "main"),
+        "schema_id": metadata["current-schema-id"],
+    }
+
+
+def _store_name(name: TableName, store: str) -> str:
+    return ".".join((*name.as_namespace, store))
+
+
+def _pinned(name: TableName, store: str, metadata: Json) -> str:
+    pinned = pinned_name(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
+    return quoted(JOB_CATALOG, *name.as_namespace, pinned)
+
+
+def _total(metadata: Json, key: str) -> int | None:
+    """One of the head's totals: 0 for a table without data, None where the head's writer left it out."""
+    head = current_snapshot(metadata)
+    if head is None:
+        return 0
+    text = (head.get("summary") or {}).get(key)
+    return int(text) if text is not None else None
+
+
+def _ends(metadata: Json) -> dict[int, int]:
+    """When each snapshot was last followed by another head, in milliseconds since the epoch."""
+    log = metadata.get("snapshot-log") or []
+    return {entry["snapshot-id"]: following["timestamp-ms"] for entry, following in pairwise(log)}
+
+
+def _milliseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

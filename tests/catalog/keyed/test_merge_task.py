@@ -1,0 +1,167 @@
+"""What an optimizer is told: facts that fit each other, and modes by size."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from catalog.iceberg.json import Json
+from catalog.keyed.merge_task import (
+    MIB,
+    MergeMode,
+    MergePolicy,
+    RewritePolicy,
+    expirable_snapshots,
+    expire_task,
+    merge_mode,
+    merge_task,
+    partition_of,
+    rewrite_task,
+)
+from catalog.keyed.spec import KeyedTable, KeySpec
+from catalog.names import RelationId, TableName
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ORDERS = TableName(("db",), "orders")
+
+
+def ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def a_store(*, snapshots: list[Json] | None = None, spec: list[Json] | None = None, **more: object) -> Json:
+    fields = [
+        {"id": 1, "name": "id", "type": "int", "required": True},
+        {"id": 2, "name": "day", "type": "date", "required": False},
+        {"id": 3, "name": "at", "type": "timestamptz", "required": False},
+    ]
+    snapshots = snapshots or []
+    refs = {"main": {"type": "branch", "snapshot-id": snapshots[-1]["snapshot-id"]}} if snapshots else {}
+    return {
+        "table-uuid": "u",
+        "location": "file:/warehouse/db/orders/base",
+        "format-version": 3,
+        "schemas": [{"schema-id": 4, "fields": fields}],
+        "current-schema-id": 4,
+        "partition-specs": [{"spec-id": 0, "fields": spec or []}],
+        "default-spec-id": 0,
+        "current-snapshot-id": snapshots[-1]["snapshot-id"] if snapshots else -1,
+        "snapshots": snapshots,
+        "refs": refs,
+        "snapshot-log": [{k: s[k] for k in ("snapshot-id", "timestamp-ms")} for s in snapshots],
+        **more,
+    }
+
+
+def a_snapshot(id: int, sequence: int, *, at: datetime = NOW, rows: int = 0, size: int = 0) -> Json:
+    summary = {"total-records": str(rows), "total-files-size": str(size)}
+    return {"snapshot-id": id, "sequence-number": sequence, "timestamp-ms": ms(at), "summary": summary}
+
+
+def a_keyed(*, sequence_field: str | None = None, watermark: int = 3, pending: int = 1) -> KeyedTable:
+    return KeyedTable(
+        relation_id=RelationId(UUID(int=1)),
+        spec=KeySpec(primary_key=("id",), sequence_field=sequence_field),
+        base_id=RelationId(UUID(int=2)),
+        change_id=RelationId(UUID(int=3)),
+        watermark=watermark,
+        pending_rows=10 * pending,
+        pending_commits=pending,
+    )
+
+
+def test_a_merge_reads_the_pinned_heads_and_goes_through_the_change_heads_sequence_number() -> None:
+    base, change = a_store(snapshots=[a_snapshot(70, 2)]), a_store(snapshots=[a_snapshot(90, 5)])
+    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy(), now=NOW)
+    assert (task["watermark"], task["through"]) == (3, 5)
+    assert (task["base"]["snapshot_id"], task["change"]["snapshot_id"]) == (70, 90)
+    assert "`firn_job`.`db`.`orders`.`base_at_70_4`" in task["sql"]["merged"]
+    assert "`firn_job`.`db`.`orders`.`change_at_90_4` WHERE _last_updated_sequence_number > 3" in task["sql"]["merged"]
+    assert task["clean"]["through"] == 5
+    assert json.loads(json.dumps(task)) == task
+
+
+def test_with_nothing_pending_the_watermark_stays_though_cleans_have_moved_the_head() -> None:
+    change = a_store(snapshots=[a_snapshot(90, 9)])
+    task = merge_task(a_keyed(pending=0), ORDERS, a_store(), change, policy=MergePolicy(), now=NOW)
+    assert (task["pending"], task["through"], task["clean"]["through"], task["sql"]) == (False, 3, 3, {})
+
+
+def test_a_first_merge_has_no_base_snapshot() -> None:
+    change = a_store(snapshots=[a_snapshot(90, 1)])
+    task = merge_task(a_keyed(watermark=0), ORDERS, a_store(), change, policy=MergePolicy(), now=NOW)
+    assert task["base"]["snapshot_id"] is None
+    assert "`base_at_none_4`" in task["sql"]["merged"]
+
+
+def test_deletes_are_kept_only_where_a_late_change_must_lose_to_them() -> None:
+    change = a_store(snapshots=[a_snapshot(90, 5)])
+    policy = MergePolicy(tombstone_max_age=timedelta(days=2))
+    ordered = merge_task(a_keyed(sequence_field="at"), ORDERS, a_store(), change, policy=policy, now=NOW)["clean"]
+    assert ordered["keep_deletes"] is True
+    assert ordered["deletes_before_ms"] == ms(NOW - timedelta(days=2))
+    plain = merge_task(a_keyed(), ORDERS, a_store(), change, policy=policy, now=NOW)["clean"]
+    assert (plain["keep_deletes"], plain["deletes_before_ms"]) == (False, None)
+
+
+def field(source: int, transform: str) -> Json:
+    return {"source-id": source, "field-id": 1000 + source, "name": f"p{source}", "transform": transform}
+
+
+def test_touched_partitions_are_asked_for_by_icebergs_own_transforms() -> None:
+    base = a_store(snapshots=[a_snapshot(7, 1)], spec=[field(2, "identity"), field(3, "day"), field(1, "void")])
+    change = a_store(snapshots=[a_snapshot(9, 5)])
+    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy(), now=NOW)
+    assert [f["column"] for f in task["partition"]] == ["day", "at"]
+    assert "`firn_job`.`system`.`days`(b.`at`) AS p1" in task["sql"]["touched"]
+
+
+@pytest.mark.parametrize("transform", ["bucket[16]", "truncate[4]", "something-new"])
+def test_partitions_without_a_predicate_are_merged_with_vectors(transform: str) -> None:
+    base = a_store(spec=[field(1, transform)])
+    assert partition_of(base) is None
+    assert merge_mode(MergeMode.REWRITE, base, None, pending_rows=1) is MergeMode.VECTORS
+
+
+@pytest.mark.parametrize(
+    ("size", "pending", "spec", "expected"),
+    [
+        (100 * MIB, 1, [], MergeMode.REWRITE),
+        (900 * MIB, 1, [], MergeMode.VECTORS),
+        (900 * MIB, 50, [], MergeMode.REWRITE),
+        (900 * MIB, 1, [field(2, "identity")], MergeMode.AUTO),
+        (900 * MIB, 50, [field(2, "identity")], MergeMode.REWRITE),
+    ],
+    ids=["small", "large, few changes", "large, many changes", "large, some partitions", "all partitions"],
+)
+def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], expected: MergeMode) -> None:
+    base = a_store(snapshots=[a_snapshot(7, 1, rows=1000, size=size)], spec=spec)
+    assert merge_mode(MergeMode.AUTO, base, partition_of(base), pending_rows=pending) is expected
+
+
+def test_a_snapshots_age_counts_from_when_it_stopped_being_the_head() -> None:
+    old = NOW - timedelta(days=30)
+    metadata = a_store(snapshots=[a_snapshot(1, 1, at=old), a_snapshot(2, 2, at=NOW), a_snapshot(3, 3, at=NOW)])
+    yesterday, tomorrow = NOW - timedelta(days=1), NOW + timedelta(days=1)
+    assert expirable_snapshots(metadata, needed=(), ended_before=yesterday, keep_last=1) == []
+    assert expirable_snapshots(metadata, needed=(), ended_before=tomorrow, keep_last=1) == [1, 2]
+
+
+def test_expiry_spares_refs_needed_snapshots_the_last_ones_and_history_above_the_watermark() -> None:
+    old = NOW - timedelta(days=30)
+    snapshots = [a_snapshot(n, n, at=old + timedelta(minutes=n)) for n in range(1, 8)]
+    refs = {"main": {"type": "branch", "snapshot-id": 7}, "audit": {"type": "tag", "snapshot-id": 2}}
+    metadata = a_store(snapshots=snapshots, refs=refs)
+    assert expirable_snapshots(metadata, needed={3}, ended_before=NOW, keep_last=2) == [1, 4, 5]
+    assert expirable_snapshots(metadata, needed={3}, ended_before=NOW, keep_last=2, needed_above=4) == [1, 4]
+
+
+def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
+    table = TableName(("db", "a.b"), "base")
+    assert rewrite_task(table, RewritePolicy())["parts"] == ["db", "a.b", "base"]
+    tables: dict[TableName, tuple[Json, list[int]]] = {table: (a_store(), [4, 2]), ORDERS: (a_store(), [])}
+    (only,) = expire_task(tables)["tables"]
+    assert (only["parts"], only["snapshot_ids"]) == (["db", "a.b", "base"], [2, 4])
