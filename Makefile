@@ -97,17 +97,17 @@ check: setup ## everything that needs no running: lint, format, types, import di
 .PHONY: check-schema
 check-schema: # the migrations, run on an empty database, give the schema that the code describes
 	@scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT; \
-	  export FIRN_DATABASE__URL="sqlite:///$$scratch/check.db"; \
+	  export FIRN_DATABASE_URL="sqlite:///$$scratch/check.db"; \
 	  $(BIN)/alembic upgrade head && $(BIN)/alembic check
 
 .PHONY: check-openapi
 check-openapi: # the API document that console and clients were generated from is the one the code has
-	@diff -u tests/contract/openapi.json <($(BIN)/python -m server openapi) || { \
+	@diff -u tests/contract/openapi.json <($(BIN)/python -m server.openapi) || { \
 	  echo "the API changed: make openapi, and look at the difference" >&2; exit 1; }
 
 .PHONY: openapi
 openapi: setup ## write the API document after a wanted change
-	@$(BIN)/python -m server openapi > tests/contract/openapi.json
+	@$(BIN)/python -m server.openapi > tests/contract/openapi.json
 
 .PHONY: format
 format: setup ## format and mend what ruff can
@@ -120,7 +120,7 @@ bench: setup ## measure; results as JSON under bench/results
 
 .PHONY: soak
 soak: setup ## the model tests for an hour instead of minutes (SOAK_SECONDS=…)
-	@FIRN_SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest -m model --timeout=0 $(ARGS)
+	@SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest -m model --timeout=0 $(ARGS)
 
 .PHONY: lock
 lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever changes dependencies does)
