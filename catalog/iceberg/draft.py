@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, text, text_map, texts
+from catalog.iceberg.json import Json, object_of, text, text_map, texts
 from catalog.iceberg.schema import check_schema, id_for_schema
 
 LAST_ADDED = -1
@@ -70,6 +70,7 @@ def apply_each(
 ) -> None:
     """Apply the updates in their order; an action that `handlers` lacks is Invalid."""
     for update in updates:
+        object_of(update, "update")
         action = text(update, "action", "update").lower()
         handler = handlers.get(action)
         if handler is None:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeGuard
 
 from catalog.errors import Invalid
 
-_KINDS = {int: "an integer", str: "a string", bool: "true or false", dict: "an object", list: "a list"}
+_KINDS = {int: "an integer of 64 bits", str: "a string", bool: "true or false", dict: "an object", list: "a list"}
 
 Json = dict[str, Any]
 """One JSON object."""
+
+_HIGHEST_LONG = 2**63 - 1
+
+
+def object_of(value: object, what: str) -> Json:
+    """The value itself when it is an object."""
+    if not isinstance(value, dict):
+        raise Invalid(f"invalid {what}: it must be an object, not {shorten(repr(value), 80)}")
+    return value
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    """Whether other readers can hold it: they have 64 bits, and true is no number to them."""
+    return isinstance(value, int) and not isinstance(value, bool) and -_HIGHEST_LONG <= value <= _HIGHEST_LONG
 
 
 def integer(obj: Mapping[str, Any], key: str, where: str) -> int:
     """The integer at `key`; `where` says what `obj` is, for the message of the refusal."""
     value = obj.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not _is_integer(value):
         raise _wrong(obj, key, where, int)
     return value
 
@@ -62,7 +76,7 @@ def children(obj: Mapping[str, Any], key: str, where: str) -> list[Json]:
 def integers(obj: Mapping[str, Any], key: str, where: str) -> list[int]:
     """The list of integers at `key`."""
     value = obj.get(key)
-    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
+    if not isinstance(value, list) or not all(_is_integer(item) for item in value):
         raise _wrong(obj, key, where, list, of="integers")
     return value
 

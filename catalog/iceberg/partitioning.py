@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, children, integer, text
+from catalog.iceberg.json import Json, children, integer, object_of, text
 from catalog.iceberg.schema import SchemaIndex
 from catalog.iceberg.transform import canonical, check_source, source_id
 
@@ -16,7 +16,7 @@ _WHERE = "partition field"
 
 def fields_of(spec: Json) -> list[Json]:
     """The spec's fields; Invalid when they are not a list of objects."""
-    return children(spec, "fields", "partition spec")
+    return children(object_of(spec, "partition spec"), "fields", "partition spec")
 
 
 def fresh_spec(spec: Json | None, ids: Mapping[int, int]) -> Json:

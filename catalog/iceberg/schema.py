@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, child, children, flag, integer, integers, text
+from catalog.iceberg.json import Json, child, children, flag, integer, integers, object_of, text
 
 SIMPLE_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
@@ -72,7 +72,7 @@ def type_root(kind: str | Json) -> str:
 
 def index(schema: Json) -> SchemaIndex:
     """All fields of a schema; Invalid when it is malformed or an id or a name is used twice."""
-    if schema.get("type") != "struct":
+    if object_of(schema, "schema").get("type") != "struct":
         raise Invalid(f"invalid schema: its type must be 'struct', not {schema.get('type')!r}")
     by_id: dict[int, Field] = {}
     by_name: dict[str, Field] = {}

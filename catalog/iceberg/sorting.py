@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, children, integer, text
+from catalog.iceberg.json import Json, children, integer, object_of, text
 from catalog.iceberg.schema import SchemaIndex
 from catalog.iceberg.transform import canonical, check_source, source_id
 
@@ -15,7 +15,7 @@ _WHERE = "sort field"
 
 def fields_of(order: Json) -> list[Json]:
     """The order's fields; Invalid when they are not a list of objects."""
-    return children(order, "fields", "sort order")
+    return children(object_of(order, "sort order"), "fields", "sort order")
 
 
 def fresh_order(order: Json | None, ids: Mapping[int, int]) -> Json:

@@ -12,7 +12,7 @@ from catalog.errors import Invalid
 from catalog.iceberg import partitioning, snapshots, sorting, structure
 from catalog.iceberg.draft import apply_each, checked_location, remove_properties, set_location, set_properties
 from catalog.iceberg.formats import complete, in_format
-from catalog.iceberg.json import Json
+from catalog.iceberg.json import Json, object_of
 from catalog.iceberg.projection import pinned, refs_only
 from catalog.iceberg.reading import (
     current_schema,
@@ -169,8 +169,7 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
     Invalid when an update makes no sense for this table; RequirementFailed when it made sense before a commit that
     the client has not seen, so that reading again and retrying helps.
     """
-    named = frozenset(u["ref-name"] for u in updates if isinstance(u.get("ref-name"), str))
-    draft = TableDraft(base=complete(metadata), now_ms=now_ms, named_refs=named)
+    draft = TableDraft(base=complete(metadata), now_ms=now_ms, named_refs=_named_refs(updates))
     apply_each(draft, updates, TABLE_UPDATES, kind="table")
     if not draft.changed:
         return metadata
@@ -181,6 +180,11 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
         _log_previous(draft, previous_location)
     draft.set("last-updated-ms", _update_time(draft))
     return in_format(draft.fields)
+
+
+def _named_refs(updates: Sequence[Json]) -> frozenset[str]:
+    names = [object_of(update, "update").get("ref-name") for update in updates]
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 TABLE_UPDATES: Mapping[str, Callable[[TableDraft, Json], None]] = {

@@ -39,7 +39,7 @@ def view_request(rng: Random, view: Json) -> list[Json]:
 
 
 def _intention(rng: Random, view: Json) -> list[Json]:
-    use_last = {"action": "set-current-view-version", "view-version-id": -1}
+    use_last: Json = {"action": "set-current-view-version", "view-version-id": -1}
     kind = rng.randrange(5)
     if kind == 0:
         fields = [*ORDERS["fields"], column(4, f"more_{rng.randrange(10**9)}", "int")]
@@ -52,7 +52,8 @@ def _intention(rng: Random, view: Json) -> list[Json]:
     if kind in {1, 2}:
         known = [one["schema-id"] for one in view["schemas"]]
         added = version(rng, schema_id=rng.choice(known))
-        return [{"action": "add-view-version", "view-version": added}, use_last][: rng.randint(1, 2)]
+        adding: Json = {"action": "add-view-version", "view-version": added}
+        return [adding, use_last][: rng.randint(1, 2)]
     if kind == 3:
         return [{"action": "set-current-view-version", "view-version-id": rng.randint(1, 8)}]
     name = rng.choice(["a", "replace.drop-dialect.allowed"])

@@ -160,7 +160,10 @@ def test_an_unknown_format_version_is_invalid(version: str) -> None:
         (schema(column(1, "v", "variant")), "variant of v is not supported until v3"),
         (schema(column(1, "n", "int", initial_default=1)), "initial default 1 of n is not supported until v3"),
         (schema({"id": 1, "name": "a", "type": "int"}), "'required' is missing"),
-        (schema({"id": "1", "name": "a", "type": "int", "required": True}), "'id' must be an integer, not '1'"),
+        (
+            schema({"id": "1", "name": "a", "type": "int", "required": True}),
+            "'id' must be an integer of 64 bits",
+        ),
         ({"fields": []}, "type must be 'struct'"),
         (
             schema(column(1, "a"), identifier_field_ids=[1]),

@@ -112,7 +112,10 @@ def test_metadata_older_than_refs_has_a_main_branch() -> None:
         ({"type": "assert-view-uuid", "uuid": UUID}, "cannot check requirement 'assert-view-uuid' of a table"),
         ({}, "'type' is missing"),
         ({"type": "assert-table-uuid"}, "'uuid' is missing"),
-        ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": "3"}, "'snapshot-id' must be an integer"),
+        (
+            {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": "3"},
+            "'snapshot-id' must be an integer",
+        ),
         ({"type": "assert-default-spec-id"}, "'default-spec-id' is missing"),
     ],
 )

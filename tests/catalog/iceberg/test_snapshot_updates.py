@@ -111,9 +111,9 @@ def test_a_first_row_id_needs_a_row_count() -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"snapshot-id": "1"}, "'snapshot-id' must be an integer"),
-        ({"snapshot-id": True}, "'snapshot-id' must be an integer"),
-        ({"timestamp-ms": None}, "'timestamp-ms' must be an integer"),
+        ({"snapshot-id": "1"}, "'snapshot-id' must be an integer of 64 bits"),
+        ({"snapshot-id": True}, "'snapshot-id' must be an integer of 64 bits"),
+        ({"timestamp-ms": None}, "'timestamp-ms' must be an integer of 64 bits"),
         ({"manifest-list": None}, "'manifest-list' must be a string"),
         ({"summary": {"operation": 1}}, "'operation' must be a string"),
         ({"sequence-number": -1}, "'sequence-number' cannot be negative"),

@@ -6,10 +6,8 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import apply_updates, current_schema
+from catalog.iceberg.table import current_schema
 from tests.catalog.iceberg.build import (
-    CREATED_MS,
-    NOW_MS,
     ORDERS,
     OTHER_UUID,
     UUID,
@@ -351,84 +349,3 @@ def test_the_names_of_older_clients_for_properties_are_understood() -> None:
 def test_a_property_that_is_not_a_string_is_invalid() -> None:
     with pytest.raises(Invalid, match="'a' must be a string, not 5"):
         applied(a_table(), {"action": "set-properties", "updates": {"a": 5}})
-
-
-# --- the whole -------------------------------------------------------------------------------------------------------
-
-
-def test_an_unknown_action_is_named() -> None:
-    with pytest.raises(Invalid, match="cannot apply update 'add-magic' to a table"):
-        applied(a_table(), {"action": "add-magic"})
-
-
-def test_an_update_of_views_is_not_one_of_tables() -> None:
-    with pytest.raises(Invalid, match="cannot apply update 'add-view-version' to a table"):
-        applied(a_table(), {"action": "add-view-version"})
-
-
-def test_an_update_without_an_action_is_invalid() -> None:
-    with pytest.raises(Invalid, match="'action' is missing"):
-        applied(a_table(), {"schema-id": 1})
-
-
-def test_no_updates_change_nothing() -> None:
-    table = a_table()
-    assert apply_updates(table, [], now_ms=NOW_MS, previous_location="file:/1.json") is table
-
-
-def test_a_change_is_dated_and_remembers_the_file_before() -> None:
-    table = applied(a_table(), set_properties(a="1"), previous="file:/1.json")
-    assert table["last-updated-ms"] == NOW_MS
-    assert table["metadata-log"] == [{"timestamp-ms": CREATED_MS, "metadata-file": "file:/1.json"}]
-
-
-def logged(table: Json, changes: int) -> list[str]:
-    for number in range(changes):
-        table = applied(table, set_properties(n=str(number)), previous=f"file:/{number}.json")
-    return [entry["metadata-file"] for entry in table["metadata-log"]]
-
-
-def test_the_metadata_log_keeps_100_files() -> None:
-    assert logged(a_table(), 103) == [f"file:/{number}.json" for number in range(3, 103)]
-
-
-def test_the_metadata_log_is_as_long_as_the_property_says() -> None:
-    assert logged(a_table(properties={"write.metadata.previous-versions-max": "2"}), 5) == [
-        "file:/3.json",
-        "file:/4.json",
-    ]
-
-
-def test_the_metadata_log_keeps_at_least_one_file() -> None:
-    assert logged(a_table(properties={"write.metadata.previous-versions-max": "0"}), 3) == ["file:/2.json"]
-
-
-def test_a_log_length_that_is_no_number_is_invalid() -> None:
-    with pytest.raises(Invalid, match=r"write\.metadata\.previous-versions-max must be an integer, not 'many'"):
-        applied(a_table(), set_properties(**{"write.metadata.previous-versions-max": "many"}), previous="file:/1.json")
-
-
-def test_a_clock_that_is_behind_does_not_make_metadata_that_readers_refuse() -> None:
-    table = applied(a_table(), set_properties(a="1"), now_ms=CREATED_MS - 3_600_000)
-    assert table["last-updated-ms"] == CREATED_MS - 60_000
-
-
-def test_the_oldest_v1_metadata_is_completed() -> None:
-    old = {
-        "format-version": 1,
-        "location": "file:/t",
-        "last-updated-ms": CREATED_MS,
-        "last-column-id": 3,
-        "schema": {key: value for key, value in ORDERS.items() if key != "schema-id"},
-        "partition-spec": [part(2, "day", "d")],
-        "current-snapshot-id": 7,
-        "snapshots": [{"snapshot-id": 7, "timestamp-ms": CREATED_MS, "manifest-list": "file:/m"}],
-        "x-ours": True,
-    }
-    table = applied(old, set_properties(a="1"))
-    assert table["schemas"] == [ORDERS]
-    assert table["partition-specs"] == [spec(part(2, "day", "d", 1000))]
-    assert table["last-partition-id"] == 1000
-    assert table["sort-orders"] == [{"order-id": 0, "fields": []}]
-    assert table["refs"] == {"main": {"type": "branch", "snapshot-id": 7}}
-    assert table["x-ours"] is True
