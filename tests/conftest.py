@@ -7,9 +7,9 @@ import os
 import pytest
 from hypothesis import settings
 
-# In CI the cases follow from the test's own code, so a red run can be repeated by anybody; at home and in soak runs they
-# are drawn afresh, and a failure prints the line that repeats it.  Time is limited by pytest-timeout: a single case
-# that talks to Spark may take seconds.
+# In CI the cases follow from the code of the test, so anybody can repeat a red run; at home and in soak runs they are
+# drawn afresh, and a failure prints the line that repeats it.  Time is limited by pytest-timeout: a single case that
+# talks to Spark may take seconds.
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") and "SOAK_SECONDS" not in os.environ else "fresh")
