@@ -1,0 +1,75 @@
+"""What can go wrong when rows are written, in words for whoever wrote them; and Java's side of it, by class.
+
+WriteError               nothing of this batch is in the table
+├── NotKeyed             the name stands for no keyed table
+├── RowsRefused          the rows do not fit the table: columns, types, nulls, keys that appear twice
+└── CommitRefused        the catalog did not take the commit
+WriteUnknown             outside the tree: the batch may be in the table; writing it again under its name is safe
+"""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+
+_PACKAGE = "org.apache.iceberg.exceptions."
+REFUSALS = frozenset(
+    _PACKAGE + name
+    for name in (
+        "AlreadyExistsException",
+        "BadRequestException",
+        "CommitFailedException",
+        "ForbiddenException",
+        "NoSuchTableException",
+        "NotAuthorizedException",
+        "UnprocessableEntityException",
+        "ValidationException",
+    )
+)
+"""Exceptions of Iceberg's that say for certain that a commit was not applied."""
+BAD_REQUEST = _PACKAGE + "BadRequestException"
+
+
+class WriteError(Exception):
+    """Nothing of this batch is in the table."""
+
+
+class NotKeyed(WriteError):
+    """The name stands for no keyed table."""
+
+
+class RowsRefused(WriteError):
+    """The rows do not fit the table."""
+
+
+class CommitRefused(WriteError):
+    """The catalog did not take the commit."""
+
+
+class WriteUnknown(Exception):
+    """The batch may or may not be in the table; writing it again under the same batch name is safe."""
+
+
+def java_causes(error: BaseException) -> list[tuple[str, str]]:
+    """Class and message of a Java exception and of all its causes, outermost first; empty for Python's own errors."""
+    java = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    causes: list[tuple[str, str]] = []
+    while java is not None and len(causes) < 20:
+        causes.append((java.getClass().getName(), java.getMessage() or ""))
+        java = java.getCause()
+    return causes
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether this failure of a write says for certain that it was not committed; anything else is unknown."""
+    if isinstance(error, AnalysisException):
+        return True  # Spark did not even start
+    classes = {name for name, _ in java_causes(error)}
+    return bool(classes & REFUSALS) and _PACKAGE + "CommitStateUnknownException" not in classes
+
+
+def reason(error: BaseException) -> str:
+    """The innermost message of a failure, first line only: what people need of a Java stack."""
+    causes = java_causes(error)
+    text = causes[-1][1] if causes else str(error)
+    return (text.strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,96 @@
+"""Spark sessions that find Firn's catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeAlias
+
+import httpx
+from pyspark.sql import DataFrame, SparkSession
+
+from firn.spark.jars import spark_conf
+
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+DEFAULTS = {
+    "spark.sql.extensions": EXTENSIONS,
+    "spark.sql.shuffle.partitions": "8",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+}
+"""What a session on one machine starts with; settings made on the builder later win."""
+TIMEOUT_SECONDS = 30.0
+
+
+class Connection(Protocol):
+    """How to reach a server; `firn.connect` returns one."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def token(self) -> str | None: ...
+
+
+Server: TypeAlias = str | Connection
+"""A connection, or just the server's address."""
+
+
+def configure(
+    builder: SparkSession.Builder, client: Server, *, catalogs: Iterable[str] | None = None
+) -> SparkSession.Builder:
+    """The builder, told of the server's catalogs under their own names, and of the jars they need.
+
+    Without `catalogs` the server is asked for them; httpx.HTTPError when it does not answer.
+    """
+    names = _catalog_names(client) if catalogs is None else catalogs
+    settings: dict[str, bool | float | int | str | None] = {**DEFAULTS, **spark_conf()}
+    for name in names:
+        settings |= catalog_conf(client, name)
+    return builder.config(map=settings)
+
+
+def session(
+    client: Server, app: str = "firn", *, master: str | None = None, catalogs: Iterable[str] | None = None
+) -> SparkSession:
+    """A session on the server's catalogs; the running one, told of them, when there is one already."""
+    builder = configure(SparkSession.builder.appName(app), client, catalogs=catalogs)
+    return (builder if master is None else builder.master(master)).getOrCreate()
+
+
+def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
+    """Run one statement on the given or the running session; RuntimeError when none is running."""
+    active = spark or SparkSession.getActiveSession()
+    if active is None:
+        raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
+    return active.sql(statement)
+
+
+def catalog_conf(
+    client: Server, catalog: str, *, name: str | None = None, headers: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Settings that make one of the server's catalogs known to Spark, as `name` or under its own name."""
+    url, token = _address(client)
+    prefix = f"spark.sql.catalog.{name or catalog}"
+    settings = {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "rest",
+        f"{prefix}.uri": f"{url}/iceberg",
+        f"{prefix}.warehouse": catalog,
+        # The server decides which files a dropped table may lose; Spark would delete them itself.
+        f"{prefix}.rest-catalog-purge": "true",
+    }
+    if token:
+        settings[f"{prefix}.token"] = token
+    return settings | {f"{prefix}.header.{header}": value for header, value in (headers or {}).items()}
+
+
+def _address(client: Server) -> tuple[str, str | None]:
+    url, token = (client, None) if isinstance(client, str) else (str(client.url), client.token)
+    return url.rstrip("/"), token
+
+
+def _catalog_names(client: Server) -> list[str]:
+    url, token = _address(client)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer = httpx.get(f"{url}/api/v1/catalogs", headers=headers, timeout=TIMEOUT_SECONDS).raise_for_status()
+    return [catalog["name"] for catalog in answer.json()["items"]]

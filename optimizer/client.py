@@ -1,0 +1,126 @@
+"""The server, as an optimizer sees it: leases over the management API, expiry over the Iceberg REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
+from optimizer.wire import Lease, Registered, Result
+
+LEASE_HEADER = "X-Firn-Lease"
+WAIT_SECONDS = 20.0
+TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
+
+
+@dataclass(frozen=True)
+class ServerApi:
+    """One server. Methods raise httpx.HTTPError when it does not answer; asking again is then safe."""
+
+    http: httpx.Client
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return str(self.http.base_url).rstrip("/")
+
+    @property
+    def token(self) -> str | None:
+        """The access token it is asked with."""
+        scheme, _, token = self.http.headers.get("Authorization", "").partition(" ")
+        return token if scheme == "Bearer" else None
+
+    def register(self, **about: Any) -> Registered:  # noqa: ANN401 -- JSON, for people to look at
+        """Become known to the server."""
+        return Registered.model_validate(self._post("/api/v1/optimizers", about).json())
+
+    def unregister(self, optimizer_id: str) -> None:
+        """Leave; a job still held goes back to the queue at once."""
+        self.http.delete(f"/api/v1/optimizers/{optimizer_id}").raise_for_status()
+
+    def take_lease(
+        self, optimizer_id: str, kinds: Sequence[str], *, wait_seconds: float = WAIT_SECONDS
+    ) -> Lease | None:
+        """The next job, waited for a while; None when there is none. Unregistered when the server has forgotten us."""
+        asked = {"optimizer_id": optimizer_id, "kinds": list(kinds), "wait_seconds": wait_seconds}
+        answer = self.http.post("/api/v1/leases", json=asked)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise Unregistered(f"the server does not know optimizer {optimizer_id}")
+        answer.raise_for_status()
+        return None if answer.status_code == httpx.codes.NO_CONTENT else Lease.model_validate(answer.json())
+
+    def beat(self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str]) -> None:
+        """Keep the lease alive; LeaseLost when it has ended."""
+        answer = self.http.put(self._lease(lease), json={"progress": dict(progress), "log": list(log)})
+        _check_lease(answer)
+
+    def committing(self, lease: Lease) -> None:
+        """Say that the commit comes; LeaseLost when the lease has ended."""
+        _check_lease(self.http.post(f"{self._lease(lease)}/committing"))
+
+    def report(self, lease: Lease, result: Result, log: Sequence[str]) -> None:
+        """Tell how the attempt ended; LeaseLost when it was not ours to tell any more."""
+        body = {**result.model_dump(mode="json"), "log": list(log)}
+        _check_lease(self.http.post(f"{self._lease(lease)}/report", json=body))
+
+    def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
+        """An Iceberg table: its metadata and where that lies."""
+        answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease})
+        answer.raise_for_status()
+        loaded: dict[str, Any] = answer.json()
+        return loaded
+
+    def commit_table(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> dict[str, Any]:
+        """Commit under the lease; gives the table as it is after it.
+
+        LeaseLost and Refused when it was certainly not applied, Unknown when nobody here can tell.
+        """
+        try:
+            answer = self.http.post(_table_path(lease, parts), json=dict(change), headers={LEASE_HEADER: lease.lease})
+        except httpx.ConnectError as error:
+            raise Refused(f"the server cannot be reached: {error}") from error
+        except httpx.TransportError as error:
+            raise Unknown(f"no answer to the commit: {error}") from error
+        if answer.status_code == httpx.codes.FORBIDDEN:
+            raise LeaseLost(_message(answer))
+        if answer.is_client_error:
+            raise Refused(_message(answer))
+        if not answer.is_success:
+            raise Unknown(_message(answer))
+        committed: dict[str, Any] = answer.json()
+        return committed
+
+    def _lease(self, lease: Lease) -> str:
+        return f"/api/v1/leases/{quote(lease.lease, safe='')}"
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+        return self.http.post(path, json=dict(body)).raise_for_status()
+
+
+def connect(url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> ServerApi:
+    """The server at an address."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return ServerApi(httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=TIMEOUT, transport=transport))
+
+
+def _table_path(lease: Lease, parts: Sequence[str]) -> str:
+    *namespace, name = (quote(part, safe="") for part in parts)
+    return f"/iceberg/v1/{quote(lease.catalog, safe='')}/namespaces/{'%1F'.join(namespace)}/tables/{name}"
+
+
+def _check_lease(answer: httpx.Response) -> None:
+    """404 is a job that is gone altogether: there is as little left to do as after 403."""
+    if answer.status_code in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
+        raise LeaseLost(_message(answer))
+    answer.raise_for_status()
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.status_code} {answer.reason_phrase}"

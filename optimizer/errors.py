@@ -1,0 +1,30 @@
+"""How an attempt on a job can end other than well.
+
+JobError
+├── LeaseLost            the server gave the job to somebody else, or ended it: stop, change nothing more
+├── Refused              nothing was committed, for certain
+├── Unknown              a commit was asked for; whether it was applied is for the server to find out
+└── Unregistered         the server does not know this optimizer (any more): register again
+"""
+
+from __future__ import annotations
+
+
+class JobError(Exception):
+    """An attempt ends here."""
+
+
+class LeaseLost(JobError):
+    """The lease has ended."""
+
+
+class Refused(JobError):
+    """Nothing was committed, for certain."""
+
+
+class Unknown(JobError):
+    """A commit was asked for and its answer is missing."""
+
+
+class Unregistered(JobError):
+    """The server does not know this optimizer."""

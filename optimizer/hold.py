@@ -1,0 +1,123 @@
+"""Holding a lease: beats from a thread of their own while the job runs, and what the job must ask before it acts."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from optimizer.client import ServerApi
+from optimizer.errors import LeaseLost
+from optimizer.wire import Lease
+
+log = logging.getLogger(__name__)
+
+Progress = dict[str, Any]
+
+
+class Hold:
+    """One lease, kept alive until the block ends.
+
+    When it is lost, or the process is told to stop before anything was committed, `interrupt` is called once, from the
+    beating thread, to end the work that the job's own thread is waiting for.
+    """
+
+    def __init__(self, api: ServerApi, lease: Lease, *, stopping: threading.Event) -> None:
+        self.lease = lease
+        self.progress: Callable[[], Progress] = dict
+        self.interrupt: Callable[[], None] = lambda: None
+        self.has_committed = False
+        self._api = api
+        self._stopping = stopping
+        self._stage = "starting"
+        self._lines: list[str] = []
+        self._lines_lock = threading.Lock()
+        self._is_committing = False
+        self._lost: str | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat_until_ended, name=f"beats {lease.job_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def is_handed_back(self) -> bool:
+        """Whether the process must stop and the job has not begun to commit."""
+        return self._stopping.is_set() and not self._is_committing
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has said that the lease is over."""
+        return self._lost is not None
+
+    def stage(self, name: str) -> None:
+        """What the job does from now on, for people."""
+        self._stage = name
+
+    def say(self, line: str) -> None:
+        """A line for the job's log; sent with the next beat."""
+        log.info(line, extra={"job": self.lease.job_id})
+        with self._lines_lock:
+            self._lines.append(line)
+
+    def check(self) -> None:
+        """Ask the server, now, whether the lease still stands; LeaseLost when it does not."""
+        if self._lost is not None or self.is_handed_back:
+            raise LeaseLost(self._lost or "this optimizer is stopping")
+        self._beat()
+
+    def committing(self) -> None:
+        """Say that the commit comes. LeaseLost when it may not; from here on a stop waits for the end."""
+        if self._lost is not None or self.is_handed_back:
+            raise LeaseLost(self._lost or "this optimizer is stopping")
+        self._is_committing = True
+        self._api.committing(self.lease)
+
+    def take_lines(self) -> list[str]:
+        """The lines not sent yet."""
+        with self._lines_lock:
+            lines, self._lines = self._lines, []
+        return lines
+
+    def _beat_until_ended(self) -> None:
+        next_beat = self.lease.beat_seconds
+        waited = 0.0
+        while not self._ended.wait(step := min(0.5, next_beat)):
+            waited += step
+            if self.is_handed_back:
+                self.interrupt()
+                return
+            if waited < next_beat:
+                continue
+            waited = 0.0
+            try:
+                self._beat()
+            except LeaseLost:
+                self.interrupt()
+                return
+            except httpx.HTTPError as error:
+                # The next beat may get through; if none does, the server ends the lease and fences the commit.
+                log.warning("beat failed: %s", error)
+
+    def _beat(self) -> None:
+        lines = self.take_lines()
+        try:
+            self._api.beat(self.lease, {"stage": self._stage, **self.progress()}, lines)
+        except LeaseLost as error:
+            self._lost = str(error)
+            raise
+        except httpx.HTTPError:
+            with self._lines_lock:
+                self._lines[:0] = lines
+            raise

@@ -1,0 +1,15 @@
+"""What an optimizer can do to a table, one module per kind of job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optimizer.jobs import clean, expire, merge, rewrite
+from optimizer.worker import RunJob
+
+JOBS: Mapping[str, RunJob] = {
+    "merge": merge.run,
+    "clean": clean.run,
+    "rewrite": rewrite.run,
+    "expire": expire.run,
+}

@@ -1,0 +1,69 @@
+"""Clean: files of changes that base contains leave the change store's current snapshot.
+
+They stay on disk: readers pinned to older snapshots, and the history, need them until these expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.wire import CleanTask, Outcome, Result
+from optimizer.work import Work
+
+
+def run(work: Work) -> Result:
+    """Clean alone, for what a merge had to leave behind."""
+    cleaned = clean(work, CleanTask.model_validate(work.lease.task))
+    return Result(outcome=Outcome.COMMITTED if cleaned else Outcome.NOTHING, result={"cleaned_files": cleaned})
+
+
+def clean(work: Work, task: CleanTask) -> int:
+    """Take the merged files out of the current snapshot; how many there were. Raises as Work.commit does."""
+    table = work.session.table(task.parts)
+    paths = _merged_files(work, task, table)
+    if paths:
+        work.commit(lambda: remove_from_table(work.session.jvm, table, paths, {"firn.job-id": work.lease.job_id}))
+        work.hold.say(f"{len(paths)} merged files left the change store")
+    return len(paths)
+
+
+def remove_from_table(jvm: Any, table: Any, paths: Sequence[str], properties: dict[str, str]) -> None:  # noqa: ANN401 -- the JVM
+    """Commit a snapshot without these files. No file is touched: a StringBuilder is what keeps it so.
+
+    py4j also sees protected methods, and for a Python string it would choose SnapshotProducer.deleteFile(String), which
+    deletes the file from storage. The StringBuilder only fits DeleteFiles.deleteFile(CharSequence).
+    """
+    delete = table.newDelete()
+    for path in paths:
+        delete.deleteFile(jvm.java.lang.StringBuilder(path))
+    for key, value in properties.items():
+        delete.set(key, value)
+    delete.commit()
+
+
+def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:  # noqa: ANN401 -- the JVM
+    """Files whose rows base contains all. A compacted one carries a later number than its rows: it stays longer."""
+    if table.currentSnapshot() is None:
+        return []
+    entries = work.session.spark.table(f"{work.session.name(task.parts)}.entries")
+    live = entries.where((F.col("status") < 2) & (F.col("data_file.content") == 0))
+    merged = live.where(F.col("sequence_number") <= task.through).select("data_file.file_path", "sequence_number")
+    if task.keep_deletes:
+        oldest_kept = _first_young_sequence(table, task.deletes_before_ms or 0)
+        changes = work.session.spark.table(work.session.name(task.parts))
+        with_deletes = changes.where("_op = 'D'").select(F.col("_file").alias("file_path")).distinct()
+        young = merged.where(F.col("sequence_number") >= oldest_kept).join(with_deletes, "file_path", "left_semi")
+        merged = merged.join(young, "file_path", "left_anti")
+    return [row.file_path for row in merged.collect()]
+
+
+def _first_young_sequence(table: Any, before_ms: int) -> int:  # noqa: ANN401 -- the JVM
+    """The sequence number from which on commits may be younger than that; what is not known counts as young.
+
+    Sequence numbers rise with time, so one old snapshot tells of all before it, those already expired included.
+    """
+    old = [s.sequenceNumber() for s in table.snapshots() if s.timestampMillis() < before_ms]
+    return max(old, default=0) + 1

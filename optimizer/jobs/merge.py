@@ -1,0 +1,163 @@
+"""Merge: what is pending in the change store goes into base, as one commit; then the merged files leave change.
+
+Two ways (architecture 5.5). `rewrite` overwrites the touched partitions with the merged view of them. `vectors` is a
+MERGE INTO of the changes that take effect. Both read the stores pinned as the lease found them and sign the commit with
+these snapshots, so a base that has moved meanwhile refuses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrameWriterV2
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.errors import Refused, Unknown
+from optimizer.jobs.clean import clean
+from optimizer.partitions import predicate
+from optimizer.spark import quoted
+from optimizer.wire import CleanTask, MergeTask, Outcome, PartitionField, Result
+from optimizer.work import Work
+
+EVERYTHING = "true"
+NOTHING = "false"
+_EFFECTIVE = "firn_effective"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to merge. `where` selects the touched partitions and `target_where` the same of MERGE's target `t`."""
+
+    mode: str
+    where: str | None = None
+    target_where: str | None = None
+
+
+def run(work: Work) -> Result:
+    """Merge what is pending, if anything is; then clean."""
+    task = MergeTask.model_validate(work.lease.task)
+    done: dict[str, Any] = {}
+    if task.pending:
+        work.hold.stage("finding touched partitions")
+        plan = _planned(work, task)
+        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}")
+        work.hold.stage("merging")
+        merge = _rewrite if plan.mode == "rewrite" else _merge_into
+        work.commit(lambda: merge(work, task, plan))
+        done = {"mode": plan.mode, "pending_rows": task.pending_rows, "merged_through": task.through}
+    done["cleaned_files"] = _cleaned(work, task.clean)
+    outcome = Outcome.COMMITTED if work.hold.has_committed else Outcome.NOTHING
+    return Result(outcome=outcome, result=done)
+
+
+def signature(work: Work, task: MergeTask) -> dict[str, str]:
+    """What a merge's snapshot says of itself; the server compares it with what it knows."""
+    return {
+        "firn.merged-from": str(task.watermark),
+        "firn.merged-through": str(task.through),
+        "firn.merged-base": str(task.base.snapshot_id or "none"),
+        "firn.merged-change": str(task.change.snapshot_id),
+        "firn.job-id": work.lease.job_id,
+    }
+
+
+def _cleaned(work: Work, task: CleanTask) -> int:
+    """The merge stands whatever becomes of the clean: what stays behind is taken by the next one."""
+    work.hold.stage("cleaning")
+    try:
+        return clean(work, task)
+    except (Refused, Unknown, Py4JError, PySparkException) as error:
+        work.hold.say(f"merged, but not cleaned: {error}")
+        return 0
+
+
+def _planned(work: Work, task: MergeTask) -> Plan:
+    """Touched partitions prune both ways of merging; rewriting needs files that lie in them whole."""
+    if task.partition is None:
+        return Plan("vectors")
+    where, target_where = _touched(work, task, task.partition) if task.partition else (EVERYTHING, EVERYTHING)
+    if where is None:
+        return Plan("vectors")
+    if where == NOTHING or task.base.snapshot_id is None:
+        return Plan("rewrite", where)
+    if not _has_one_live_spec(work, task):
+        return Plan("vectors", where, target_where)
+    return Plan(task.mode if task.mode != "auto" else _cheaper_mode(work, task, where), where, target_where)
+
+
+def _has_one_live_spec(work: Work, task: MergeTask) -> bool:
+    """Whether all live files are partitioned as the table is now: a predicate over columns cuts others in two."""
+    if task.base.specs == 1:
+        return True
+    manifests = work.session.spark.table(f"{work.session.name(task.base.parts)}.manifests")
+    live = manifests.where("added_data_files_count + existing_data_files_count > 0").select("partition_spec_id")
+    return {row[0] for row in live.distinct().collect()} <= {task.base.spec_id}
+
+
+def _touched(work: Work, task: MergeTask, fields: list[PartitionField]) -> tuple[str | None, str | None]:
+    touched = work.session.spark.sql(task.sql["touched"])
+    types = [field.dataType.simpleString() for field in touched.schema.fields]
+    as_text = [
+        (F.hex(quoted(name)) if kind == "binary" else F.col(name).cast("string"))
+        for name, kind in zip(touched.columns, types, strict=True)
+    ]
+    rows = [tuple(row) for row in touched.select(*as_text).collect()]
+    work.hold.say(f"{len(rows)} partitions are touched")
+    return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
+
+
+def _cheaper_mode(work: Work, task: MergeTask, where: str) -> str:
+    """Rewriting costs what the touched partitions hold, vectors cost per change and again with every read."""
+    counted = work.session.spark.table(work.session.name(task.base.parts)).where(where).count()
+    share = counted / task.base.records if task.base.records else 1.0
+    is_small = share * (task.base.bytes or 0) <= task.small_bytes
+    return "rewrite" if is_small or task.pending_rows >= task.large_share * counted else "vectors"
+
+
+def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
+    where = plan.where or EVERYTHING
+    rows = work.session.spark.sql(task.sql["merged"]).where(where)
+    writer = _signed(rows.writeTo(work.session.name(task.base.parts)), signature(work, task))
+    writer = writer.option("target-file-size-bytes", task.target_file_size)
+    if task.base.snapshot_id is None or where == NOTHING:
+        writer.append()  # of no rows at all when no partition is touched: only the watermark moves
+        return
+    writer = writer.option("isolation-level", "serializable")
+    writer.option("validate-from-snapshot-id", task.base.snapshot_id).overwrite(F.expr(where))
+
+
+def _signed(writer: DataFrameWriterV2, properties: dict[str, str]) -> DataFrameWriterV2:
+    for key, value in properties.items():
+        writer = writer.option(f"snapshot-property.{key}", value)
+    return writer
+
+
+def _merge_into(work: Work, task: MergeTask, plan: Plan) -> None:
+    spark = work.session.spark
+    spark.sql(task.sql["effective"]).createOrReplaceTempView(_EFFECTIVE)
+    # MERGE takes no options: the signature goes through the session, which is this job's alone.
+    for key, value in signature(work, task).items():
+        spark.conf.set(f"spark.sql.iceberg.snapshot-property.{key}", value)
+    try:
+        spark.sql(_merge_sql(work, task, plan))
+    finally:
+        for key in signature(work, task):
+            spark.conf.unset(f"spark.sql.iceberg.snapshot-property.{key}")
+
+
+def _merge_sql(work: Work, task: MergeTask, plan: Plan) -> str:
+    same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in task.primary_key)
+    names = ", ".join(quoted(column) for column in task.columns)
+    values = ", ".join(f"s.{quoted(column)}" for column in task.columns)
+    updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in task.columns)
+    # No key is met outside the touched partitions, so the rest of base need not be read.
+    pruned = f" AND {plan.target_where}" if plan.target_where else ""
+    return (  # noqa: S608 -- quoted names, and values that partitions.py has escaped
+        f"MERGE INTO {work.session.name(task.base.parts)} AS t USING {_EFFECTIVE} AS s ON {same_key}{pruned}"
+        " WHEN MATCHED AND s._op = 'D' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {updates}"
+        f" WHEN NOT MATCHED AND s._op <> 'D' THEN INSERT ({names}) VALUES ({values})"
+    )

@@ -1,0 +1,95 @@
+"""One Spark for all jobs, and a session of its own for each, gone without a trace at its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from firn.spark.errors import reason
+from firn.spark.jars import spark_conf
+from firn.spark.session import DEFAULTS, Connection, catalog_conf
+from optimizer.client import LEASE_HEADER
+from optimizer.wire import Lease
+
+log = logging.getLogger(__name__)
+
+JOB_CATALOG = "firn_job"
+"""The Spark catalog that the SQL of leases refers to."""
+SETTINGS = {
+    **DEFAULTS,
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.adaptive.enabled": "true",
+    # Partition values travel through SQL as text: both ways in one time zone.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.scheduler.mode": "FIFO",
+}
+
+
+def start(*, master: str, app: str, memory: str = "2g") -> SparkSession:
+    """The process's Spark. Settings given to spark-submit win over Firn's, except those that jobs rely on."""
+    builder = SparkSession.builder.appName(app).master(master)
+    return builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory}).getOrCreate()
+
+
+@dataclass(frozen=True)
+class JobSession:
+    """A Spark session that sees the lease's catalog as `firn_job`, every request signed with the lease."""
+
+    spark: SparkSession
+    group: str
+
+    @property
+    def java(self) -> Any:  # noqa: ANN401 -- the JVM
+        """The session's Java side."""
+        return self.spark._jsparkSession
+
+    @property
+    def jvm(self) -> Any:  # noqa: ANN401 -- the JVM
+        """Java's classes."""
+        return self.spark._jvm
+
+    def name(self, parts: Sequence[str]) -> str:
+        """A table of the job's catalog, as SQL reads it."""
+        return ".".join(quoted(part) for part in (JOB_CATALOG, *parts))
+
+    def table(self, parts: Sequence[str]) -> Any:  # noqa: ANN401 -- the JVM
+        """An Iceberg table of the job's catalog, as Java has it now."""
+        return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.java, self.name(parts))
+
+
+def quoted(name: str) -> str:
+    """A name of one part, as Spark SQL reads it whatever characters it is made of."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+@contextmanager
+def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterator[JobSession]:
+    """A session for one job. At its end the catalog is closed: each one left open would keep a thread and its cache."""
+    session = spark.newSession()
+    for key, value in catalog_conf(
+        server, lease.catalog, name=JOB_CATALOG, headers={LEASE_HEADER: lease.lease}
+    ).items():
+        session.conf.set(key, value)
+    # Two commits of one job must see each other; a cached table would show the first as it was before.
+    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "false")
+    spark.sparkContext.setJobGroup(lease.job_id, f"{lease.kind} {lease.table}", interruptOnCancel=True)
+    try:
+        yield JobSession(session, lease.job_id)
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+        _close(session)
+
+
+def _close(session: SparkSession) -> None:
+    try:
+        session._jsparkSession.sessionState().catalogManager().catalog(JOB_CATALOG).icebergCatalog().close()
+    except Py4JJavaError as error:
+        # The job is over and its outcome known; what stays open is a thread and a megabyte.
+        log.warning("could not close the catalog of a job: %s", reason(error))

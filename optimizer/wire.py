@@ -1,0 +1,129 @@
+"""What server and optimizer say to each other; kept equal to the server's API document by a test."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Wire(BaseModel):
+    """Unknown fields are for newer optimizers."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Registered(Wire):
+    """Under which id the server knows this optimizer."""
+
+    id: str
+
+
+class Lease(Wire):
+    """The right to run one job, and the facts it needs."""
+
+    lease: str
+    beat_seconds: float
+    job_id: str
+    attempt: int
+    kind: str
+    catalog: str
+    table: str
+    task: dict[str, Any]
+
+
+class Outcome(StrEnum):
+    """How an attempt ended, as far as the optimizer can know."""
+
+    COMMITTED = "committed"
+    REFUSED = "refused"  # nothing was committed, for certain
+    UNKNOWN = "unknown"  # a commit was asked for and its answer is missing
+    NOTHING = "nothing"  # there was nothing to do
+
+
+class Result(Wire):
+    """What the server is told at the end."""
+
+    outcome: Outcome
+    error: str | None = None
+    result: dict[str, Any] = {}
+
+
+class BaseFacts(Wire):
+    """The base store when the lease was given. `parts` is its name; None totals are not known."""
+
+    parts: list[str]
+    snapshot_id: int | None
+    spec_id: int
+    specs: int
+    records: int | None
+    bytes: int | None
+
+
+class ChangeFacts(Wire):
+    """The change store when the lease was given."""
+
+    parts: list[str]
+    snapshot_id: int | None
+
+
+class PartitionField(Wire):
+    """One field of base's partition spec: a transform of a column of an Iceberg type."""
+
+    column: str
+    transform: str
+    type: str
+
+
+class CleanTask(Wire):
+    """Which merged files leave the change store."""
+
+    parts: list[str]
+    through: int
+    keep_deletes: bool
+    deletes_before_ms: int | None
+
+
+class MergeTask(Wire):
+    """What to merge. `partition` is None where partitions have no predicate: then vectors are the only way."""
+
+    pending: bool
+    primary_key: list[str]
+    columns: list[str]
+    base: BaseFacts
+    change: ChangeFacts
+    watermark: int
+    through: int
+    pending_rows: int
+    mode: str
+    small_bytes: int
+    large_share: float
+    target_file_size: int
+    partition: list[PartitionField] | None
+    sql: dict[str, str]
+    clean: CleanTask
+
+
+class RewriteTask(Wire):
+    """Which table's small files to pack."""
+
+    parts: list[str]
+    target_file_size: int
+    small_file_size: int
+    min_files: int
+
+
+class ExpireTable(Wire):
+    """The snapshots of one table that nobody needs."""
+
+    parts: list[str]
+    location: str
+    table_uuid: str
+    snapshot_ids: list[int]
+
+
+class ExpireTask(Wire):
+    """All tables of one expiry: a plain one, or both stores of a keyed one."""
+
+    tables: list[ExpireTable]

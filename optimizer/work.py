@@ -1,0 +1,49 @@
+"""What a job has in hand: its lease, its session, and the one way to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from firn.spark.errors import is_refusal, reason
+from optimizer.client import ServerApi
+from optimizer.errors import JobError, LeaseLost, Refused, Unknown
+from optimizer.hold import Hold
+from optimizer.progress import last_job_failed
+from optimizer.spark import JobSession
+from optimizer.wire import Lease
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt at one job."""
+
+    api: ServerApi
+    lease: Lease
+    hold: Hold
+    session: JobSession
+
+    def commit(self, write: Callable[[], T]) -> T:
+        """Run something that ends in a commit, having told the server before.
+
+        Raises Refused when nothing was committed for certain, Unknown when nobody here can tell, LeaseLost when the
+        lease ended first.
+        """
+        self.hold.committing()
+        try:
+            done = write()
+        except JobError:
+            raise
+        except Exception as error:  # whatever Java throws: what matters is whether the commit can have happened
+            raise self._failed(error) from error
+        self.hold.has_committed = True
+        return done
+
+    def _failed(self, error: Exception) -> JobError:
+        words = reason(error)
+        if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.group):
+            return LeaseLost(words) if self.hold.is_lost else Refused(words)
+        return Unknown(words)
