@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from catalog.errors import CatalogError
 from server import logs
-from server.app import VERSION, build_services, create_app, ensure_default_catalog, open_database
+from server.app import VERSION, build_background, build_services, create_app, ensure_default_catalog, open_database
 from server.settings import Settings, load_settings
 
 WRONG_USAGE = 2
@@ -68,7 +68,7 @@ def _serve(settings: Settings) -> int:
     def ready() -> None:
         print(f"Firn {VERSION} answers at http://{host}:{port} (data in {settings.data_dir.absolute()})", flush=True)
 
-    app = create_app(settings, services, ready)
+    app = create_app(settings, services, build_background(settings, services), ready)
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
     uvicorn.Server(config).run(sockets=[listener])
     lock.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import version
 
 import anyio.to_thread
@@ -13,6 +16,16 @@ from fastapi.exceptions import RequestValidationError
 from catalog.errors import CatalogError, CommitUnknown
 from catalog.names import CatalogName
 from catalog.ports.store import Database
+from server.api import catalogs as api_catalogs
+from server.api import errors as api_errors
+from server.api import jobs as api_jobs
+from server.api import leases as api_leases
+from server.api import probes
+from server.api import status as api_status
+from server.api import tables as api_tables
+from server.background.driver import Driver, TaskDef
+from server.background.leadership import Leadership
+from server.background.tidy import Tidy
 from server.files.storage import Storage
 from server.iceberg import config as iceberg_config
 from server.iceberg import errors as iceberg_errors
@@ -21,11 +34,14 @@ from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.middleware import RequestRecords
 from server.service.commit import Committer
+from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
+from server.service.planner import Planner
 from server.service.services import Services
 from server.service.tables import Tables
+from server.service.tasks import Tasks
 from server.service.views import Views
 from server.settings import Settings
 from server.store.schema import upgrade_schema
@@ -50,6 +66,11 @@ def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
     metadata = MetadataFiles(Storage(settings.file_io))
     tables = Tables(database, metadata)
+    times = LeaseTimes(
+        lasts=timedelta(seconds=settings.lease.seconds),
+        beat=timedelta(seconds=settings.lease.beat_seconds),
+        max_attempts=settings.lease.max_attempts,
+    )
     return Services(
         database=database,
         metadata=metadata,
@@ -58,6 +79,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         views=Views(database, metadata),
         keyed=KeyedTables(database, metadata, tables),
         committer=Committer(database, metadata),
+        jobs=Jobs(database, times),
+        planner=Planner(database),
+        tasks=Tasks(database, metadata),
     )
 
 
@@ -67,18 +91,82 @@ def ensure_default_catalog(services: Services, settings: Settings) -> None:
         services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
 
 
-def create_app(settings: Settings, services: Services, ready: Callable[[], None] = lambda: None) -> FastAPI:
+@dataclass(frozen=True, slots=True)
+class Background:
+    """The server's own work and whether this server does it."""
+
+    driver: Driver
+    leadership: Leadership
+
+
+def build_background(settings: Settings, services: Services) -> Background:
+    """All background tasks: the one list of them."""
+    every = settings.background
+    leadership = Leadership(services.database, timedelta(seconds=every.leader_seconds))
+    tasks = [
+        TaskDef(
+            name="plan",
+            does="plans jobs for tables that need one",
+            every_seconds=every.plan_seconds,
+            activate=services.planner.tick,
+        ),
+        TaskDef(
+            name="reap",
+            does="ends the leases of silent optimizers and settles what they left",
+            every_seconds=every.reap_seconds,
+            activate=services.jobs.reap,
+        ),
+        TaskDef(
+            name="tidy",
+            does="forgets old answers and optimizers that are gone",
+            every_seconds=every.tidy_seconds,
+            activate=Tidy(services.database).activate,
+        ),
+    ]
+    return Background(Driver(tasks, leadership.leads), leadership)
+
+
+def create_app(
+    settings: Settings, services: Services, background: Background, ready: Callable[[], None] = lambda: None
+) -> FastAPI:
     """The ASGI application; `ready` is called once it answers."""
+    api = create_api(settings, services, background)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        background.driver.start()
         ready()
         yield
+        api.state.stopping.set()
+        background.driver.stop()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/iceberg/v1", _iceberg_app(services))
+    app.mount("/api/v1", api)
+    app.include_router(probes.router)
+    app.state.services = services
     app.add_middleware(RequestRecords)
+    return app
+
+
+def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
+    """The management API; without services it can only describe itself."""
+    app = FastAPI(title="Firn management API", version=VERSION, docs_url="/docs", redoc_url=None)
+    app.state.services = services
+    app.state.version = VERSION
+    app.state.database_kind = settings.resolved_database_url.partition(":")[0].partition("+")[0]
+    app.state.waiters = threading.BoundedSemaphore(settings.lease.max_waiters)
+    app.state.stopping = threading.Event()
+    if background is not None:
+        app.state.driver = background.driver
+        app.state.leads = background.leadership.leads
+    for module in (api_catalogs, api_tables, api_jobs, api_leases, api_status):
+        app.include_router(module.router)
+    app.add_exception_handler(CatalogError, api_errors.refused)
+    app.add_exception_handler(CommitUnknown, api_errors.unknown)
+    app.add_exception_handler(RequestValidationError, api_errors.malformed)
+    app.add_exception_handler(Exception, api_errors.unexpected)
     return app
 
 

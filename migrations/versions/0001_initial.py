@@ -218,6 +218,8 @@ def upgrade() -> None:
     sa.Column('small_files', sa.BigInteger(), nullable=False),
     sa.Column('last_commit_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('last_operation', sa.String(length=32), nullable=True),
+    sa.Column('oldest_superseded_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('properties', sa.JSON(), nullable=False),
     sa.PrimaryKeyConstraint('relation_id', name=op.f('pk_table_stats'))
     )
     op.create_table('version',

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from catalog.commit import Change
+from catalog.iceberg.json import Json
+from catalog.job import JobKind
+from catalog.keyed.spec import BASE
+from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
-from server.service.commit import Committer
+from catalog.relation import RelationKind
+from server.service.commit import Committer, CommitRequest
+from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
+from server.service.planner import Planner, planned_relation
 from server.service.tables import Tables
+from server.service.tasks import Tasks
 from server.service.views import Views
 
 
@@ -24,3 +34,51 @@ class Services:
     views: Views
     keyed: KeyedTables
     committer: Committer
+    jobs: Jobs
+    planner: Planner
+    tasks: Tasks
+
+    def drop(self, catalog: CatalogName, name: TableName) -> None:
+        """Drop a plain or a keyed table."""
+        if self._is_keyed(catalog, name):
+            self.keyed.drop(catalog, name)
+        else:
+            self.tables.drop(catalog, name)
+
+    def change_properties(
+        self, catalog: CatalogName, name: TableName, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> None:
+        """Set and remove properties of a plain table, or of a keyed table's base store."""
+        target = TableName(name.as_namespace, BASE) if self._is_keyed(catalog, name) else name
+        asked: list[Json] = []
+        if updates:
+            asked.append({"action": "set-properties", "updates": dict(updates)})
+        if removals:
+            asked.append({"action": "remove-properties", "removals": sorted(removals)})
+        if asked:
+            self.committer.commit(CommitRequest(catalog=catalog, changes=[Change(name=target, updates=asked)]))
+
+    def preview(self, catalog: CatalogName, name: TableName, kind: JobKind) -> tuple[str, dict[str, int | str | None]]:
+        """What a job would find to do now."""
+        facts = self.planner.outlook(catalog, name).facts
+        keyed, stats = facts.keyed, facts.stats
+        match kind:
+            case JobKind.MERGE if keyed is not None:
+                counts: dict[str, int | str | None] = {
+                    "pending_rows": keyed.pending_rows,
+                    "pending_bytes": keyed.pending_bytes,
+                    "base_rows": stats.records,
+                }
+                return f"merge {keyed.pending_rows:,} pending rows into a base of {stats.records:,} rows", counts
+            case JobKind.CLEAN if keyed is not None and facts.change is not None:
+                left = max(facts.change.records - keyed.pending_rows, 0)
+                return f"drop {left:,} merged rows from the change store's current snapshot", {"merged_rows": left}
+            case JobKind.EXPIRE:
+                return f"look for old snapshots among {stats.snapshots:,}", {"snapshots": stats.snapshots}
+            case _:
+                counts = {"data_files": stats.data_files, "small_files": stats.small_files, "bytes": stats.bytes}
+                return f"bin-pack the small ones of {stats.data_files:,} data files", counts
+
+    def _is_keyed(self, catalog: CatalogName, name: TableName) -> bool:
+        with self.database.reading() as uow:
+            return planned_relation(uow, catalog, name).kind is RelationKind.KEYED

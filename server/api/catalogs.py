@@ -1,0 +1,161 @@
+"""Catalogs and their namespaces."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from catalog.names import Namespace
+from catalog.policy import SETTINGS, check_settings
+from catalog.relation import Catalog
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
+from server.api.errors import refusals
+
+router = APIRouter(prefix="/catalogs", tags=["catalogs"])
+
+
+class CatalogIn(In):
+    """A catalog to be created."""
+
+    name: str
+    warehouse: str
+    metastore: str | None = None
+    properties: dict[str, str] = {}
+
+
+class CatalogOut(Out):
+    """A catalog."""
+
+    name: str
+    warehouse: str
+    metastore: str | None
+    properties: dict[str, str]
+    created_at: datetime
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> CatalogOut:
+        """A catalog as it is shown."""
+        return cls(
+            name=catalog.name,
+            warehouse=catalog.warehouse,
+            metastore=catalog.metastore_uri,
+            properties=catalog.properties,
+            created_at=catalog.created_at,
+        )
+
+
+class NamespaceIn(In):
+    """A namespace to be created, with its parents."""
+
+    name: str
+    properties: dict[str, str] = {}
+
+
+class NamespaceOut(Out):
+    """A namespace."""
+
+    name: str
+    properties: dict[str, str]
+
+
+class PolicyIn(In):
+    """Policy settings of a catalog or namespace."""
+
+    settings: dict[str, str]
+
+
+class PolicyOut(Out):
+    """Policy settings of a catalog or namespace."""
+
+    settings: dict[str, str]
+    known: dict[str, str]
+
+
+@router.get("", summary="List catalogs")
+def list_catalogs(services: ServicesDep) -> list[CatalogOut]:
+    """All catalogs of this server."""
+    return [CatalogOut.of(one) for one in services.namespaces.catalogs()]
+
+
+@router.post("", status_code=201, summary="Create a catalog", responses=refusals(400, 409))
+def create_catalog(services: ServicesDep, body: CatalogIn) -> CatalogOut:
+    """Create a catalog over a warehouse, optionally linked to a metastore."""
+    return CatalogOut.of(
+        services.namespaces.create_catalog(body.name, body.warehouse, body.metastore, body.properties)
+    )
+
+
+@router.get("/{catalog}", summary="Show a catalog", responses=refusals(404))
+def show_catalog(services: ServicesDep, catalog: CatalogDep) -> CatalogOut:
+    """One catalog."""
+    return CatalogOut.of(services.namespaces.catalog(catalog))
+
+
+@router.delete("/{catalog}", status_code=204, summary="Drop a catalog", responses=refusals(404, 409))
+def drop_catalog(services: ServicesDep, catalog: CatalogDep) -> None:
+    """Drop an empty catalog; its warehouse stays."""
+    services.namespaces.drop_catalog(catalog)
+
+
+@router.get("/{catalog}/namespaces", summary="List namespaces", responses=refusals(404))
+def list_namespaces(
+    services: ServicesDep, catalog: CatalogDep, page: PagingDep, parent: Annotated[str | None, Query()] = None
+) -> PageOut[NamespaceOut]:
+    """The namespaces directly under `parent`, or at the top."""
+    above: Namespace = tuple(parent.split(".")) if parent else ()
+    found = services.namespaces.children(catalog, above, limit=page.size, cursor=page.cursor)
+    items = [
+        NamespaceOut(name=".".join(one), properties=services.namespaces.properties(catalog, one)) for one in found.items
+    ]
+    return PageOut(items=items, next_cursor=found.next_cursor)
+
+
+@router.post("/{catalog}/namespaces", status_code=201, summary="Create a namespace", responses=refusals(404, 409))
+def create_namespace(services: ServicesDep, catalog: CatalogDep, body: NamespaceIn) -> NamespaceOut:
+    """Create a namespace; its parents are created if need be."""
+    namespace = tuple(body.name.split("."))
+    if len(namespace) > 1:
+        services.namespaces.ensure(catalog, namespace[:-1])
+    services.namespaces.create(catalog, namespace, body.properties)
+    return NamespaceOut(name=body.name, properties=body.properties)
+
+
+@router.delete(
+    "/{catalog}/namespaces/{namespace}", status_code=204, summary="Drop a namespace", responses=refusals(404, 409)
+)
+def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> None:
+    """Drop an empty namespace."""
+    services.namespaces.drop(catalog, tuple(namespace.split(".")))
+
+
+@router.get("/{catalog}/policy", tags=["policies"], summary="Show a policy", responses=refusals(404))
+def show_policy(
+    services: ServicesDep, catalog: CatalogDep, namespace: Annotated[str | None, Query()] = None
+) -> PolicyOut:
+    """What is set for the catalog, or for one namespace of it."""
+    with services.database.reading() as uow:
+        uow.catalogs.get(catalog)
+        return _policy(uow.policies.get(catalog, _scope(namespace)))
+
+
+@router.put("/{catalog}/policy", tags=["policies"], summary="Set a policy", responses=refusals(400, 404))
+def set_policy(
+    services: ServicesDep, catalog: CatalogDep, body: PolicyIn, namespace: Annotated[str | None, Query()] = None
+) -> PolicyOut:
+    """Replace what is set for the catalog, or for one namespace of it; tables inherit it."""
+    check_settings(body.settings)
+    with services.database.writing() as uow:
+        uow.catalogs.get(catalog)
+        uow.policies.put(catalog, _scope(namespace), body.settings)
+    return _policy(body.settings)
+
+
+def _scope(namespace: str | None) -> Namespace:
+    return tuple(namespace.split(".")) if namespace else ()
+
+
+def _policy(settings: dict[str, str]) -> PolicyOut:
+    known = {key: f"{setting.does} (default {setting.default})" for key, setting in SETTINGS.items()}
+    return PolicyOut(settings=settings, known=known)

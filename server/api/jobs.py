@@ -1,0 +1,118 @@
+"""Jobs, as people see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.names import CatalogName
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep
+from server.api.errors import refusals
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+
+class JobOut(Out):
+    """One job. `can` names what may be done to it now."""
+
+    id: UUID
+    catalog: str
+    table: str
+    kind: JobKind
+    status: JobStatus
+    group: str
+    reason: str
+    attempt: int
+    owner: str | None
+    created_at: datetime
+    leased_at: datetime | None
+    lease_until: datetime | None
+    ended_at: datetime | None
+    committed_snapshot_id: str | None
+    error: str | None
+    params: dict[str, Any]
+    progress: dict[str, Any]
+    result: dict[str, Any]
+    can: list[str]
+
+    @classmethod
+    def of(cls, job: Job) -> JobOut:
+        """A job as it is shown; snapshot ids are text because JavaScript's numbers are too small for them."""
+        can = ["cancel"] if job.can_cancel else []
+        can += ["retry"] if job.status in (JobStatus.FAILED, JobStatus.CANCELED) else []
+        plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
+        more = ("lease_until", "ended_at", "error", "params", "progress", "result")
+        snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
+        values = {name: getattr(job, name) for name in (*plain, *more)}
+        return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, can=can)
+
+
+class LogLine(Out):
+    """One line of a job's log."""
+
+    at: datetime
+    line: str
+
+
+class JobCounts(Out):
+    """How many jobs stand where."""
+
+    counts: dict[JobStatus, int]
+
+
+@router.get("", summary="List jobs, newest first")
+def list_jobs(
+    services: ServicesDep,
+    page: PagingDep,
+    catalog: Annotated[str | None, Query()] = None,
+    status: Annotated[list[JobStatus] | None, Query()] = None,
+    kind: Annotated[list[JobKind] | None, Query()] = None,
+) -> PageOut[JobOut]:
+    """All jobs of this server, or of one catalog."""
+    with services.database.reading() as uow:
+        found = uow.jobs.list(
+            catalog=None if catalog is None else CatalogName(catalog),
+            statuses=status or (),
+            kinds=kind or (),
+            limit=page.size,
+            cursor=page.cursor,
+        )
+    return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
+
+
+@router.get("/counts", summary="Count jobs by status")
+def count_jobs(services: ServicesDep) -> JobCounts:
+    """For the console's badge."""
+    with services.database.reading() as uow:
+        return JobCounts(counts=dict(uow.jobs.counts()))
+
+
+@router.get("/{job_id}", summary="Show a job", responses=refusals(404))
+def show_job(services: ServicesDep, job_id: UUID) -> JobOut:
+    """One job."""
+    with services.database.reading() as uow:
+        return JobOut.of(uow.jobs.get(JobId(job_id)))
+
+
+@router.get("/{job_id}/logs", summary="Show a job's log", responses=refusals(404))
+def show_log(services: ServicesDep, job_id: UUID) -> list[LogLine]:
+    """What its optimizers wrote, oldest first."""
+    with services.database.reading() as uow:
+        uow.jobs.get(JobId(job_id))
+        return [LogLine(at=at, line=line) for at, line in uow.jobs.log(JobId(job_id))]
+
+
+@router.post("/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 409))
+def cancel_job(services: ServicesDep, job_id: UUID) -> JobOut:
+    """Give a job up; its optimizer learns of it at its next beat."""
+    return JobOut.of(services.jobs.cancel(JobId(job_id)))
+
+
+@router.post("/{job_id}/retry", summary="Retry a job", status_code=202, responses=refusals(404, 409))
+def retry_job(services: ServicesDep, job_id: UUID) -> JobOut:
+    """Plan a new job like a failed or canceled one."""
+    return JobOut.of(services.jobs.retry(JobId(job_id)))

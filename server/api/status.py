@@ -1,0 +1,122 @@
+"""Operations, events and the server's own health."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from catalog.names import CatalogName
+from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep
+from server.api.errors import refusals
+from server.api.tableviews import EventOut, events_page
+
+router = APIRouter()
+
+
+class OperationOut(Out):
+    """Long work that the server does itself; `can` names what may be done to it now."""
+
+    id: UUID
+    kind: OperationKind
+    catalog: str
+    target: str
+    status: OperationStatus
+    phase: str
+    done: int
+    total: int
+    unit: str
+    error: str | None
+    hint: str | None
+    result: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    can: list[str]
+
+    @classmethod
+    def of(cls, operation: Operation) -> OperationOut:
+        """An operation as it is shown."""
+        can = [] if operation.status.is_final or operation.cancel_asked else ["cancel"]
+        values = {name: getattr(operation, name) for name in cls.model_fields if name != "can"}
+        return cls(**values, can=can)
+
+
+class TaskOut(Out):
+    """A background task and how its last activation ended."""
+
+    name: str
+    does: str
+    every_seconds: float
+    last_at: datetime | None
+    last_seconds: float | None
+    status: str | None
+    error: str | None
+
+
+class HealthOut(Out):
+    """How the server is."""
+
+    version: str
+    database: str
+    leads: bool
+    last_event_id: int
+    tasks: list[TaskOut]
+
+
+@router.get("/operations", tags=["operations"], summary="List operations, newest first")
+def list_operations(
+    services: ServicesDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+) -> PageOut[OperationOut]:
+    """Upgrades and the like."""
+    with services.database.reading() as uow:
+        within = None if catalog is None else CatalogName(catalog)
+        found = uow.operations.list(catalog=within, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[OperationOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+
+
+@router.get("/operations/{operation_id}", tags=["operations"], summary="Show an operation", responses=refusals(404))
+def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
+    """One operation, with its progress."""
+    with services.database.reading() as uow:
+        return OperationOut.of(uow.operations.get(OperationId(operation_id)))
+
+
+@router.get("/events", tags=["events"], summary="List commits, newest first")
+def list_events(
+    services: ServicesDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+) -> PageOut[EventOut]:
+    """Of all tables, or of one catalog's."""
+    with services.database.reading() as uow:
+        within = None if catalog is None else CatalogName(catalog)
+        return events_page(uow.events.list(within, None, limit=page.size, cursor=page.cursor))
+
+
+@router.get("/health", tags=["health"], summary="Show the server's health")
+def show_health(request: Request, services: ServicesDep) -> HealthOut:
+    """Background tasks and the database."""
+    with services.database.reading() as uow:
+        last = uow.events.last_id()
+    state = request.app.state
+    return HealthOut(
+        version=state.version,
+        database=state.database_kind,
+        leads=state.leads(),
+        last_event_id=last,
+        tasks=[_task(name, task, state.driver.last.get(name)) for name, task in state.driver.tasks.items()],
+    )
+
+
+def _task(name: str, task: Any, run: Any) -> TaskOut:
+    return TaskOut(
+        name=name,
+        does=task.does,
+        every_seconds=task.every_seconds,
+        last_at=None if run is None else run.at,
+        last_seconds=None if run is None else round(run.seconds, 3),
+        status=None if run is None or run.status is None else str(run.status),
+        error=None if run is None else run.error,
+    )

@@ -1,0 +1,268 @@
+"""Tables of all kinds: lists, details, what comes next for them, and the jobs that people ask for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from catalog.errors import Invalid
+from catalog.iceberg.table import current_schema
+from catalog.job import JobKind
+from catalog.keyed.merge_task import MergeMode
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName, TableName
+from catalog.policy import SETTINGS, check_settings
+from catalog.schematext import partition_spec_of, schema_of
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
+from server.api.errors import refusals
+from server.api.jobs import JobOut
+from server.api.tableviews import (
+    EventOut,
+    NextOut,
+    PinOut,
+    SnapshotOut,
+    TableKind,
+    TableOut,
+    TableRow,
+    VersionOut,
+    events_page,
+    next_out,
+    pin_out,
+    snapshots_out,
+    table_out,
+    table_rows,
+)
+from server.service.planner import planned_relation
+from server.service.tables import TableDefinition
+
+router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
+
+
+class ColumnIn(In):
+    """A column of a table to be created; types are Iceberg's or SQL's: `long`, `decimal(10,2)`, `array<string>`."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+class TableIn(In):
+    """A table to be created; with a primary key it is a keyed one."""
+
+    name: str
+    columns: list[ColumnIn]
+    primary_key: list[str] = []
+    sequence_field: str | None = None
+    partition_by: list[str] = []
+    properties: dict[str, str] = {}
+
+
+class PropertiesIn(In):
+    """Properties to set and to remove."""
+
+    set: dict[str, str] = {}
+    remove: list[str] = []
+
+
+class MergeIn(In):
+    """How a merge that was asked for is to work."""
+
+    mode: MergeMode | None = None
+
+
+class SettingOut(Out):
+    """One policy setting as it holds for a table."""
+
+    key: str
+    value: str
+    source: str
+    default: str
+    does: str
+
+
+class PlannedOut(Out):
+    """What a dry run says would be done."""
+
+    kind: JobKind
+    would: str
+    facts: dict[str, int | str | None]
+
+
+@router.get("", summary="List tables")
+def list_tables(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    page: PagingDep,
+    kind: Annotated[TableKind | None, Query()] = None,
+    namespace: Annotated[str | None, Query()] = None,
+    search: Annotated[str | None, Query()] = None,
+) -> PageOut[TableRow]:
+    """By namespace and name; a keyed table is one entry, its stores are not listed."""
+    return table_rows(services, catalog, page, kind=kind, namespace=namespace, search=search)
+
+
+@router.post("", status_code=201, summary="Create a table", responses=refusals(400, 404, 409))
+def create_table(services: ServicesDep, catalog: CatalogDep, body: TableIn) -> TableOut:
+    """Create a plain table, or with a primary key a keyed one; its namespace is created if need be."""
+    name = TableName.parse(body.name)
+    check_settings(body.properties)
+    schema = schema_of([(column.name, column.type, column.comment) for column in body.columns])
+    definition = TableDefinition(
+        name=name,
+        schema=schema,
+        partition_spec=partition_spec_of(schema, body.partition_by),
+        properties=body.properties,
+    )
+    services.namespaces.ensure(catalog, name.namespace)
+    if body.primary_key:
+        spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field)
+        services.keyed.create(catalog, definition, spec)
+    else:
+        services.tables.create(catalog, definition)
+    return table_out(services, catalog, name)
+
+
+@router.get("/{table}", summary="Show a table", responses=refusals(404))
+def show_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> TableOut:
+    """Everything about one table."""
+    return table_out(services, catalog, table)
+
+
+@router.delete("/{table}", status_code=204, summary="Drop a table", responses=refusals(404, 409))
+def drop_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> None:
+    """Forget a table, with its stores if it is a keyed one; its files stay."""
+    services.drop(catalog, table)
+
+
+@router.get("/{table}/next", summary="Say what comes next", responses=refusals(404))
+def show_next(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
+    """A job that is due, or why none is."""
+    return next_out(services.planner.outlook(catalog, table).decision)
+
+
+@router.get("/{table}/why", summary="Say why nothing happens, or what does", responses=refusals(404))
+def show_why(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> NextOut:
+    """The same as next, under the name that people look for."""
+    return next_out(services.planner.outlook(catalog, table).decision)
+
+
+@router.get("/{table}/pin", summary="Pin both stores for a reader", responses=refusals(404))
+def pin_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> PinOut:
+    """Both heads of one moment: what a reader that merges by itself reads."""
+    return pin_out(services.keyed.pin(catalog, table))
+
+
+@router.get("/{table}/snapshots", summary="List snapshots", responses=refusals(404))
+def list_snapshots(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SnapshotOut]:
+    """Of the table, or of both stores; newest first."""
+    return snapshots_out(services, catalog, table)
+
+
+@router.get("/{table}/versions", summary="List versions", responses=refusals(404))
+def list_versions(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, before: Annotated[int | None, Query()] = None
+) -> list[VersionOut]:
+    """Pairs of store heads that readers have been offered, newest first."""
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, table)
+        return [VersionOut.of(one) for one in uow.keyed.versions(relation.id, limit=100, before=before)]
+
+
+@router.get("/{table}/history", summary="List commits", responses=refusals(404))
+def list_history(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
+) -> PageOut[EventOut]:
+    """Commits on the table or its stores, newest first."""
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, table)
+        ids = [relation.id, *(store.id for store in uow.relations.stores_of(relation.id))]
+        return events_page(uow.events.list(None, ids, limit=page.size, cursor=page.cursor))
+
+
+@router.get("/{table}/jobs", summary="List a table's jobs", responses=refusals(404))
+def list_table_jobs(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
+) -> PageOut[JobOut]:
+    """Newest first."""
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, table)
+        found = uow.jobs.list(relation_id=relation.id, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
+
+
+@router.get("/{table}/policy", summary="Show a table's policy", responses=refusals(404))
+def show_policy(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SettingOut]:
+    """Every setting with where it comes from."""
+    explained = services.planner.outlook(catalog, table).policy.explained()
+    return [
+        SettingOut(key=key, value=one.text, source=one.source, default=SETTINGS[key].default, does=SETTINGS[key].does)
+        for key, one in sorted(explained.items())
+    ]
+
+
+@router.patch("/{table}/properties", summary="Change properties", responses=refusals(400, 404, 409))
+def change_properties(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PropertiesIn
+) -> TableOut:
+    """Of a plain table, or of a keyed table's base store; policy settings are checked."""
+    check_settings(body.set)
+    if set(body.set) & set(body.remove):
+        raise Invalid("a property is both set and removed")
+    services.change_properties(catalog, table, updates=body.set, removals=body.remove)
+    return table_out(services, catalog, table)
+
+
+@router.post("/{table}/merge", status_code=202, summary="Merge now", responses=refusals(400, 404, 409))
+def merge_now(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    body: MergeIn | None = None,
+    *,
+    dry_run: Annotated[bool, Query()] = False,
+) -> JobOut | PlannedOut:
+    """Bring pending changes into base."""
+    params = {} if body is None or body.mode is None else {"mode": str(body.mode)}
+    return _run(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
+
+
+@router.post("/{table}/rewrite", status_code=202, summary="Rewrite now", responses=refusals(400, 404, 409))
+def rewrite_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Bin-pack small files."""
+    return _run(services, catalog, table, JobKind.REWRITE, {"min_files": "2"}, dry_run=dry_run)
+
+
+@router.post("/{table}/clean", status_code=202, summary="Clean now", responses=refusals(400, 404, 409))
+def clean_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Drop merged files from the change store's current snapshot."""
+    return _run(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
+
+
+@router.post("/{table}/expire", status_code=202, summary="Expire now", responses=refusals(400, 404, 409))
+def expire_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Remove old snapshots and the files that only they need."""
+    return _run(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
+
+
+def _run(
+    services: ServicesDep,
+    catalog: CatalogName,
+    table: TableName,
+    kind: JobKind,
+    params: dict[str, str],
+    *,
+    dry_run: bool,
+) -> JobOut | PlannedOut:
+    if not dry_run:
+        return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params)))
+    would, facts = services.preview(catalog, table, kind)
+    return PlannedOut(kind=kind, would=would, facts=facts)

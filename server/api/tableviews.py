@@ -1,0 +1,407 @@
+"""Tables as the management API shows them. Snapshot ids are text: JavaScript's numbers are too small for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from catalog.commit import CommitEvent
+from catalog.errors import NoSuchTable
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema, ref_snapshot_id
+from catalog.job import JobKind
+from catalog.keyed.spec import KeyedTable, Version
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.planning import Due, NotDue
+from catalog.ports.store import Page, UnitOfWork
+from catalog.relation import Relation, RelationKind, TableStats
+from catalog.schematext import partition_text, type_text
+from server.api.deps import Out, PageOut, Paging
+from server.api.jobs import JobOut
+from server.service.facts import load_metadata
+from server.service.keyed import Pin
+from server.service.planner import facts_of, planned_relation
+from server.service.services import Services
+
+
+class TableKind(StrEnum):
+    """What kind of table is listed."""
+
+    PLAIN = "plain"
+    KEYED = "keyed"
+    VIEW = "view"
+
+
+_KINDS = {TableKind.PLAIN: RelationKind.TABLE, TableKind.KEYED: RelationKind.KEYED, TableKind.VIEW: RelationKind.VIEW}
+_SHOWN = {kind: shown for shown, kind in _KINDS.items()}
+
+
+class TableRow(Out):
+    """One line of the list of tables; counts are of the base store for a keyed table."""
+
+    name: str
+    namespace: str
+    kind: TableKind
+    records: int
+    bytes: int
+    data_files: int
+    delete_files: int
+    small_files: int
+    snapshots: int
+    pending_rows: int
+    pending_bytes: int
+    pending_commits: int
+    pending_since: datetime | None
+    last_commit_at: datetime | None
+    hive_name: str | None
+
+
+class ColumnOut(Out):
+    """A column."""
+
+    id: int
+    name: str
+    type: str
+    required: bool
+    comment: str | None
+    is_key: bool
+
+
+class StoreOut(Out):
+    """One store of a keyed table, or a plain table itself."""
+
+    name: str
+    location: str
+    metadata_location: str | None
+    format_version: int
+    snapshot_id: str | None
+    sequence_number: int
+    records: int
+    bytes: int
+    data_files: int
+    delete_files: int
+    snapshots: int
+    last_commit_at: datetime | None
+
+
+class NextOut(Out):
+    """What comes next for a table: a job that is due, or why none is."""
+
+    due: bool
+    kind: JobKind | None
+    why: str
+    next_at: datetime | None
+
+
+class TableOut(TableRow):
+    """One table in full. `can` names what may be asked for now; `cannot` says why not."""
+
+    id: UUID
+    catalog: str
+    location: str
+    columns: list[ColumnOut]
+    partition_by: list[str]
+    primary_key: list[str]
+    sequence_field: str | None
+    key_scope: str | None
+    watermark: int | None
+    change_sequence: int | None
+    version: int | None
+    stores: dict[str, StoreOut]
+    properties: dict[str, str]
+    next: NextOut
+    active_job: JobOut | None
+    created_at: datetime
+    can: list[str]
+    cannot: dict[str, str]
+
+
+class EventOut(Out):
+    """One commit in a table's history."""
+
+    id: int
+    table: str
+    committed_at: datetime
+    snapshot_id: str | None
+    parent_id: str | None
+    sequence_number: int | None
+    operation: str
+    added_rows: int
+    added_bytes: int
+    added_files: int
+    removed_rows: int
+    removed_files: int
+    writer_id: str | None
+    batch_id: str | None
+    job_id: str | None
+    engine: str | None
+    summary: dict[str, str]
+
+    @classmethod
+    def of(cls, event: CommitEvent) -> EventOut:
+        """An event as it is shown."""
+        own = ("table", "snapshot_id", "parent_id")
+        values = {name: getattr(event, name) for name in cls.model_fields if name not in own}
+        return cls(
+            **values, table=str(event.table), snapshot_id=_id(event.snapshot_id), parent_id=_id(event.parent_id)
+        )
+
+
+class SnapshotOut(Out):
+    """One snapshot of a table or store."""
+
+    store: str
+    snapshot_id: str
+    parent_id: str | None
+    sequence_number: int
+    committed_at: datetime
+    operation: str
+    summary: dict[str, str]
+    refs: list[str]
+    is_head: bool
+
+
+class VersionOut(Out):
+    """A pair of store heads that readers have been offered."""
+
+    version: int
+    base_snapshot_id: str | None
+    change_snapshot_id: str | None
+    committed_at: datetime
+
+    @classmethod
+    def of(cls, version: Version) -> VersionOut:
+        """A version as it is shown."""
+        return cls(
+            version=version.version,
+            base_snapshot_id=_id(version.base_snapshot_id),
+            change_snapshot_id=_id(version.change_snapshot_id),
+            committed_at=version.committed_at,
+        )
+
+
+class PinnedOut(Out):
+    """One pinned store: the name of its table, part by part."""
+
+    table: list[str]
+    snapshot_id: str | None
+    schema_id: int
+
+
+class PinOut(Out):
+    """Both stores of a keyed table at one moment."""
+
+    version: int
+    primary_key: list[str]
+    sequence_field: str | None
+    scope: str
+    columns: list[str]
+    watermark: int
+    change_sequence: int
+    pending: bool
+    base: PinnedOut
+    change: PinnedOut
+    sql: str
+
+
+def _id(snapshot_id: int | None) -> str | None:
+    return None if snapshot_id is None else str(snapshot_id)
+
+
+def table_rows(
+    services: Services,
+    catalog: CatalogName,
+    page: Paging,
+    *,
+    kind: TableKind | None,
+    namespace: str | None,
+    search: str | None,
+) -> PageOut[TableRow]:
+    """One page of the list, in a handful of queries however many tables there are."""
+    kinds = list(_KINDS.values()) if kind is None else [_KINDS[kind]]
+    within = None if namespace is None else tuple(namespace.split("."))
+    with services.database.reading() as uow:
+        uow.catalogs.get(catalog)
+        found = uow.relations.list(catalog, within, kinds, limit=page.size, cursor=page.cursor, search=search)
+        keyed = uow.keyed.get_many([one.id for one in found.items])
+        ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
+        stats = uow.stats.get_many(ids)
+    rows = [TableRow(**_row(one, keyed.get(one.id), stats)) for one in found.items]
+    return PageOut(items=rows, next_cursor=found.next_cursor)
+
+
+def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]) -> dict[str, Any]:
+    own = relation.id if keyed is None else keyed.base_id
+    counted = stats.get(own, TableStats(relation_id=own))
+    counts = ("records", "bytes", "data_files", "delete_files", "small_files", "snapshots", "last_commit_at")
+    pending = ("pending_rows", "pending_bytes", "pending_commits")
+    return {
+        "name": relation.name.name,
+        "namespace": ".".join(relation.name.namespace),
+        "kind": _SHOWN[relation.kind],
+        "hive_name": relation.hive_name,
+        **{name: getattr(counted, name) for name in counts},
+        **{name: 0 if keyed is None else getattr(keyed, name) for name in pending},
+        "pending_since": None if keyed is None else keyed.pending_since,
+    }
+
+
+def table_out(services: Services, catalog: CatalogName, name: TableName) -> TableOut:
+    """One table in full; NoSuchTable when there is none."""
+    decision = services.planner.outlook(catalog, name).decision
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, name)
+        facts = facts_of(uow, relation)
+        job = uow.jobs.active_of(relation.id)
+        stores = _stores(uow, relation, facts.keyed)
+        stats = uow.stats.get_many([store.id for store in stores.values()])
+    metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
+    main = metadata.get("base") or metadata["table"]
+    keyed = facts.keyed
+    can, cannot = _actions(relation, keyed, job is not None)
+    return TableOut(
+        **_row(relation, keyed, stats),
+        id=relation.id,
+        catalog=catalog,
+        location=relation.location,
+        columns=_columns(main, keyed),
+        partition_by=partition_text(main),
+        primary_key=[] if keyed is None else list(keyed.spec.primary_key),
+        sequence_field=None if keyed is None else keyed.spec.sequence_field,
+        key_scope=None if keyed is None else keyed.spec.scope,
+        watermark=None if keyed is None else keyed.watermark,
+        change_sequence=None if keyed is None else keyed.change_sequence,
+        version=None if keyed is None else keyed.version,
+        stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
+        properties=main.get("properties", {}),
+        next=next_out(decision),
+        active_job=None if job is None else JobOut.of(job),
+        created_at=relation.created_at,
+        can=can,
+        cannot=cannot,
+    )
+
+
+def _stores(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -> dict[str, Relation]:
+    if keyed is None:
+        return {"table": relation}
+    return {"base": uow.relations.get(keyed.base_id), "change": uow.relations.get(keyed.change_id)}
+
+
+def _columns(metadata: Json, keyed: KeyedTable | None) -> list[ColumnOut]:
+    keys = () if keyed is None else keyed.spec.primary_key
+    return [
+        ColumnOut(
+            id=field["id"],
+            name=field["name"],
+            type=type_text(field["type"]),
+            required=field["required"],
+            comment=field.get("doc"),
+            is_key=field["name"] in keys,
+        )
+        for field in current_schema(metadata)["fields"]
+    ]
+
+
+def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableStats]) -> StoreOut:
+    counted = stats.get(relation.id, TableStats(relation_id=relation.id))
+    return StoreOut(
+        name=str(relation.name),
+        location=relation.location,
+        metadata_location=relation.metadata_location,
+        format_version=metadata["format-version"],
+        snapshot_id=_id(counted.snapshot_id),
+        sequence_number=counted.sequence_number,
+        records=counted.records,
+        bytes=counted.bytes,
+        data_files=counted.data_files,
+        delete_files=counted.delete_files,
+        snapshots=counted.snapshots,
+        last_commit_at=counted.last_commit_at,
+    )
+
+
+def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[list[str], dict[str, str]]:  # noqa: FBT001 (a fact)
+    """What may be asked for now, and why the rest may not."""
+    wanted = ["rewrite", "expire", "drop"] if keyed is None else ["merge", "rewrite", "clean", "expire", "drop"]
+    cannot = dict.fromkeys(wanted, "a job is active on this table") if busy else {}
+    if keyed is not None and not keyed.pending_commits:
+        cannot.setdefault("merge", "nothing is pending: base holds everything")
+    if relation.hive_name is not None:
+        wanted.append("sync")
+        if busy:
+            cannot["sync"] = "a job is active on this table"
+    return [action for action in wanted if action not in cannot], cannot
+
+
+def next_out(decision: Due | NotDue) -> NextOut:
+    """A decision as one sentence."""
+    if isinstance(decision, Due):
+        return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None)
+    return NextOut(due=False, kind=None, why=decision.why, next_at=decision.next_at)
+
+
+def events_page(found: Page[CommitEvent]) -> PageOut[EventOut]:
+    """Events as they are shown."""
+    return PageOut(items=[EventOut.of(event) for event in found.items], next_cursor=found.next_cursor)
+
+
+def pin_out(pin: Pin) -> PinOut:
+    """A pin as a reader needs it."""
+    spec, namespace = pin.keyed.spec, list(pin.relation.name.as_namespace)
+    return PinOut(
+        version=pin.keyed.version,
+        primary_key=list(spec.primary_key),
+        sequence_field=spec.sequence_field,
+        scope=spec.scope,
+        columns=pin.columns,
+        watermark=pin.keyed.watermark,
+        change_sequence=pin.keyed.change_sequence,
+        pending=pin.pending,
+        base=_pinned(namespace, pin.base_name, pin.base),
+        change=_pinned(namespace, pin.change_name, pin.change),
+        sql=pin.sql(),
+    )
+
+
+def _pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
+    return PinnedOut(
+        table=[*namespace, name],
+        snapshot_id=_id(ref_snapshot_id(metadata, "main")),
+        schema_id=metadata["current-schema-id"],
+    )
+
+
+def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
+    """The snapshots of a table or of both stores, newest first."""
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, name)
+        keyed = uow.keyed.get_many([relation.id]).get(relation.id)
+        stores = _stores(uow, relation, keyed)
+    if not stores:
+        raise NoSuchTable(f"Table does not exist: {name}")
+    listed = [
+        _snapshot(role, snapshot, load_metadata(services.metadata, store))
+        for role, store in stores.items()
+        for snapshot in load_metadata(services.metadata, store).get("snapshots", ())
+    ]
+    return sorted(listed, key=lambda one: one.committed_at, reverse=True)
+
+
+def _snapshot(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
+    summary = {key: str(value) for key, value in (snapshot.get("summary") or {}).items()}
+    refs = [name for name, ref in (metadata.get("refs") or {}).items() if ref["snapshot-id"] == snapshot["snapshot-id"]]
+    return SnapshotOut(
+        store=role,
+        snapshot_id=str(snapshot["snapshot-id"]),
+        parent_id=_id(snapshot.get("parent-snapshot-id")),
+        sequence_number=snapshot.get("sequence-number", 0),
+        committed_at=datetime.fromtimestamp(snapshot["timestamp-ms"] / 1000, UTC),
+        operation=summary.get("operation", "unknown"),
+        summary=summary,
+        refs=refs,
+        is_head=snapshot["snapshot-id"] == ref_snapshot_id(metadata, "main"),
+    )

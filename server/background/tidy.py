@@ -1,0 +1,37 @@
+"""Forget what nobody asks for any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from catalog.ports.store import Database
+
+ANSWERS_KEPT = timedelta(minutes=60)
+"""Twice the lifetime that /v1/config promises for idempotency keys."""
+OPTIMIZERS_KEPT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TidyStatus:
+    """What was forgotten."""
+
+    answers: int
+    optimizers: int
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """Safe to run at any time, any number of times."""
+
+    database: Database
+
+    def activate(self) -> TidyStatus:
+        """Forget old answers and optimizers that have been silent for long."""
+        with self.database.writing() as uow:
+            now = uow.now()
+            answers = uow.answers.remove_before(now - ANSWERS_KEPT)
+            gone = [one.id for one in uow.optimizers.list() if now - one.last_seen_at > OPTIMIZERS_KEPT]
+            for optimizer_id in gone:
+                uow.optimizers.remove(optimizer_id)
+        return TidyStatus(answers=answers, optimizers=len(gone))
