@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 PartitionValue = bool | int | float | str | bytes | Decimal | None
 """A value of a partition record; dates are days, timestamps microseconds since 1970."""
@@ -51,3 +52,26 @@ class LiveFile:
     spec_id: int
     sequence_number: int
     manifest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddSnapshot:
+    """A snapshot whose manifests are written and that only waits for its commit."""
+
+    snapshot: Mapping[str, Any]
+    """As the `add-snapshot` update of the REST specification carries it."""
+    written: tuple[str, ...]
+    """Manifests and manifest list made for it: to be deleted when the commit is refused, and only then."""
+
+    def requirements(self) -> list[dict[str, Any]]:
+        """What must hold for the manifests to be right: main's head is still the parent."""
+        parent = self.snapshot.get("parent-snapshot-id")
+        return [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": parent}]
+
+    def updates(self) -> list[dict[str, Any]]:
+        """Updates that make it main's head."""
+        head = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch"}
+        return [
+            {"action": "add-snapshot", "snapshot": dict(self.snapshot)},
+            {**head, "snapshot-id": self.snapshot["snapshot-id"]},
+        ]

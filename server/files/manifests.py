@@ -1,0 +1,195 @@
+"""Manifests and manifest lists: read from and written to storage.
+
+Entries are mappings as in the Avro files, except that maps of columns are Python mappings.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import fastavro
+
+from catalog.datafile import DataFileEntry, LiveFile
+from catalog.errors import Unavailable
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
+from server.files.avro import manifest_list_schema, manifest_schema
+from server.files.avro_writer import container
+from server.files.partitions import Spec
+from server.files.storage import Storage
+
+Entry = dict[str, Any]
+ManifestFile = dict[str, Any]
+
+_MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+
+
+class Status(IntEnum):
+    """Of an entry in a manifest."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+class Content(IntEnum):
+    """Of a file."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+def new_entry(entry: DataFileEntry, spec: Spec, snapshot_id: int) -> Entry:
+    """The manifest entry of a data file that this snapshot adds; its sequence number is inherited."""
+    stats = entry.stats
+    return {
+        "status": Status.ADDED,
+        "snapshot_id": snapshot_id,
+        "data_file": {
+            "content": Content.DATA,
+            "file_path": stats.location,
+            "file_format": "PARQUET",
+            "partition": spec.record(entry.partition),
+            "record_count": stats.record_count,
+            "file_size_in_bytes": stats.size,
+            "column_sizes": stats.column_sizes,
+            "value_counts": stats.value_counts,
+            "null_value_counts": stats.null_counts,
+            "lower_bounds": stats.lower_bounds,
+            "upper_bounds": stats.upper_bounds,
+            "split_offsets": stats.split_offsets or None,
+        },
+    }
+
+
+class Manifests:
+    """Manifests of one table, read with its metadata at hand."""
+
+    def __init__(self, storage: Storage, metadata: Json) -> None:
+        self._storage = storage
+        self._metadata = metadata
+        self._specs: dict[int, Spec] = {}
+        self.version: int = metadata["format-version"]
+
+    def spec(self, spec_id: int) -> Spec:
+        if spec_id not in self._specs:
+            self._specs[spec_id] = Spec.of(self._metadata, spec_id)
+        return self._specs[spec_id]
+
+    def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
+        """The manifests that a snapshot lists."""
+        return list(_read(self._storage, snapshot["manifest-list"]))
+
+    def live_files(self, snapshot: Mapping[str, Any]) -> Iterator[LiveFile]:
+        """All files of a snapshot, data and deletes."""
+        for manifest in self.of_snapshot(snapshot):
+            spec = self.spec(manifest["partition_spec_id"])
+            for entry in self.entries(manifest, whole=False):
+                file = entry["data_file"]
+                yield LiveFile(
+                    location=file["file_path"],
+                    content=file["content"],
+                    size=file["file_size_in_bytes"],
+                    record_count=file["record_count"],
+                    partition=spec.values(file["partition"], entry["names"]),
+                    spec_id=spec.spec_id,
+                    sequence_number=entry["sequence_number"],
+                    manifest=manifest["manifest_path"],
+                )
+
+    def entries(self, manifest: ManifestFile, *, whole: bool = True) -> Iterator[Entry]:
+        """Live entries of a manifest with everything that they inherit filled in.
+
+        `names` in an entry are the partition record's field names by field id.  Without `whole` the maps of columns are
+        left as Avro has them.
+        """
+        reader = _read(self._storage, manifest["manifest_path"])
+        names = _partition_names(reader.writer_schema)
+        next_row_id = manifest.get("first_row_id")
+        for entry in reader:
+            if entry["status"] == Status.DELETED:
+                continue
+            file = entry["data_file"]
+            file.setdefault("content", Content.DATA)
+            if entry.get("snapshot_id") is None:
+                entry["snapshot_id"] = manifest["added_snapshot_id"]
+            for number in ("sequence_number", "file_sequence_number"):
+                if entry.get(number) is None:
+                    entry[number] = manifest["sequence_number"]
+            if next_row_id is not None and file.get("first_row_id") is None and file["content"] == Content.DATA:
+                file["first_row_id"] = next_row_id
+                next_row_id += file["record_count"]
+            if whole:
+                unfold_maps(file)
+            entry["names"] = names
+            yield entry
+
+    def write(
+        self, location: str, entries: Sequence[Entry], spec: Spec, content: Content, snapshot_id: int
+    ) -> ManifestFile:
+        """Write a manifest; its line for the manifest list comes back.  Unavailable, and no file, when it cannot."""
+        data = container(manifest_schema(self.version, spec.fields), entries, self._header(spec, content))
+        self._storage.write_new(location, data)
+        known = [
+            e["sequence_number"]
+            for e in entries
+            if e.get("sequence_number") is not None and e["status"] != Status.DELETED
+        ]
+        made: ManifestFile = {
+            "manifest_path": location,
+            "manifest_length": len(data),
+            "partition_spec_id": spec.spec_id,
+            "content": min(content, 1),
+            "sequence_number": None,
+            "min_sequence_number": min(known) if len(known) == len(entries) else None,
+            "added_snapshot_id": snapshot_id,
+            "partitions": spec.summaries([list(entry["data_file"]["partition"].values()) for entry in entries]),
+        }
+        for status in Status:
+            of_status = [entry["data_file"]["record_count"] for entry in entries if entry["status"] == status]
+            made[f"{status.name.lower()}_files_count"] = len(of_status)
+            made[f"{status.name.lower()}_rows_count"] = sum(of_status)
+        return made
+
+    def write_list(self, location: str, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> None:
+        """Write a manifest list."""
+        header = {**header, "format-version": str(self.version)}
+        self._storage.write_new(location, container(manifest_list_schema(self.version), manifests, header))
+
+    def _header(self, spec: Spec, content: Content) -> dict[str, str]:
+        schema = current_schema(self._metadata)
+        return {
+            "schema": json.dumps(schema),
+            "schema-id": str(schema["schema-id"]),
+            "partition-spec": json.dumps(spec.json_fields),
+            "partition-spec-id": str(spec.spec_id),
+            "format-version": str(self.version),
+            "content": "data" if content is Content.DATA else "deletes",
+        }
+
+
+def _read(storage: Storage, location: str) -> Any:  # noqa: ANN401 - fastavro's reader is compiled and untyped
+    try:
+        return fastavro.reader(io.BytesIO(storage.read(location)))
+    except (ValueError, EOFError, KeyError, IndexError) as error:
+        raise Unavailable(
+            f"{location} is damaged: {error}", hint="Restore the file; without it the snapshot is lost."
+        ) from error
+
+
+def _partition_names(schema: Mapping[str, Any]) -> dict[int, str]:
+    data_file = next(field for field in schema["fields"] if field["name"] == "data_file")
+    partition = next(field for field in data_file["type"]["fields"] if field["name"] == "partition")
+    return {field["field-id"]: field["name"] for field in partition["type"]["fields"]}
+
+
+def unfold_maps(file: dict[str, Any]) -> None:
+    """Avro's lists of pairs as mappings, in place."""
+    for name in _MAPS:
+        if pairs := file.get(name):
+            file[name] = {pair["key"]: pair["value"] for pair in pairs}

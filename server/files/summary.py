@@ -1,0 +1,66 @@
+"""The summary of a snapshot: what it changes, and the totals after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_TOTALS = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+
+
+@dataclass(slots=True)
+class Changes:
+    """Counts over the files that a snapshot adds and removes, under their names in the summary."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    partitions: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def add(self, file: Mapping[str, Any]) -> None:
+        """A data file comes in."""
+        self._count("added-data-files", 1)
+        self._count("added-records", file["record_count"])
+        self._count("added-files-size", file["file_size_in_bytes"])
+        self.partitions.add(tuple(file["partition"].values()))
+
+    def remove(self, file: Mapping[str, Any]) -> None:
+        """A data file goes, or a position delete file with it."""
+        if file["content"]:
+            self._count("removed-delete-files", 1)
+            self._count("removed-dvs" if file["file_format"] == "PUFFIN" else "removed-position-delete-files", 1)
+            self._count("removed-position-deletes", file["record_count"])
+        else:
+            self._count("deleted-data-files", 1)
+            self._count("deleted-records", file["record_count"])
+        self._count("removed-files-size", file.get("content_size_in_bytes") or file["file_size_in_bytes"])
+        self.partitions.add(tuple(file["partition"].values()))
+
+    @property
+    def operation(self) -> str:
+        """Iceberg's word for what the snapshot does."""
+        if "deleted-data-files" not in self.counts:
+            return "append"
+        return "overwrite" if "added-data-files" in self.counts else "delete"
+
+    def _count(self, name: str, by: int) -> None:
+        self.counts[name] = self.counts.get(name, 0) + by
+
+
+def summary(changes: Changes, parent: Mapping[str, Any] | None) -> dict[str, str]:
+    """The summary after `parent`; a total that the parent does not know stays unknown."""
+    before: Mapping[str, str] = parent.get("summary", {}) if parent else dict.fromkeys(_TOTALS, "0")
+    made = {"operation": changes.operation}
+    made |= {name: str(count) for name, count in changes.counts.items()}
+    made["changed-partition-count"] = str(len(changes.partitions))
+    for total, (plus, minus) in _TOTALS.items():
+        if total in before:
+            after = int(before[total]) + changes.counts.get(plus, 0) - changes.counts.get(minus, 0)
+            made[total] = str(max(after, 0))
+    return made

@@ -1,0 +1,229 @@
+"""Snapshots over Hive's files, read back by PyIceberg and by Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import StaticTable
+
+from catalog.errors import RequirementFailed, Unavailable
+from catalog.hive.names import NULL_NAME
+from catalog.iceberg.reading import current_snapshot
+from server.files.manifests import Manifests
+from server.files.snapshots import write_snapshot
+from server.files.storage import Storage
+from tests.server.files.registered import Registered, rows_of
+from tests.spark_fixtures import hadoop_catalog
+
+AT = datetime(2024, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def rows(*ids: int, **more: Any) -> pa.Table:  # noqa: ANN401
+    return pa.table({"id": pa.array(ids, pa.int32()), "name": [f"n{i}" for i in ids], **more})
+
+
+@pytest.fixture(params=[2, 3])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Registered:
+    return Registered(tmp_path / "wh", "id int; name string", "day date; city string", version=request.param)
+
+
+def scanned(table: Registered) -> list[Any]:
+    return rows_of(StaticTable.from_metadata(table.metadata_file).scan().to_arrow())
+
+
+def locations(table: Registered) -> dict[str, tuple[Any, ...]]:
+    snapshot = current_snapshot(table.metadata)
+    assert snapshot is not None
+    live = Manifests(Storage(), table.metadata).live_files(snapshot)
+    return {Path(file.location).name: file.partition for file in live}
+
+
+def test_hive_files_are_read_with_their_partition_values(table: Registered) -> None:
+    table.commit(
+        [
+            table.hive_file(["2024-01-05", "São Paulo/x=1"], rows(1, 2)),
+            table.hive_file(["2024-01-06", NULL_NAME], rows(3)),
+        ]
+    )
+    assert scanned(table) == [
+        {"id": 1, "name": "n1", "day": date(2024, 1, 5), "city": "São Paulo/x=1"},
+        {"id": 2, "name": "n2", "day": date(2024, 1, 5), "city": "São Paulo/x=1"},
+        {"id": 3, "name": "n3", "day": date(2024, 1, 6), "city": None},
+    ]
+    filtered = (
+        StaticTable.from_metadata(table.metadata_file).scan(row_filter="day = '2024-01-06' and id > 2").to_arrow()
+    )
+    assert filtered["id"].to_pylist() == [3]
+
+
+def test_what_is_added_and_removed_adds_up(table: Registered) -> None:
+    files = [table.hive_file([f"2024-01-0{day}", "b"], rows(day, 10 + day), name=f"f{day}") for day in (1, 2, 3)]
+    first = table.commit(files[:2], reason="upgrade")
+    assert first.snapshot["summary"]["operation"] == "append"
+    assert first.snapshot["summary"]["reason"] == "upgrade"
+    second = table.commit(files[2:], [files[0].stats.location])
+    assert second.snapshot["summary"]["operation"] == "overwrite"
+    third = table.commit([], [files[1].stats.location])
+    assert third.snapshot["summary"]["operation"] == "delete"
+    assert third.snapshot["parent-snapshot-id"] == second.snapshot["snapshot-id"]
+    summary = third.snapshot["summary"]
+    assert (summary["total-data-files"], summary["total-records"], summary["deleted-records"]) == ("1", "2", "2")
+    assert summary["total-files-size"] == str(files[2].stats.size)
+    assert [row["id"] for row in scanned(table)] == [13, 3]
+    assert locations(table) == {"f3": files[2].partition}
+
+
+def test_older_snapshots_stay_as_they_were(table: Registered) -> None:
+    one = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
+    two = table.hive_file(["2024-01-02", "b"], rows(2), name="two")
+    first = table.commit([one])
+    table.commit([two], [one.stats.location])
+    old = StaticTable.from_metadata(table.metadata_file).scan(snapshot_id=first.snapshot["snapshot-id"]).to_arrow()
+    assert old["id"].to_pylist() == [1]
+
+
+def test_only_manifests_that_hold_removed_files_are_written_again(table: Registered) -> None:
+    one = table.hive_file(["2024-01-01", "b"], rows(1), name="one")
+    two = table.hive_file(["2024-01-02", "b"], rows(2), name="two")
+    three = table.hive_file(["2024-01-03", "b"], rows(3), name="three")
+    table.commit([one])
+    table.commit([two, three])
+    before = {m["manifest_path"] for m in manifests_of(table)}
+    made = table.commit([], [three.stats.location])
+    after = manifests_of(table)
+    assert len(before & {m["manifest_path"] for m in after}) == 1
+    assert len(made.written) == 2  # one manifest and the list
+    assert sorted(m["added_snapshot_id"] for m in after) == [1001, 1003]
+    assert sorted(
+        entry["sequence_number"] for m in after for entry in Manifests(Storage(), table.metadata).entries(m)
+    ) == [1, 2]
+    table.commit([], [two.stats.location])
+    table.commit([three])
+    assert all(m["added_files_count"] + m["existing_files_count"] for m in manifests_of(table))
+
+
+def manifests_of(table: Registered) -> list[dict[str, Any]]:
+    snapshot = current_snapshot(table.metadata)
+    assert snapshot is not None
+    return Manifests(Storage(), table.metadata).of_snapshot(snapshot)
+
+
+def test_a_file_replaced_under_its_name_is_a_new_file(table: Registered) -> None:
+    before = table.hive_file(["2024-01-01", "b"], rows(1))
+    table.commit([before])
+    after = table.hive_file(["2024-01-01", "b"], rows(7, 8))
+    table.commit([after], [before.stats.location])
+    assert [row["id"] for row in scanned(table)] == [7, 8]
+    assert current_snapshot(table.metadata)["summary"]["total-records"] == "2"  # type: ignore[index]
+
+
+def test_removing_what_is_not_there_is_refused_and_leaves_nothing(table: Registered) -> None:
+    table.commit([table.hive_file(["2024-01-01", "b"], rows(1))])
+    before = sorted(Path(table.metadata["location"], "metadata").iterdir())
+    with pytest.raises(RequirementFailed, match="1 files to remove are not in the table, for example file:/gone"):
+        write_snapshot(table.storage, table.metadata, [], ["file:/gone"], snapshot_id=7, now_ms=0)
+    assert sorted(Path(table.metadata["location"], "metadata").iterdir()) == before
+
+
+def test_a_list_that_cannot_be_written_leaves_no_manifests(table: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = table.hive_file(["2024-01-01", "b"], rows(1))
+    write = Storage.write_new
+
+    def full(self: Storage, location: str, data: bytes) -> None:
+        if "snap-" in location:
+            raise Unavailable("the disk is full")
+        write(self, location, data)
+
+    monkeypatch.setattr(Storage, "write_new", full)
+    with pytest.raises(Unavailable):
+        write_snapshot(table.storage, table.metadata, [file], [], snapshot_id=7, now_ms=0)
+    assert list(Path(table.metadata["location"], "metadata").iterdir()) == []
+
+
+def test_row_ids_are_given_once_and_kept(tmp_path: Path) -> None:
+    table = Registered(tmp_path / "wh", "id int; name string", "day date", version=3)
+    one, two, three = (table.hive_file([f"2024-01-0{n}"], rows(*range(n)), name=f"f{n}") for n in (1, 2, 3))
+    first = table.commit([one, two])
+    assert (first.snapshot["first-row-id"], first.snapshot["added-rows"]) == (0, 3)
+    second = table.commit([three], [one.stats.location])
+    assert (second.snapshot["first-row-id"], second.snapshot["added-rows"]) == (3, 3)
+    assert table.metadata["next-row-id"] == 6
+    entries = [e for m in manifests_of(table) for e in Manifests(Storage(), table.metadata).entries(m)]
+    assert {Path(e["data_file"]["file_path"]).name: e["data_file"]["first_row_id"] for e in entries} == {
+        "f2": 1,
+        "f3": 3,
+    }
+
+
+ALL_TYPES = (
+    "i int; l bigint; f double; s string; d decimal(10,2); b binary; day date; t timestamp; "
+    "st struct<a:int,b:array<int>>; m map<string,int>"
+)
+
+
+def of_all_types(i: int) -> pa.Table:
+    return pa.table(
+        {
+            "i": pa.array([i, None], pa.int32()),
+            "l": pa.array([2**40 + i, None], pa.int64()),
+            "f": [i / 2, None],
+            "s": ["snow" * 10, None],
+            "d": pa.array([Decimal(i) / 4, None], pa.decimal128(10, 2)),
+            "b": [b"\xff" * 20, None],
+            "day": [date(2024, 1, i), None],
+            "t": pa.array([AT, None], pa.timestamp("us", tz="UTC")),
+            "st": pa.array([{"a": i, "b": [1, i]}, None], pa.struct([("a", pa.int32()), ("b", pa.list_(pa.int32()))])),
+            "m": pa.array([[("k", i)], None], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("version", [2, 3])
+def test_spark_reads_and_changes_what_was_registered(tmp_path: Path, version: int) -> None:
+    table = Registered(tmp_path / "wh", ALL_TYPES, "p int; city string", version=version)
+    micros = table.hive_file(["1", "São Paulo/x=1 %"], of_all_types(1))
+    int96 = table.hive_file(["2", NULL_NAME], of_all_types(2), use_deprecated_int96_timestamps=True)
+    gone = table.hive_file(["2", NULL_NAME], of_all_types(3), name="gone")
+    table.commit([micros, int96, gone])
+    table.commit([], [gone.stats.location])
+    name = f"reg{version}"
+    spark = hadoop_catalog(name, table.warehouse)
+    columns = "i, l, f, s, d, hex(b) AS b, day, t, st.b[1] AS e, m['k'] AS k, p, city"
+    found = spark.sql(f"SELECT {columns} FROM {name}.db.t WHERE i > 0 ORDER BY i")
+    one, two = (row.asDict() for row in found.collect())
+    assert one | {"t": None} == {
+        "i": 1, "l": 2**40 + 1, "f": 0.5, "s": "snow" * 10, "d": Decimal("0.25"), "b": "FF" * 20,
+        "day": date(2024, 1, 1), "t": None, "e": 1, "k": 1, "p": 1, "city": "São Paulo/x=1 %",
+    }  # fmt: skip
+    assert one["t"] == two["t"]
+    assert (two["p"], two["city"]) == (2, None)
+    count = f"SELECT count(*) FROM {name}.db.t WHERE"
+    assert spark.sql(f"{count} t = timestamp'2024-01-05 12:00:00.123456'").collect() == [(2,)]
+    assert spark.sql(f"{count} d = 0.25 and l < {2**41} and s like 'snow%' and day < date'2024-01-02'").collect() == [
+        (1,)
+    ]
+    spark.sql(f"DELETE FROM {name}.db.t WHERE city IS NULL AND i = 2")
+    spark.sql(f"INSERT INTO {name}.db.t (i, p, city) VALUES (9, 2, NULL)")
+    assert [row.i for row in spark.sql(f"SELECT i FROM {name}.db.t ORDER BY i NULLS FIRST").collect()] == [
+        None,
+        None,
+        1,
+        9,
+    ]
+
+
+@pytest.mark.spark
+def test_spark_finds_columns_that_files_spell_in_another_case(tmp_path: Path) -> None:
+    table = Registered(tmp_path / "wh", "userid int; name string", "p int")
+    file = table.hive_file(["1"], pa.table({"userId": pa.array([7], pa.int32()), "name": ["a"]}))
+    table.map_names(file.stats.aliases)
+    table.commit([file])
+    spark = hadoop_catalog("cased", table.warehouse)
+    assert spark.sql("SELECT userid FROM cased.db.t WHERE userid = 7").collect() == [(7,)]
+    assert [row["userid"] for row in scanned(table)] == [7]
