@@ -1,7 +1,7 @@
 """Predicates over columns that select whole partitions, for overwriting exactly those.
 
-A partition predicate must match all rows of a file or none, or Iceberg refuses the overwrite. Null and NaN need terms
-of their own: no equality finds them.
+A partition predicate must match all rows of a file or none, or Iceberg refuses the overwrite. Null needs a term of
+its own: no equality finds it.
 """
 
 from __future__ import annotations
@@ -54,9 +54,6 @@ class _Terms:
         known = [value for value in values if value is not None]
         if self.field.transform != "identity":
             return _any(terms + [self._range(value) for value in known])
-        if "NaN" in known and self.kind in ("float", "double"):
-            terms.append(f"isnan({self.column})")
-            known.remove("NaN")
         if known:
             terms.append(f"{self.column} IN ({', '.join(self._literal(value, self.kind) for value in known)})")
         return _any(terms)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
-from firn.spark.session import DEFAULTS, Connection, catalog_conf
+from firn.spark.sessions import DEFAULTS, Connection, catalog_conf
 from optimizer.client import LEASE_HEADER
 from optimizer.wire import Lease
 

@@ -170,7 +170,8 @@ def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, p
 def partition_of(base: Json) -> list[Json] | None:
     """The fields of base's partition spec by column; None where its partitions have no predicate over columns.
 
-    Identity and time transforms have one; buckets and truncations have not, nor have fields inside structs here.
+    Identity and time transforms have one; buckets and truncations have not, nor have fields inside structs here, nor
+    floating point numbers: Spark takes NaN and the two zeros for equal to themselves and each other, Iceberg does not.
     """
     spec = next(one for one in base["partition-specs"] if one["spec-id"] == base["default-spec-id"])
     by_id = {field["id"]: field for field in current_schema(base)["fields"]}
@@ -179,10 +180,16 @@ def partition_of(base: Json) -> list[Json] | None:
         if field["transform"] == "void":
             continue
         source = by_id.get(field["source-id"])
-        if source is None or field["transform"] not in ("identity", *_FUNCTIONS):
+        if source is None or not _has_predicate(field["transform"], source["type"]):
             return None
         fields.append({"column": source["name"], "transform": field["transform"], "type": source["type"]})
     return fields
+
+
+def _has_predicate(transform: str, column_type: object) -> bool:
+    if transform == "identity":
+        return column_type not in ("float", "double")
+    return transform in _FUNCTIONS
 
 
 def columns_of(base: Json) -> list[str]:

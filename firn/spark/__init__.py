@@ -1,4 +1,51 @@
 """Helpers for PySpark: which jars a session needs, how it finds the catalog, upserts and reads.
 
-PySpark is an extra: nothing outside this package may need it to be importable.
+    spark = firn.spark.session("http://127.0.0.1:8630", app="load orders")
+    firn.spark.upsert(df, "lake.db.orders", batch="2026-11-21T10")
+    firn.spark.read("lake.db.orders").show()
+
+PySpark is an extra: nothing outside this package may need it to be importable. So these names are looked up when they
+are used, and fetching the jars does not wait for PySpark to be imported.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused, WriteError, WriteUnknown
+    from firn.spark.reading import read
+    from firn.spark.sessions import catalog_conf, configure, session, sql
+    from firn.spark.write import Written, delete, upsert
+
+__all__ = [
+    "CommitRefused",
+    "NotKeyed",
+    "RowsRefused",
+    "WriteError",
+    "WriteUnknown",
+    "Written",
+    "catalog_conf",
+    "configure",
+    "delete",
+    "read",
+    "session",
+    "sql",
+    "upsert",
+]
+
+_HOMES = {
+    "firn.spark.errors": ("CommitRefused", "NotKeyed", "RowsRefused", "WriteError", "WriteUnknown"),
+    "firn.spark.reading": ("read",),
+    "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
+    "firn.spark.write": ("Written", "delete", "upsert"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """One of the names above, from its module."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,6 +27,16 @@ REFUSALS = frozenset(
     )
 )
 """Exceptions of Iceberg's that say for certain that a commit was not applied."""
+UNCERTAIN = frozenset(
+    _PACKAGE + name
+    for name in (
+        "CommitStateUnknownException",
+        "RESTException",
+        "ServiceFailureException",
+        "ServiceUnavailableException",
+    )
+)
+"""Exceptions after which a commit may have been applied."""
 BAD_REQUEST = _PACKAGE + "BadRequestException"
 
 
@@ -61,11 +71,16 @@ def java_causes(error: BaseException) -> list[tuple[str, str]]:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether this failure of a write says for certain that it was not committed; anything else is unknown."""
+    """Whether this failure of a write says for certain that its commit was not applied."""
     if isinstance(error, AnalysisException):
         return True  # Spark did not even start
     classes = {name for name, _ in java_causes(error)}
-    return bool(classes & REFUSALS) and _PACKAGE + "CommitStateUnknownException" not in classes
+    return bool(classes & REFUSALS) and not classes & UNCERTAIN
+
+
+def is_uncertain(error: BaseException) -> bool:
+    """Whether this failure of a write is that of its commit's answer: the commit may have been applied."""
+    return any(name in UNCERTAIN for name, _ in java_causes(error))
 
 
 def reason(error: BaseException) -> str:

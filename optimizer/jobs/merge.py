@@ -5,6 +5,8 @@ MERGE INTO of the changes that take effect. Both read the stores pinned as the l
 these snapshots, so a base that has moved meanwhile refuses them.
 """
 
+# ruff: noqa: S608 -- SQL of quoted names, and of values that partitions.py has escaped
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -155,7 +157,7 @@ def _merge_sql(work: Work, task: MergeTask, plan: Plan) -> str:
     updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in task.columns)
     # No key is met outside the touched partitions, so the rest of base need not be read.
     pruned = f" AND {plan.target_where}" if plan.target_where else ""
-    return (  # noqa: S608 -- quoted names, and values that partitions.py has escaped
+    return (
         f"MERGE INTO {work.session.name(task.base.parts)} AS t USING {_EFFECTIVE} AS s ON {same_key}{pruned}"
         " WHEN MATCHED AND s._op = 'D' THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {updates}"

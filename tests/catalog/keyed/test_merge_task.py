@@ -119,6 +119,12 @@ def test_touched_partitions_are_asked_for_by_icebergs_own_transforms() -> None:
     assert "`firn_job`.`system`.`days`(b.`at`) AS p1" in task["sql"]["touched"]
 
 
+def test_floating_point_partitions_are_not_rewritten_because_engines_disagree_which_are_equal() -> None:
+    fields = [{"id": 1, "name": "f", "type": "double", "required": False}]
+    schemas = [{"schema-id": 4, "fields": fields}]
+    assert partition_of(a_store(spec=[field(1, "identity")], schemas=schemas)) is None
+
+
 @pytest.mark.parametrize("transform", ["bucket[16]", "truncate[4]", "something-new"])
 def test_partitions_without_a_predicate_are_merged_with_vectors(transform: str) -> None:
     base = a_store(spec=[field(1, transform)])

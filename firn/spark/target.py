@@ -1,0 +1,82 @@
+"""What a writer has to know of a keyed table; read through the session's own catalog, so it needs no client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
+
+from firn.spark.errors import NotKeyed
+
+_OWN_COLUMNS = ("_op", "_source")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A keyed table, to be written to. `change` is its change store as SQL reads it."""
+
+    name: str
+    change: str
+    key: tuple[str, ...]
+    sequence_field: str | None
+    is_partition_scoped: bool
+    fields: tuple[StructField, ...]
+    partition_columns: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's columns, in order."""
+        return [field.name for field in self.fields]
+
+    @property
+    def delete_columns(self) -> list[str]:
+        """What a delete must name."""
+        needed = {*self.key, self.sequence_field}
+        if self.is_partition_scoped:
+            needed |= {*self.partition_columns}
+        return [column for column in self.columns if column in needed]
+
+
+def target_of(spark: SparkSession, table: str) -> Target:
+    """The keyed table of this name, `catalog.namespace.table` as in SQL; NotKeyed when there is none."""
+    change = f"{table}.change"
+    try:
+        properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {change}").collect()}
+        schema = spark.table(change).schema
+        described = spark.sql(f"DESCRIBE TABLE {change}").collect()
+    except AnalysisException as error:
+        raise NotKeyed(
+            f"{table} is not a keyed table that this session can find. Name it with its catalog, as in lake.db.orders; "
+            "a table without primary key is written with Spark's own writeTo"
+        ) from error
+    key = tuple(name.strip() for name in properties.get("firn.primary-key", "").split(",") if name.strip())
+    if not key:
+        raise NotKeyed(f"{table} has no primary key: write to it with Spark's own writeTo")
+    return Target(
+        name=table,
+        change=change,
+        key=key,
+        sequence_field=properties.get("firn.sequence-field"),
+        is_partition_scoped=properties.get("firn.key.scope") == "partition",
+        fields=tuple(field for field in schema.fields if field.name not in _OWN_COLUMNS),
+        partition_columns=_partition_columns([(row.col_name, row.data_type) for row in described], schema.names),
+    )
+
+
+def _partition_columns(described: list[tuple[str, str]], names: list[str]) -> tuple[str, ...]:
+    """The columns that partitions are made of, out of what DESCRIBE says: plain ones by name, or inside transforms."""
+    titles = [title for title, _ in described]
+    if "# Partition Information" in titles:
+        start = titles.index("# Partition Information") + 2
+        return tuple(title for title in titles[start:] if title in names)
+    if "# Partitioning" in titles:
+        transforms = [text for _, text in described[titles.index("# Partitioning") + 1 :]]
+        return tuple(name for name in names if any(_takes(text, name) for text in transforms))
+    return ()
+
+
+def _takes(transform: str, name: str) -> bool:
+    arguments = transform[transform.find("(") + 1 :].rstrip(")") if "(" in transform else transform
+    return any(argument.strip().strip("`") == name for argument in arguments.split(","))
