@@ -1,0 +1,56 @@
+"""The web console: built files of `web/`, served beside the API by the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import FileResponse, HTMLResponse
+
+HASHED = "assets"
+"""Below this directory the build names each file by its content."""
+
+_FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+_LOOK_AGAIN = {"Cache-Control": "no-cache"}
+_OF_PROGRAMS = ("api/", "iceberg/")
+_NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Firn</title>
+<style>body{font:15px/1.5 system-ui;max-width:38em;margin:12vh auto;padding:0 1em;color-scheme:light dark}</style>
+<h1>Firn answers, its console is not built</h1>
+<p>Build it in the source tree with <code>make console</code> (Node 20 or newer), then load this page again.</p>
+<p>The management API works without it: <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</p></html>"""
+
+
+def built_console() -> Path | None:
+    """Where the built console lies: inside an installed package, or where the source tree's build leaves it."""
+    here = Path(__file__).resolve().parent
+    places = (here / "console", here.parent / "web" / "dist")
+    return next((place for place in places if (place / "index.html").is_file()), None)
+
+
+def mount_console(app: FastAPI, built: Callable[[], Path | None] = built_console) -> None:
+    """Serve the console for every path that nothing else has; call it after all other routes.
+
+    Paths of the console's own pages get its index, so that a link to a page works. Unknown files and unknown paths of
+    the APIs stay 404: a program that asks for JSON must not be given a page. A console built while the server runs is
+    found by the next request.
+    """
+
+    @app.get("/{path:path}", include_in_schema=False)
+    def console(request: Request, path: str) -> Response:
+        if path.startswith(_OF_PROGRAMS):
+            raise HTTPException(404, f"nothing is at /{path}")
+        root = built()
+        if root is None:
+            return HTMLResponse(_NOT_BUILT, 503, headers=_LOOK_AGAIN)
+        file = (root / path).resolve()
+        if path and file.is_file() and file.is_relative_to(root):
+            return FileResponse(file, headers=_FOR_EVER if path.startswith(f"{HASHED}/") else _LOOK_AGAIN)
+        if path.startswith(f"{HASHED}/") or not _takes_pages(request):
+            raise HTTPException(404, f"nothing is at /{path}")
+        return FileResponse(root / "index.html", headers=_LOOK_AGAIN)
+
+
+def _takes_pages(request: Request) -> bool:
+    accept = request.headers.get("accept", "*/*")
+    return "text/html" in accept or "*/*" in accept
