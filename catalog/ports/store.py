@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from catalog.commit import CommitEvent
 from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken
@@ -18,17 +18,9 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
+from catalog.ports.hive import Grounds, HiveTables
+from catalog.ports.page import Page
 from catalog.relation import Catalog, Relation, RelationKind, TableStats
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """One page of a list and the cursor of the next one, None on the last."""
-
-    items: Sequence[T]
-    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +235,8 @@ class UnitOfWork(Protocol):
     policies: Policies
     answers: Answers
     leaders: Leaders
+    hive: HiveTables
+    grounds: Grounds
 
     def now(self) -> datetime:
         """The database's clock, in UTC: the one that leases are measured by."""

@@ -16,7 +16,8 @@ from catalog.job import JobKind
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue
-from catalog.ports.store import Page, UnitOfWork
+from catalog.ports.page import Page
+from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
 from server.api.deps import Out, PageOut, Paging

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from catalog.errors import Conflict, Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, TableName, checked_namespace
-from catalog.ports.store import Database, Page, UnitOfWork
+from catalog.ports.page import Page
+from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Catalog, RelationKind
 
 

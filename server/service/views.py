@@ -10,7 +10,8 @@ from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnk
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, new_view
 from catalog.names import CatalogName, Namespace, RelationId, TableName
-from catalog.ports.store import Database, Page, UnitOfWork
+from catalog.ports.page import Page
+from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles

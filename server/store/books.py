@@ -13,7 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from catalog.errors import Conflict, NotFound
 from catalog.names import CatalogName, Namespace, encode_namespace
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from catalog.ports.store import Page, StoredAnswer
+from catalog.ports.page import Page
+from catalog.ports.store import StoredAnswer
 from server.store import cursor as cursors
 from server.store.rows import AnswerRow, LeaderRow, OperationRow, PolicyRow
 from server.store.session import ReadSession

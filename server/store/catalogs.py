@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, or_, select, update
 
 from catalog.errors import AlreadyExists, Conflict, NamespaceNotEmpty, NoSuchCatalog, NoSuchNamespace
 from catalog.names import SEPARATOR, CatalogName, Namespace, decode_namespace, encode_namespace
-from catalog.ports.store import Page
+from catalog.ports.page import Page
 from catalog.relation import Catalog
 from server.store import cursor as cursors
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow

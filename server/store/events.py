@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from catalog.commit import CommitEvent
 from catalog.errors import DuplicateBatch
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.ports.store import Page
+from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.rows import CommitEventRow
 from server.store.session import ReadSession

@@ -14,7 +14,7 @@ from catalog.errors import Conflict, NotFound
 from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.optimizer import Optimizer
-from catalog.ports.store import Page
+from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
 from server.store.session import ReadSession

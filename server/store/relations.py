@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from catalog.errors import AlreadyExists, NoSuchTable
 from catalog.keyed.spec import KeyedTable, KeyScope, KeySpec, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.ports.store import Page
+from catalog.ports.page import Page
 from catalog.relation import Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow

@@ -6,7 +6,20 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, Integer, LargeBinary, MetaData, String, Text, UniqueConstraint, text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
@@ -46,7 +59,7 @@ class Row(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         },
     )
-    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, dict[str, str]: JSON, list[str]: JSON, int: BigInteger}  # noqa: RUF012 (SQLAlchemy's own name)
+    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, dict[str, str]: JSON, list[str]: JSON, list[dict[str, Any]]: JSON, int: BigInteger}  # noqa: RUF012 (SQLAlchemy's own name)
 
 
 class CatalogRow(Row):
@@ -300,3 +313,45 @@ class LeaderRow(Row):
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     holder: Mapped[str] = mapped_column(String(255))
     until: Mapped[datetime]
+
+
+class HiveTableRow(Row):
+    """A table of a linked metastore, as the last listing saw it: pages are served from here, never live."""
+
+    __tablename__ = "hive_table"
+    catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
+    database: Mapped[str] = mapped_column(String(255), primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    format: Mapped[str] = mapped_column(String(64))
+    location: Mapped[str] = mapped_column(Text)
+    columns: Mapped[int]
+    partition_columns: Mapped[list[str]]
+    ddl_time: Mapped[int | None]
+    blockers: Mapped[list[dict[str, Any]]]
+    seen_at: Mapped[datetime]
+
+
+class GroundRow(Row):
+    """One partition of a linked table as it was last synced (protocol section 3); `partition` '' is the whole table."""
+
+    __tablename__ = "hive_ground"
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    partition: Mapped[str] = mapped_column(String(2048), primary_key=True)
+    ground: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class HiveLinkRow(Row):
+    """A linked table's last sync: what the metastore said of the table then, and what differs since."""
+
+    __tablename__ = "hive_link"
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    link: Mapped[dict[str, Any]]
+    synced_at: Mapped[datetime]
+
+
+class StagedGroundRow(Row):
+    """What a sync job's commit will make the ground: taken over in that commit's own transaction."""
+
+    __tablename__ = "hive_staged_ground"
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    staged: Mapped[bytes] = mapped_column(LargeBinary)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 from sqlalchemy import func, literal_column, select
 
-from catalog.ports import store
+from catalog.ports import hive, store
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.events import SqlEvents
+from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.jobs import SqlJobs, SqlOptimizers
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
@@ -35,6 +36,8 @@ class SqlUnitOfWork:
         self.policies: store.Policies = SqlPolicies(session)
         self.answers: store.Answers = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
+        self.hive: hive.HiveTables = SqlHiveTables(session)
+        self.grounds: hive.Grounds = SqlGrounds(session)
 
     def now(self) -> datetime:
         """The database's clock, in UTC."""

@@ -1,0 +1,86 @@
+"""What the services need to work beside Hive: the index of its tables, the ground of linked ones, their files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
+from catalog.hive.indexed import IndexedTable
+from catalog.hive.ports import Metastore
+from catalog.iceberg.json import Json
+from catalog.job import JobId
+from catalog.names import CatalogName, RelationId
+from catalog.ports.page import Page
+
+
+class HiveTables(Protocol):
+    """The index of a metastore's tables, kept by a background task."""
+
+    def replace(self, catalog: CatalogName, database: str, tables: Sequence[IndexedTable]) -> int:
+        """Make the index of one database these tables; how many rows changed."""
+
+    def keep_databases(self, catalog: CatalogName, databases: Collection[str]) -> None:
+        """Forget the tables of databases that are gone."""
+
+    def find(self, catalog: CatalogName, database: str, name: str) -> IndexedTable | None: ...
+
+    def list(
+        self,
+        catalog: CatalogName,
+        *,
+        database: str | None = None,
+        search: str | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[IndexedTable]:
+        """By database and name."""
+
+    def databases(self, catalog: CatalogName) -> Sequence[tuple[str, int]]:
+        """Databases and how many tables each has."""
+
+
+class Grounds(Protocol):
+    """Per partition of a linked table: what the last sync saw (protocol section 3)."""
+
+    def of(self, relation_id: RelationId) -> Mapping[str, Json]: ...
+    def put(self, relation_id: RelationId, grounds: Mapping[str, Json]) -> None: ...
+    def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None: ...
+    def link(self, relation_id: RelationId) -> tuple[dict[str, Any], datetime] | None: ...
+    def put_link(self, relation_id: RelationId, link: Mapping[str, Any], synced_at: datetime) -> None: ...
+    def forget(self, relation_id: RelationId) -> None: ...
+    def stage(self, job_id: JobId, staged: Json) -> None: ...
+    def staged(self, job_id: JobId) -> Json | None: ...
+
+
+class Metastores(Protocol):
+    """The metastores that catalogs are linked to."""
+
+    def of(self, uri: str) -> Metastore:
+        """The metastore at these addresses; opens nothing until it is asked."""
+
+
+class TableFiles(Protocol):
+    """Data files and manifests, without Spark."""
+
+    def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
+        """The footers of Parquet files, in the order asked; Invalid names a file that is damaged."""
+
+    def write_snapshot(
+        self,
+        metadata: Json,
+        added: Sequence[DataFileEntry],
+        removed: Collection[str],
+        *,
+        snapshot_id: int,
+        now_ms: int,
+        summary_extra: Mapping[str, str] | None = None,
+    ) -> AddSnapshot:
+        """Write the manifests of a child of main's head; what it wrote is in the answer, for a refused commit."""
+
+    def live_files(self, metadata: Json) -> Iterator[LiveFile]:
+        """All data and delete files of main's head."""
+
+    def delete(self, location: str) -> None:
+        """Remove one file that nothing refers to; nothing happens when it is not there."""
