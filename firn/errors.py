@@ -1,0 +1,61 @@
+"""What can go wrong between a user and a server: each message says what, each hint what to do.
+
+FirnError
+├── NotFound             what was named does not exist
+├── Refused              the server understood and will not do it as things stand
+│   └── Invalid          what was asked for makes no sense as it stands
+├── Unreachable          no server answered; nothing was changed
+├── Unavailable          the server, or something that it needs, cannot answer now; nothing was changed
+├── OutcomeUnknown       a change was asked for and no answer came: it may or may not have been made
+└── ServerFault          a bug of the server, or an answer that is not Firn's
+"""
+
+from __future__ import annotations
+
+
+class FirnError(Exception):
+    """Something a user may read. `request_id` finds the request in the server's log."""
+
+    def __init__(self, message: str, *, hint: str | None = None, request_id: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.request_id = request_id
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that fails with it ends with."""
+        return 1
+
+
+class NotFound(FirnError):
+    """What was named does not exist."""
+
+
+class Refused(FirnError):
+    """The server understood and will not do it as things stand."""
+
+
+class Invalid(Refused):
+    """What was asked for makes no sense as it stands."""
+
+    @property
+    def exit_code(self) -> int:
+        """Wrong usage."""
+        return 2
+
+
+class Unreachable(FirnError):
+    """No server answered; nothing was changed."""
+
+
+class Unavailable(FirnError):
+    """The server, or something that it needs, cannot answer now; nothing was changed."""
+
+
+class OutcomeUnknown(FirnError):
+    """A change was asked for and no answer came: it may or may not have been made."""
+
+
+class ServerFault(FirnError):
+    """A bug of the server, or an answer that is not Firn's."""

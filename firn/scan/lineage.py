@@ -1,0 +1,142 @@
+"""Row ids and sequence numbers of a v3 table's rows, which PyIceberg does not give.
+
+A row's id and its sequence number are derived where a file does not hold them: the id from the file's first row id and
+the row's position, the number from the manifest entry.  Compacted files hold both, so that rows keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.types import LongType, NestedField
+
+from firn.errors import ServerFault
+
+ROW_ID = "_row_id"
+SEQUENCE = "_last_updated_sequence_number"
+_LINEAGE = (
+    NestedField(field_id=2147483540, name=ROW_ID, field_type=LongType(), required=False),
+    NestedField(field_id=2147483539, name=SEQUENCE, field_type=LongType(), required=False),
+)
+_V3 = 3
+_FIRST_ROW_ID_OF_FILE = 142
+_FIRST_ROW_ID_OF_MANIFEST = 520
+_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageFile:
+    """A live data file and where its rows' ids and sequence numbers start from."""
+
+    file: DataFile
+    first_row_id: int | None
+    sequence_number: int
+
+
+def lineage_files(table: Table) -> list[LineageFile]:
+    """The live data files of the table's current snapshot."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return []
+    return [
+        file
+        for manifest in _manifests(table.io, snapshot.manifest_list)
+        if _only_data(table, manifest)
+        for file in _files(table.io, manifest)
+    ]
+
+
+def read_rows(table: Table, files: Sequence[LineageFile], columns: Schema) -> pa.Table:
+    """All rows of the files: these columns, `_row_id` and `_last_updated_sequence_number`."""
+    wanted = Schema(*columns.fields, *_LINEAGE)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        read = list(threads.map(lambda file: _read_file(table, file, wanted), files))
+    if not read:
+        return ArrowScan(table.metadata, table.io, wanted, AlwaysTrue()).to_table([])
+    return pa.concat_tables(read, promote_options="permissive")
+
+
+def counted(count: int, *, start: int = 0) -> pa.Array:
+    """start, start + 1 … as int64."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=start - 1)
+
+
+def _read_file(table: Table, file: LineageFile, wanted: Schema) -> pa.Table:
+    """One file's rows, in the order they have in it: no filter, as a position is half of a row's id."""
+    rows = ArrowScan(table.metadata, table.io, wanted, AlwaysTrue()).to_table([FileScanTask(file.file)])
+    ids, numbers = rows[ROW_ID], rows[SEQUENCE]
+    if file.first_row_id is not None:
+        ids = pc.coalesce(ids, counted(len(rows), start=file.first_row_id))
+    if ids.null_count:
+        raise ServerFault(f"{file.file.file_path} has rows without an id, which no writer of format v3 leaves")
+    numbers = pc.coalesce(numbers, pa.scalar(file.sequence_number, pa.int64()))
+    rows = rows.set_column(rows.schema.get_field_index(ROW_ID), ROW_ID, ids)
+    return rows.set_column(rows.schema.get_field_index(SEQUENCE), SEQUENCE, numbers)
+
+
+def _only_data(table: Table, manifest: ManifestFile) -> bool:
+    if manifest.content is ManifestContent.DATA:
+        return True
+    if manifest.has_added_files() or manifest.has_existing_files():
+        raise ServerFault(f"{'.'.join(table.name())} holds delete files, which no change store may")
+    return False
+
+
+def _manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
+    """PyIceberg's own reader takes every manifest list for one of v2, which has no row ids."""
+    with AvroFile[ManifestFile](
+        io.new_input(manifest_list),
+        MANIFEST_LIST_FILE_SCHEMAS[_V3],
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as reader:
+        return list(reader)
+
+
+def _files(io: FileIO, manifest: ManifestFile) -> Iterator[LineageFile]:
+    """The manifest's live files; those without a first row id of their own count on from the manifest's."""
+    next_row_id = manifest[_position(MANIFEST_LIST_FILE_SCHEMAS[_V3].fields, _FIRST_ROW_ID_OF_MANIFEST)]
+    own = _position(DATA_FILE_TYPE[_V3].fields, _FIRST_ROW_ID_OF_FILE)
+    with AvroFile[ManifestEntry](
+        io.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[_V3],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
+        for entry in reader:
+            if entry.status == ManifestEntryStatus.DELETED:
+                continue
+            file = entry.data_file
+            file.spec_id = manifest.partition_spec_id
+            first = file[own]
+            if first is None and next_row_id is not None:
+                first, next_row_id = next_row_id, next_row_id + file.record_count
+            number = manifest.sequence_number if entry.sequence_number is None else entry.sequence_number
+            yield LineageFile(file=file, first_row_id=first, sequence_number=number)
+
+
+def _position(fields: Sequence[NestedField], field_id: int) -> int:
+    return next(position for position, field in enumerate(fields) if field.field_id == field_id)
