@@ -77,8 +77,11 @@ def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterat
         server, lease.catalog, name=JOB_CATALOG, headers={LEASE_HEADER: lease.lease}
     ).items():
         session.conf.set(key, value)
-    # Two commits of one job must see each other; a cached table would show the first as it was before.
-    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "false")
+    # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
+    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.rest-metrics-reporting-enabled", "false")
+    # Java finds a session's catalogs through the thread's active session.
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     spark.sparkContext.setJobGroup(lease.job_id, f"{lease.kind} {lease.table}", interruptOnCancel=True)
     try:
         yield JobSession(session, lease.job_id)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import os
+import re
+import subprocess
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import httpx
 from pyspark.sql import SparkSession
 
 from firn.spark.jars import spark_conf
+from firn.spark.sessions import catalog_conf
 
 ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -41,3 +51,62 @@ def hadoop_catalog(name: str, warehouse: Path) -> SparkSession:
     session.conf.set(f"spark.sql.catalog.{name}.type", "hadoop")
     session.conf.set(f"spark.sql.catalog.{name}.warehouse", str(warehouse))
     return session
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A real server in a process of its own, and ways to it."""
+
+    url: str
+    data_dir: Path
+    process: subprocess.Popen[str]
+    spark: SparkSession
+    http: httpx.Client
+
+    def post(self, path: str, body: object = None) -> dict[str, Any]:
+        """Ask the management API; fails on anything but success."""
+        answer = self.http.post(f"/api/v1/{path}", json=body)
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def get(self, path: str) -> dict[str, Any]:
+        answer = self.http.get(f"/api/v1/{path}")
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, in an order of their own."""
+        return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
+
+
+@contextmanager
+def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer]:
+    """A server that plans nothing by itself, and a Spark session with its catalog `lake`."""
+    quiet = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__REAP_SECONDS": "1"}
+    command = [sys.executable, "-m", "server", "--data-dir", str(data_dir), "--port", "0"]
+    with (
+        (data_dir.parent / f"{data_dir.name}.log").open("w", encoding="utf-8") as log,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **quiet, **environment}
+        ) as process,
+    ):
+        try:
+            url = _address(process)
+            session = shared_spark().newSession()
+            for key, value in catalog_conf(url, "lake").items():
+                session.conf.set(key, value)
+            with httpx.Client(base_url=url, timeout=30) as http:
+                yield RunningServer(url=url, data_dir=data_dir, process=process, spark=session, http=http)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if found := re.search(r"http://\S+", line):
+            return found.group()
+    raise AssertionError("the server ended before it answered: its log is beside its data directory")

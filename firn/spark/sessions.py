@@ -76,6 +76,9 @@ def catalog_conf(
         f"{prefix}.type": "rest",
         f"{prefix}.uri": f"{url}/iceberg",
         f"{prefix}.warehouse": catalog,
+        # With Spark's own cache a session that has created a keyed table would go on seeing its empty base store under
+        # the table's name, and other writers' commits late. Unchanged metadata is not sent again: the client has ETags.
+        f"{prefix}.cache-enabled": "false",
         # The server decides which files a dropped table may lose; Spark would delete them itself.
         f"{prefix}.rest-catalog-purge": "true",
     }

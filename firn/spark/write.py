@@ -215,7 +215,7 @@ def _is_in_table(spark: SparkSession, target: Target, written: Written) -> bool:
 
 def _estimated_bytes(df: DataFrame) -> int:
     """What Spark's planner makes of the size; generous where it does not know."""
-    return int(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    return int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 def _quoted(name: str) -> str:
