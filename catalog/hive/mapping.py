@@ -42,7 +42,7 @@ def _field(field: Mapping[str, Any], spelled: Mapping[int, set[str]]) -> dict[st
     return made
 
 
-def _inner(kind: Any) -> list[Mapping[str, Any]]:  # noqa: ANN401 - an Iceberg type is a string or an object
+def _inner(kind: Any) -> list[Mapping[str, Any]]:
     """What a type holds, as fields."""
     if isinstance(kind, str):
         return []

@@ -60,6 +60,12 @@ class HiveTable:
         return self.storage.columns
 
     @property
+    def location(self) -> str:
+        """Where the rows lie.  Spark keeps the real place of its own tables in a parameter of the serializer."""
+        own = self.storage.serde_parameters.get("path") if PROVIDER in self.parameters else None
+        return own or self.storage.location
+
+    @property
     def is_view(self) -> bool:
         return self.type.endswith("VIEW")
 

@@ -1,10 +1,11 @@
-"""What Firn asks of a Hive Metastore."""
+"""What Firn asks of a Hive Metastore and of the directories that it names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from catalog.hive.ground import Listing
 from catalog.hive.model import HivePartition, HiveTable
 
 
@@ -45,3 +46,19 @@ class Metastore(Protocol):
 
     def health(self) -> str:
         """The metastore's own version; Unavailable when it does not answer."""
+
+
+class Listings(Protocol):
+    """Directories that hold Hive's files.  Safe to share between threads."""
+
+    def list(self, location: str) -> Listing:
+        """Data files in a directory, hidden and empty ones left out; one that does not exist holds none.
+
+        Raises Unavailable when the storage does not answer: that is never an empty listing.
+        """
+
+    def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
+        """Many directories, in the order asked."""
+
+    def modified_ns(self, location: str) -> int | None:
+        """When a file was last added, removed or renamed in a directory; None where its storage does not say."""

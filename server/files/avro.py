@@ -26,7 +26,7 @@ _PRIMITIVES: dict[str, Any] = {
 }
 
 
-def primitive(kind: str, field_id: int) -> Any:  # noqa: ANN401 - an Avro type is a string or an object
+def primitive(kind: str, field_id: int) -> Any:
     """The Avro type of an Iceberg primitive; `field_id` names the fixed types apart."""
     if kind.startswith("decimal"):
         precision, scale = (int(number) for number in kind[len("decimal(") : -1].split(","))
@@ -125,15 +125,15 @@ def _partition(partition: Sequence[tuple[int, str, str]]) -> Schema:
     return {"type": "record", "name": "r102", "fields": fields}
 
 
-def _field(field_id: int, name: str, kind: Any) -> Schema:  # noqa: ANN401
+def _field(field_id: int, name: str, kind: Any) -> Schema:
     return {"name": name, "type": kind, "field-id": field_id}
 
 
-def _optional(field_id: int, name: str, kind: Any) -> Schema:  # noqa: ANN401
+def _optional(field_id: int, name: str, kind: Any) -> Schema:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
 
 
-def _list(element_id: int, kind: Any) -> Schema:  # noqa: ANN401
+def _list(element_id: int, kind: Any) -> Schema:
     return {"type": "array", "items": kind, "element-id": element_id}
 
 

@@ -40,7 +40,7 @@ def container(schema: Mapping[str, Any], records: Iterable[Any], metadata: Mappi
     return b"".join(parts)
 
 
-def compiled(schema: Any) -> Encoder:  # noqa: ANN401 - an Avro schema is a name, a list or an object
+def compiled(schema: Any) -> Encoder:
     """The encoder of one type."""
     if isinstance(schema, str):
         return _PRIMITIVES[schema]
@@ -104,7 +104,7 @@ def _record(schema: Mapping[str, Any]) -> Encoder:
 
 
 def _array(encode: Encoder) -> Encoder:
-    def array(values: Any) -> bytes:  # noqa: ANN401
+    def array(values: Any) -> bytes:
         return b"".join([number(len(values)), *map(encode, values), b"\x00"]) if values else b"\x00"
 
     return array

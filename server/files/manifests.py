@@ -173,7 +173,7 @@ class Manifests:
         }
 
 
-def _read(storage: Storage, location: str) -> Any:  # noqa: ANN401 - fastavro's reader is compiled and untyped
+def _read(storage: Storage, location: str) -> Any:
     try:
         return fastavro.reader(io.BytesIO(storage.read(location)))
     except (ValueError, EOFError, KeyError, IndexError) as error:

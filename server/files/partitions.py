@@ -93,7 +93,7 @@ def _primitive_type(kind: str) -> PrimitiveType:
     return made
 
 
-def _plain(value: Any) -> PartitionValue:  # noqa: ANN401 - whatever Avro's logical types make of it
+def _plain(value: Any) -> PartitionValue:
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         passed = aware - _EPOCH

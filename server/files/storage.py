@@ -123,17 +123,17 @@ class Storage:
         self._remote: dict[str, RemoteFiles] = {}
 
     def read(self, location: str) -> bytes:
-        with _told("read", location):
+        with told("read", location):
             return self._files(location).read(location)
 
     def write_new(self, location: str, data: bytes) -> None:
         """Write a file that does not exist yet, whole or not at all."""
-        with _told("write", location):
+        with told("write", location):
             self._files(location).write_new(location, data)
 
     def delete(self, location: str) -> None:
         """Remove a file; one that is gone already is fine."""
-        with contextlib.suppress(NotFound), _told("delete", location):
+        with contextlib.suppress(NotFound), told("delete", location):
             self._files(location).delete(location)
 
     def exists(self, location: str) -> bool:
@@ -144,12 +144,12 @@ class Storage:
         return True
 
     def size(self, location: str) -> int:
-        with _told("look at", location):
+        with told("look at", location):
             return self._files(location).size(location)
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
         """The last bytes of a file, at most `length`, and its size at that moment."""
-        with _told("read", location):
+        with told("read", location):
             return self._files(location).tail(location, length)
 
     def _files(self, location: str) -> Files:
@@ -162,7 +162,7 @@ class Storage:
 
 
 @contextlib.contextmanager
-def _told(verb: str, location: str) -> Iterator[None]:
+def told(verb: str, location: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:

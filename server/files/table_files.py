@@ -1,9 +1,8 @@
-"""Data files and manifests behind one door: see catalog.ports.hive.TableFiles."""
+"""Data files and manifests for the services, without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
 from catalog.iceberg.json import Json
@@ -14,16 +13,14 @@ from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 
 
-@dataclass(frozen=True)
-class StoredTableFiles:
-    """Table files in the storage that this server can reach."""
+class TableFiles:
+    """Implements `catalog.ports.hive.TableFiles`."""
 
-    storage: Storage
-    footer_threads: int
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
-        """The footers of Parquet files, in the order asked."""
-        return Footers(self.storage, schema, threads=self.footer_threads).read_all(locations)
+        return Footers(self._storage, schema).read_all(locations)
 
     def write_snapshot(
         self,
@@ -35,9 +32,8 @@ class StoredTableFiles:
         now_ms: int,
         summary_extra: Mapping[str, str] | None = None,
     ) -> AddSnapshot:
-        """Write the manifests of a child of main's head."""
         return write_snapshot(
-            self.storage,
+            self._storage,
             metadata,
             added,
             removed,
@@ -47,10 +43,8 @@ class StoredTableFiles:
         )
 
     def live_files(self, metadata: Json) -> Iterator[LiveFile]:
-        """All data and delete files of main's head."""
-        head = current_snapshot(metadata)
-        return iter(()) if head is None else Manifests(self.storage, metadata).live_files(head)
+        snapshot = current_snapshot(metadata)
+        return iter(()) if snapshot is None else Manifests(self._storage, metadata).live_files(snapshot)
 
     def delete(self, location: str) -> None:
-        """Remove one file that nothing refers to."""
-        self.storage.delete(location)
+        self._storage.delete(location)

@@ -23,7 +23,7 @@ from tests.spark_fixtures import hadoop_catalog
 AT = datetime(2024, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
 
 
-def rows(*ids: int, **more: Any) -> pa.Table:  # noqa: ANN401
+def rows(*ids: int, **more: Any) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int32()), "name": [f"n{i}" for i in ids], **more})
 
 

@@ -1,0 +1,132 @@
+"""What Hive's side did to a partition since the ground was taken, in one of seven words.
+
+The rules are those of `protocols` section 3 and were found by model checking; each has a test named after the history
+that breaks without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from catalog.hive.ground import Ground, ListedFile, Listing, Signals, ground_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """Nothing to take over; the ground may be told that it is settled now."""
+
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """Files came and none went: they are upserts, or registered where keys are trusted to be new."""
+
+    files: tuple[ListedFile, ...]
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    """A partition that Firn did not know."""
+
+    files: tuple[ListedFile, ...]
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuild:
+    """More than additions: the partition becomes the rows of `files`, then a replay of what Hive was never given."""
+
+    reason: str
+    files: tuple[ListedFile, ...]
+    added: tuple[ListedFile, ...]
+    removed: tuple[ListedFile, ...]
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Hive has no such partition any more."""
+
+    removed: tuple[ListedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postponed:
+    """Something moved that a listing cannot be sure of yet: list again after a tick."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """The metastore points at a directory that Firn has switched away from: take what is new there, switch again."""
+
+    location: str
+
+
+Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Repair
+
+
+def drift(
+    ground: Ground | None, now: Signals | None, listing: Listing | None, *, watched: Collection[str] = ()
+) -> Drift | None:
+    """What became of one partition; None when neither side knows it.
+
+    `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
+    and began after it was asked.  `watched` are old directories of the partition that Firn published away from.
+    """
+    if now is None:
+        return None if ground is None else Dropped(removed=ground.files)
+    if now.location in watched:
+        return Repair(location=now.location)
+    if listing is None or listing.location != now.location:
+        raise ValueError(f"the listing is not of {now.location}")
+    if ground is None:
+        return _new(now, listing)
+    return _compared(ground, now, listing)
+
+
+def _new(now: Signals, listing: Listing) -> New | Postponed:
+    if fresh := [file for file in listing.files if not listing.is_settled(file)]:
+        return _postponed(fresh, "the partition is new")
+    return New(files=listing.files, ground=ground_after(now, listing, listing.files, published_through=0))
+
+
+def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
+    before = {file.path: file for file in ground.files}
+    after = {file.path: file for file in listing.files}
+    removed = tuple(f for f in ground.files if f.path not in after or not f.same_as(after[f.path]))
+    added = [f for f in listing.files if f.path not in before or not before[f.path].same_as(f)]
+    fresh = [file for file in added if not listing.is_settled(file)]
+    relocated = now.location != ground.location
+    if fresh and (relocated or removed):
+        return _postponed(fresh, "the partition moved" if relocated else "files of it vanished or were replaced")
+    believed = [file for file in listing.files if file not in fresh]
+    new_ground = ground_after(now, listing, believed, published_through=ground.published_through)
+    if relocated or removed:
+        return Rebuild(
+            reason=_reason(ground, now, removed, after),
+            files=tuple(believed),
+            added=tuple(believed) if relocated else tuple(added),
+            removed=ground.files if relocated else removed,
+            ground=new_ground,
+        )
+    settled_now = tuple(file for file in added if file not in fresh)
+    if settled_now:
+        return Additions(files=settled_now, ground=new_ground)
+    return Unchanged(ground=new_ground)
+
+
+def _reason(ground: Ground, now: Signals, removed: Collection[ListedFile], after: Collection[str]) -> str:
+    if now.location != ground.location:
+        return f"moved from {ground.location} to {now.location}"
+    replaced = sum(file.path in after for file in removed)
+    parts = [f"{len(removed) - replaced} files vanished"] if len(removed) > replaced else []
+    return " and ".join([*parts, f"{replaced} files were replaced"] if replaced else parts)
+
+
+def _postponed(fresh: Collection[ListedFile], why: str) -> Postponed:
+    return Postponed(reason=f"{why} and {len(fresh)} files are too young to be told from what may replace them")

@@ -1,0 +1,262 @@
+"""What stands in the way of taking a Hive table over in place, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from catalog.errors import Invalid
+from catalog.hive.formats import HiveFormat
+from catalog.hive.model import PROVIDER, HivePartition, HiveTable
+from catalog.hive.names import PARTITION_TYPES, BadPartitionValue, partition_name, partition_record
+from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
+
+_REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and take that one over."
+_NAMED_AT_MOST = 3
+
+
+class BlockerCode(StrEnum):
+    """Reasons why a table cannot be taken over as it is."""
+
+    VIEW = "view"
+    ICEBERG = "iceberg"
+    TRANSACTIONAL = "transactional"
+    STORAGE_HANDLER = "storage_handler"
+    FORMAT = "format"
+    PARTITION_FORMAT = "partition_format"
+    SPARK_FORMAT = "spark_format"
+    SPARK_SCHEMA = "spark_schema"
+    SPARK_PARTITIONS = "spark_partitions"
+    BUCKETED = "bucketed"
+    BY_POSITION = "by_position"
+    COLUMN_TYPE = "column_type"
+    DUPLICATE_COLUMNS = "duplicate_columns"
+    PARTITION_TYPE = "partition_type"
+    PARTITION_VALUE = "partition_value"
+    SAME_VALUES = "same_values"
+    SHARED_LOCATION = "shared_location"
+    KEY_UNKNOWN = "key_unknown"
+    KEY_TYPE = "key_type"
+    KEY_NULL = "key_null"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One reason, in words for the table's owner."""
+
+    code: BlockerCode
+    message: str
+    advice: str
+
+
+def blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Blocker]:
+    """Everything that stands in the way, as far as the metastore knows; [] when nothing does.
+
+    What only the files know (their real columns, damaged footers, nulls in keys) shows when they are read.
+    """
+    if table.is_view:
+        message = f"{table.full_name} is a view and has no files of its own"
+        return [Blocker(BlockerCode.VIEW, message, "Take over the tables it reads.")]
+    found = [found for rule in _TABLE_RULES if (found := rule(table))]
+    return [*found, *_columns(table), *_partition_rules(table, partitions)]
+
+
+def key_blockers(
+    table: HiveTable,
+    partitions: Sequence[HivePartition],
+    primary_key: Sequence[str],
+    null_counts: Mapping[str, int] | None = None,
+) -> list[Blocker]:
+    """What stands in the way of this primary key.
+
+    `null_counts` are nulls by column as the files' footers count them, once they have been read.
+    """
+    kinds = {column.name.lower(): column.type for column in (*table.columns, *table.partition_columns)}
+    found = []
+    for name in primary_key:
+        kind = kinds.get(name.lower())
+        if kind is None:
+            message = f"primary key column {name!r} is not a column of {table.full_name}"
+            found.append(Blocker(BlockerCode.KEY_UNKNOWN, message, f"Choose from {', '.join(kinds)}."))
+        elif not _can_be_key(kind):
+            message = f"primary key column {name!r} is a {kind}, whose values cannot be compared exactly"
+            found.append(Blocker(BlockerCode.KEY_TYPE, message, "Choose numbers, strings, dates or timestamps."))
+    nulls = dict(null_counts or {})
+    for at, column in enumerate(table.partition_columns):
+        nulls[column.name] = sum(
+            partition_record([column], [p.values[at]]) == (None,) for p in _readable(table, partitions)
+        )
+    wanted = {name.lower() for name in primary_key}
+    for name, count in nulls.items():
+        if count and name.lower() in wanted:
+            message = f"primary key column {name!r} holds nulls ({count} found)"
+            found.append(Blocker(BlockerCode.KEY_NULL, message, "Choose other columns, or remove the rows first."))
+    return found
+
+
+def _iceberg(table: HiveTable) -> Blocker | None:
+    if not table.is_iceberg and table.storage.format is not HiveFormat.ICEBERG:
+        return None
+    message = f"{table.full_name} is an Iceberg table already"
+    return Blocker(BlockerCode.ICEBERG, message, "Register its metadata file in the catalog instead.")
+
+
+def _transactional(table: HiveTable) -> Blocker | None:
+    if table.parameters.get("transactional", "").lower() != "true":
+        return None
+    message = f"{table.full_name} is transactional (ACID): which of its files count is known to Hive alone"
+    return Blocker(BlockerCode.TRANSACTIONAL, message, _REWRITE)
+
+
+def _handler(table: HiveTable) -> Blocker | None:
+    handler = table.parameters.get("storage_handler")
+    if not handler or table.is_iceberg:
+        return None
+    message = f"the rows of {table.full_name} are kept by {handler}"
+    return Blocker(BlockerCode.STORAGE_HANDLER, message, _REWRITE)
+
+
+def _format(table: HiveTable) -> Blocker | None:
+    provider, kind = table.parameters.get(PROVIDER, "").lower(), table.storage.format
+    if provider not in ("", "parquet", "hive"):
+        message = f"{table.full_name} is a Spark table in format {provider!r}, only Parquet files can be registered"
+        return Blocker(BlockerCode.SPARK_FORMAT, message, _REWRITE)
+    if provider == "parquet" or kind in (HiveFormat.PARQUET, HiveFormat.ICEBERG):
+        return None
+    named = kind.upper() if kind is not HiveFormat.OTHER else f"{table.storage.serde} over {table.storage.input_format}"
+    message = f"{table.full_name} is stored as {named}, only Parquet files can be registered"
+    return Blocker(BlockerCode.FORMAT, message, _REWRITE)
+
+
+def _spark_schema(table: HiveTable) -> Blocker | None:
+    is_placeholder = [(column.name, column.type) for column in table.columns] == [("col", "array<string>")]
+    if PROVIDER not in table.parameters or not is_placeholder:
+        return None
+    message = f"the columns of {table.full_name} are of types that Hive does not have; the metastore does not know them"
+    return Blocker(BlockerCode.SPARK_SCHEMA, message, _REWRITE)
+
+
+def _spark_partitions(table: HiveTable) -> Blocker | None:
+    numbers = table.parameters.get("spark.sql.sources.schema.numPartCols", "0")
+    if numbers == "0" or table.partition_columns:
+        return None
+    message = f"Spark keeps the partitions of {table.full_name} out of the metastore"
+    return Blocker(BlockerCode.SPARK_PARTITIONS, message, f"Run MSCK REPAIR TABLE {table.full_name} in Spark.")
+
+
+def _bucketed(table: HiveTable) -> Blocker | None:
+    is_hive = table.storage.buckets > 0 and table.storage.bucket_columns
+    if not is_hive and "spark.sql.sources.schema.numBuckets" not in table.parameters:
+        return None
+    columns = f" by {', '.join(table.storage.bucket_columns)}" if table.storage.bucket_columns else ""
+    message = f"{table.full_name} is bucketed{columns}; Hive would misread it once somebody else writes to it"
+    return Blocker(BlockerCode.BUCKETED, message, _REWRITE)
+
+
+def _by_position(table: HiveTable) -> Blocker | None:
+    name = "parquet.column.index.access"
+    if "true" not in (table.parameters.get(name, ""), table.storage.serde_parameters.get(name, "")):
+        return None
+    message = f"{table.full_name} finds columns in files by position ({name}=true), Iceberg finds them by name"
+    return Blocker(BlockerCode.BY_POSITION, message, _REWRITE)
+
+
+_TABLE_RULES: Sequence[Callable[[HiveTable], Blocker | None]] = (
+    _iceberg,
+    _transactional,
+    _handler,
+    _format,
+    _spark_schema,
+    _spark_partitions,
+    _bucketed,
+    _by_position,
+)
+
+
+def _columns(table: HiveTable) -> Iterator[Blocker]:
+    for column in table.columns:
+        try:
+            iceberg_type(parse_type(column.type), lambda: 0)
+        except UnsupportedType as error:
+            message = f"column {column.name!r} of {table.full_name}: {error.message}"
+            yield Blocker(BlockerCode.COLUMN_TYPE, message, "Change the column's type, or drop the column.")
+    for column in table.partition_columns:
+        kind = _parsed(column.type)
+        if not isinstance(kind, Named) or kind.name not in PARTITION_TYPES:
+            message = f"partition column {column.name!r} is a {column.type}: what its values mean depends on the reader"
+            yield Blocker(BlockerCode.PARTITION_TYPE, message, _REWRITE)
+    names = Counter(column.name.lower() for column in (*table.columns, *table.partition_columns))
+    if twice := sorted(name for name, count in names.items() if count > 1):
+        message = f"{table.full_name} has more than one column named {', '.join(twice)}"
+        yield Blocker(BlockerCode.DUPLICATE_COLUMNS, message, "Rename all but one of them.")
+
+
+def _partition_rules(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[Blocker]:
+    def name(partition: HivePartition) -> str:
+        return partition_name(table.partition_columns, partition.values)
+
+    if table.parameters.get(PROVIDER, "").lower() != "parquet":
+        others = [p for p in partitions if p.storage.format is not HiveFormat.PARQUET]
+        if others and table.storage.format is HiveFormat.PARQUET:
+            formats = ", ".join(sorted({p.storage.format for p in others}))
+            message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
+            yield Blocker(BlockerCode.PARTITION_FORMAT, message, "Write these partitions again as Parquet.")
+    bad = [p for p in partitions if _record(table, p) is _BAD]
+    if bad:
+        message = f"{len(bad)} partitions have values that are none of their column's type: {_some(map(name, bad))}"
+        yield Blocker(BlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions.")
+    for same in _groups(partitions, lambda p: _record(table, p)):
+        message = f"partitions {_some(map(name, same))} have the same values spelled differently"
+        yield Blocker(BlockerCode.SAME_VALUES, message, "Move their files into one of them and drop the others.")
+    for same in _groups(partitions, lambda p: p.storage.location.rstrip("/")):
+        message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
+        yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own.")
+
+
+_BAD = ("no value of its type",)
+
+
+def _record(table: HiveTable, partition: HivePartition) -> tuple[object, ...]:
+    """The partition's Iceberg values; `_BAD` when one of them is none, a partition of its own when a type is none."""
+    try:
+        return partition_record(table.partition_columns, partition.values)
+    except BadPartitionValue:
+        return _BAD
+    except Invalid:
+        return partition.values
+
+
+def _readable(table: HiveTable, partitions: Sequence[HivePartition]) -> list[HivePartition]:
+    return [partition for partition in partitions if _record(table, partition) is not _BAD]
+
+
+def _groups(
+    partitions: Sequence[HivePartition], key: Callable[[HivePartition], object]
+) -> Iterator[list[HivePartition]]:
+    """Partitions that are alike in `key`, where there is more than one."""
+    found: dict[object, list[HivePartition]] = {}
+    for partition in partitions:
+        if (value := key(partition)) is not _BAD:
+            found.setdefault(value, []).append(partition)
+    return (same for same in found.values() if len(same) > 1)
+
+
+def _can_be_key(text: str) -> bool:
+    kind = _parsed(text)
+    return isinstance(kind, Named) and kind.name not in ("float", "double", "binary")
+
+
+def _parsed(text: str) -> object:
+    try:
+        return parse_type(text)
+    except UnsupportedType:
+        return None
+
+
+def _some(names: Iterator[str]) -> str:
+    """The first few names, and how many more."""
+    found = list(names)
+    more = f" and {len(found) - _NAMED_AT_MOST} more" if len(found) > _NAMED_AT_MOST else ""
+    return ", ".join(found[:_NAMED_AT_MOST]) + more

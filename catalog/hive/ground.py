@@ -1,0 +1,142 @@
+"""The ground: what Firn has last taken over of each Hive partition, and what a new look at it shows.
+
+The table itself is no measure of what Hive has changed: merges replace registered files, and Hive still lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from catalog.iceberg.json import Json
+
+TICK_NS = 1_000_000_000
+"""Modification times of many file systems have seconds."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Hive and Spark pass over a file or directory of this name: unfinished work, markers, checksums."""
+    return name.startswith(("_", ".")) or name.endswith("._COPYING_")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file of a partition's directory as a listing shows it; `path` is relative to the directory."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    identity: str | None = None  # inode, file id or ETag, where the storage has one
+
+    def same_as(self, other: ListedFile) -> bool:
+        """Whether both may be the same file, as far as a listing can tell."""
+        if (self.path, self.size, self.mtime_ns) != (other.path, other.size, other.mtime_ns):
+            return False
+        return self.identity is None or other.identity is None or self.identity == other.identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a directory held at some moment after `began_ns`."""
+
+    location: str
+    files: tuple[ListedFile, ...]
+    began_ns: int
+    unique_identities: bool = False  # identities are never given to another file: ETags and file ids, not inodes
+    subdirectories: tuple[str, ...] = ()
+    directory_mtime_ns: int | None = None
+
+    def is_settled(self, file: ListedFile) -> bool:
+        """Whether what replaces the file from now on will look different from it."""
+        if self.unique_identities and file.identity is not None:
+            return True
+        return file.mtime_ns // TICK_NS < self.began_ns // TICK_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What the metastore says of a partition: cheap to ask for, and unable to prove that nothing moved."""
+
+    location: str
+    ddl_time: int | None = None
+    statistics: tuple[str | None, str | None] = (None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What was last taken over of one partition.
+
+    `published_through` is the change sequence that its files contain.  `settled` is False while a later look must list
+    the directory whatever the signals say.
+    """
+
+    signals: Signals
+    files: tuple[ListedFile, ...]
+    published_through: int = 0
+    settled: bool = True
+    directory_mtime_ns: int | None = None
+
+    @property
+    def location(self) -> str:
+        return self.signals.location
+
+    def to_json(self) -> Json:
+        """As the database keeps it: short, because there is one for each of perhaps 100,000 partitions."""
+        return {
+            "location": self.location,
+            "ddl": self.signals.ddl_time,
+            "stats": list(self.signals.statistics),
+            "files": [[file.path, file.size, file.mtime_ns, file.identity] for file in self.files],
+            "published": self.published_through,
+            "settled": self.settled,
+            "mtime": self.directory_mtime_ns,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Ground:
+        files, size = stored["stats"]
+        return cls(
+            signals=Signals(location=stored["location"], ddl_time=stored["ddl"], statistics=(files, size)),
+            files=tuple(ListedFile(*file) for file in stored["files"]),
+            published_through=stored["published"],
+            settled=stored["settled"],
+            directory_mtime_ns=stored["mtime"],
+        )
+
+
+def first_ground(signals: Signals, listing: Listing) -> Ground | None:
+    """The ground of a partition that is taken over whole; None while a file of it may still be replaced unseen."""
+    if not all(listing.is_settled(file) for file in listing.files):
+        return None
+    return ground_after(signals, listing, listing.files, published_through=0)
+
+
+def ground_after(signals: Signals, listing: Listing, taken: Iterable[ListedFile], *, published_through: int) -> Ground:
+    """The ground once these files of a listing have been taken over."""
+    files = tuple(sorted(taken, key=lambda file: file.path))
+    began = listing.began_ns
+    times = [signals.ddl_time * TICK_NS if signals.ddl_time is not None else 0, listing.directory_mtime_ns or 0]
+    return Ground(
+        signals=signals,
+        files=files,
+        published_through=published_through,
+        settled=len(files) == len(listing.files) and all(time // TICK_NS < began // TICK_NS for time in times),
+        directory_mtime_ns=listing.directory_mtime_ns,
+    )
+
+
+def why_list(ground: Ground | None, now: Signals, directory_mtime_ns: int | None = None) -> str | None:
+    """Why the partition's directory has to be listed, or None when every signal is as it was."""
+    if ground is None:
+        return "new"
+    if not ground.settled:
+        return "its last listing was not settled"
+    if now.location != ground.location:
+        return "its location moved"
+    if now.ddl_time != ground.signals.ddl_time:
+        return "Hive changed it"
+    if now.statistics != ground.signals.statistics:
+        return "its statistics changed"
+    if directory_mtime_ns is not None and directory_mtime_ns != ground.directory_mtime_ns:
+        return "its directory changed"
+    return None

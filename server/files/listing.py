@@ -1,0 +1,117 @@
+"""What a partition's directory holds.
+
+Hive reads the files of the directory itself.  Files in directories below it are read by some engines and refused by
+others, so they are never taken silently: a listing names those directories, and `recursive` looks into them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyarrow import fs
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from catalog.errors import NotFound
+from catalog.hive.ground import ListedFile, Listing, is_hidden
+from server.files.locations import local_path
+from server.files.storage import told
+
+_CHUNK = 16
+
+
+class Listings:
+    """Lists directories, local ones by the operating system, others by PyArrow.  Safe to share between threads."""
+
+    def __init__(self, properties: dict[str, str] | None = None, *, recursive: bool = False, threads: int = 8) -> None:
+        """`properties` are PyIceberg's FileIO properties."""
+        self._io = PyArrowFileIO(properties or {})
+        self._recursive = recursive
+        self._threads = threads
+
+    def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
+        """Listings of these directories, in their order; Unavailable at the first that cannot be listed."""
+        chunks = [locations[at : at + _CHUNK] for at in range(0, len(locations), _CHUNK)]
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="listing") as pool:
+            try:
+                for chunk in pool.map(lambda some: [self.list(one) for one in some], chunks):
+                    yield from chunk
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def list(self, location: str) -> Listing:
+        """Data files below a location.  A directory that does not exist holds none, as in Hive."""
+        path = local_path(location)
+        try:
+            with told("list", location):
+                return self._list_remote(location) if path is None else self._list_local(location, path)
+        except NotFound:
+            return Listing(location=location, files=(), began_ns=time.time_ns())
+
+    def modified_ns(self, location: str) -> int | None:
+        """When a directory last had a file added, removed or renamed; None where its storage does not say."""
+        path = local_path(location)
+        if path is None:
+            return None
+        try:
+            return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
+        except FileNotFoundError:
+            return None
+
+    def _list_local(self, location: str, path: str) -> Listing:
+        began_ns, modified_ns = time.time_ns(), self.modified_ns(location)
+        files: list[ListedFile] = []
+        below: list[str] = []
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            with os.scandir(os.path.join(path, prefix)) as entries:  # noqa: PTH118 - a Path per file is slow
+                for entry in entries:
+                    if is_hidden(entry.name):
+                        continue
+                    if entry.is_dir():
+                        (pending if self._recursive else below).append(f"{prefix}{entry.name}/")
+                    elif found := _local_file(entry, prefix):
+                        files.append(found)
+        return Listing(
+            location=location,
+            files=tuple(sorted(files, key=lambda file: file.path)),
+            began_ns=began_ns,
+            subdirectories=tuple(sorted(name.rstrip("/") for name in below)),
+            directory_mtime_ns=modified_ns,
+        )
+
+    def _list_remote(self, location: str) -> Listing:
+        began_ns = time.time_ns()
+        scheme, host, path = PyArrowFileIO.parse_location(location, self._io.properties)
+        base = path.rstrip("/")
+        selector = fs.FileSelector(base, recursive=self._recursive)
+        files: list[ListedFile] = []
+        below: list[str] = []
+        for info in self._io.fs_by_scheme(scheme, host).get_file_info(selector):
+            relative = info.path[len(base) :].lstrip("/")
+            if any(map(is_hidden, relative.split("/"))):
+                continue
+            if info.type is fs.FileType.Directory:
+                below.append(relative)
+            elif info.size:
+                files.append(ListedFile(path=relative, size=info.size, mtime_ns=info.mtime_ns or began_ns))
+        return Listing(
+            location=location,
+            files=tuple(sorted(files, key=lambda file: file.path)),
+            began_ns=began_ns,
+            subdirectories=() if self._recursive else tuple(sorted(below)),
+        )
+
+
+def _local_file(entry: os.DirEntry[str], prefix: str) -> ListedFile | None:
+    """None for a file without bytes, which engines pass over, and for one that went while the directory was read."""
+    try:
+        stat = entry.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.st_size:
+        return None
+    return ListedFile(f"{prefix}{entry.name}", stat.st_size, stat.st_mtime_ns, str(stat.st_ino))

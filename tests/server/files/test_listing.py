@@ -1,0 +1,106 @@
+"""Directories as Hive sees them, locally and through PyArrow."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import Unavailable
+from catalog.hive.ground import Listing
+from server.files import listing as module
+from server.files.listing import Listings
+
+
+@pytest.fixture(params=["local", "remote"])
+def everywhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The remote kind lists local files through PyArrow's file systems."""
+    if request.param == "remote":
+        monkeypatch.setattr(module, "local_path", lambda _: None)
+
+
+def write(directory: Path, *names: str) -> None:
+    for name in names:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(b"12345")
+
+
+def paths(listing: Listing) -> list[str]:
+    return [file.path for file in listing.files]
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_data_files_are_listed_and_what_hive_ignores_is_not(tmp_path: Path) -> None:
+    write(tmp_path, "b", "a b%3A#ü", "_SUCCESS", ".a.crc", "_temporary/0/x", ".hive-staging_1/x", "c._COPYING_")
+    (tmp_path / "empty").touch()
+    listing = Listings().list(f"file:{tmp_path}")
+    assert paths(listing) == ["a b%3A#ü", "b"]
+    assert {file.size for file in listing.files} == {5}
+    assert listing.files[1].mtime_ns == (tmp_path / "b").stat().st_mtime_ns
+    assert listing.subdirectories == ()
+    assert listing.location == f"file:{tmp_path}"
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_directories_below_are_named_and_read_only_on_request(tmp_path: Path) -> None:
+    write(tmp_path, "a", "HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "x/_temporary/d")
+    listing = Listings().list(f"file:{tmp_path}")
+    assert (paths(listing), listing.subdirectories) == (["a"], ("HIVE_UNION_SUBDIR_1", "x"))
+    whole = Listings(recursive=True).list(f"file:{tmp_path}")
+    assert paths(whole) == ["HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "a"]
+    assert whole.subdirectories == ()
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_directory_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
+    assert paths(Listings().list(f"file:{tmp_path}/none")) == []
+
+
+def test_a_directory_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync would take an empty listing for: every file is gone."""
+
+    def refused(_: str) -> None:
+        raise PermissionError(13, os.strerror(13))
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(Unavailable, match=f"cannot list file:{tmp_path}: Permission denied"):
+        Listings().list(f"file:{tmp_path}")
+    assert stat.S_ISDIR(tmp_path.stat().st_mode)
+
+
+def test_a_replaced_file_of_the_same_size_and_time_shows_by_its_inode(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    before = Listings().list(f"file:{tmp_path}").files[0]
+    (tmp_path / "a").rename(tmp_path / "_kept")
+    write(tmp_path, "a")
+    os.utime(tmp_path / "a", ns=(before.mtime_ns, before.mtime_ns))
+    after = Listings().list(f"file:{tmp_path}").files[0]
+    assert (after.size, after.mtime_ns) == (before.size, before.mtime_ns)
+    assert not after.same_as(before)
+
+
+def test_files_written_just_now_are_not_settled(tmp_path: Path) -> None:
+    write(tmp_path, "young", "old")
+    os.utime(tmp_path / "old", ns=(10**18, 10**18))
+    listing = Listings().list(f"file:{tmp_path}")
+    assert {file.path: listing.is_settled(file) for file in listing.files} == {"young": False, "old": True}
+
+
+def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:
+    listings = Listings()
+    os.utime(tmp_path, ns=(10**18, 10**18))
+    before = listings.list(f"file:{tmp_path}").directory_mtime_ns
+    write(tmp_path, "a")
+    assert before == 10**18
+    assert listings.modified_ns(f"file:{tmp_path}") != before
+    assert listings.modified_ns(f"file:{tmp_path}/none") is None
+    assert listings.modified_ns("s3://bucket/x") is None
+
+
+def test_many_directories_come_in_their_order(tmp_path: Path) -> None:
+    for n in range(100):
+        write(tmp_path, f"p={n}/f{n}")
+    found = Listings().list_all([f"file:{tmp_path}/p={n}" for n in range(100)])
+    assert [paths(listing) for listing in found] == [[f"f{n}"] for n in range(100)]
