@@ -1,0 +1,68 @@
+"""A real server, and an optimizer in this process on the Spark that all tests share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from firn.spark.write import delete, upsert
+from optimizer.client import connect
+from optimizer.jobs import JOBS
+from optimizer.worker import Worker
+from tests.spark_fixtures import RunningServer, running_server, shared_spark
+
+NUMBERS = count()
+
+
+class KeyedTable:
+    """A keyed table of a test, written and merged as users and optimizers do."""
+
+    def __init__(self, server: RunningServer, worker: Worker, columns: str, partition: str, **properties: str) -> None:
+        self.server, self.worker, self.columns = server, worker, columns
+        self.short = f"db.t{next(NUMBERS)}"
+        self.name = f"lake.{self.short}"
+        listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+        server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+        by = f"PARTITIONED BY ({partition})" if partition else ""
+        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
+
+    def upsert(self, *rows: tuple[Any, ...], **options: str) -> bool:
+        """Whether the batch was there before."""
+        return upsert(self.server.spark.createDataFrame(rows, self.columns), self.name, **options).was_there
+
+    def delete(self, *rows: tuple[Any, ...], columns: str) -> None:
+        delete(self.server.spark.createDataFrame(rows, columns), self.name)
+
+    def rows(self, part: str = "") -> list[tuple[Any, ...]]:
+        return self.server.rows(f"SELECT * FROM {self.name}{part}")
+
+    def ask(self, kind: str, **params: str) -> str:
+        """Ask for a job; its id."""
+        return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
+
+    def run(self, kind: str, **params: str) -> dict[str, Any]:
+        """Ask for a job, run it, and see how it ended."""
+        job_id = self.ask(kind, **params)
+        optimizer_id = self.worker.api.register(**self.worker.about).id
+        assert self.worker.work_once(optimizer_id, wait_seconds=5)
+        return self.server.get(f"jobs/{job_id}")
+
+
+def a_worker(url: str) -> Worker:
+    about = {"group": "default", "host": "here", "pid": 1, "version": "0", "facts": {}}
+    return Worker(connect(url), shared_spark(), JOBS, about, threading.Event())
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("firn") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def worker(server: RunningServer) -> Worker:
+    return a_worker(server.url)

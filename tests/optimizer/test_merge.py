@@ -1,0 +1,143 @@
+"""Merges on a real server by real Spark: whatever they do, the view does not change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from firn.spark.write import upsert
+from optimizer.jobs.clean import remove_from_table
+from optimizer.worker import Worker
+from tests.optimizer.conftest import KeyedTable
+from tests.spark_fixtures import RunningServer, hadoop_catalog, shared_spark
+
+pytestmark = pytest.mark.spark
+COLUMNS = "id BIGINT, part STRING, v STRING"
+
+
+@pytest.fixture(params=["rewrite", "vectors"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def keyed(server: RunningServer, worker: Worker, mode: str = "auto", **more: str) -> KeyedTable:
+    properties = {"firn.primary-key": "id", "firn.merge.mode": mode, **more}
+    return KeyedTable(server, worker, COLUMNS, "part", **properties)
+
+
+def check_merged(table: KeyedTable, mode: str) -> None:
+    """Merge, and see that base alone now says what the view said, and still says."""
+    before = table.rows()
+    job = table.run("merge", mode=mode)
+    assert (job["status"], job["error"]) == ("succeeded", None)
+    assert table.rows() == before
+    assert table.rows(".base") == before
+    assert table.rows(".change") == []
+
+
+def test_keys_that_move_vanish_and_return_read_the_same_after_each_merge(
+    server: RunningServer, worker: Worker, mode: str
+) -> None:
+    table = keyed(server, worker)
+    table.upsert((1, "p", "a"), (2, "q", "b"), (3, None, "c"), (4, "it's \\ ~", "d"))
+    check_merged(table, mode)
+    table.upsert((2, "p", "moved"), (3, None, "changed"), (5, "r", "new"))  # leaves q empty
+    table.delete((4,), (77,), columns="id BIGINT")  # of 77 there is nothing
+    assert table.rows() == [(1, "p", "a"), (2, "p", "moved"), (3, None, "changed"), (5, "r", "new")]
+    check_merged(table, mode)
+    table.delete((3,), columns="id BIGINT")
+    table.upsert((3, "p", "back"), (1, None, "to null"))
+    check_merged(table, mode)
+    files = server.rows(f"SELECT DISTINCT part FROM {table.name}.base")
+    assert files == [("p",), ("r",), (None,)]
+
+
+def test_a_merge_that_touches_nothing_still_moves_the_watermark(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    table.delete((1,), columns="id BIGINT")
+    check_merged(table, "auto")
+    shown = server.get(f"catalogs/lake/tables/{table.short}")
+    assert (shown["pending_rows"], shown["watermark"]) == (0, 1)
+    assert table.run("merge")["result"] == {"cleaned_files": 0}
+
+
+def test_a_merge_leaves_other_partitions_files_alone(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    table.upsert((1, "p", "a"), (2, "q", "b"))
+    check_merged(table, "rewrite")
+    before = dict(server.rows(f"SELECT partition.part, file_path FROM {table.name}.base.files"))
+    table.upsert((1, "p", "A"))
+    check_merged(table, "rewrite")
+    after = dict(server.rows(f"SELECT partition.part, file_path FROM {table.name}.base.files"))
+    assert after["q"] == before["q"]
+    assert after["p"] != before["p"]
+
+
+def test_an_unpartitioned_table_with_a_composite_key_of_odd_names(
+    server: RunningServer, worker: Worker, mode: str
+) -> None:
+    columns = "`a.b` STRING, `we``ird, key` INT, `select` STRING"
+    table = KeyedTable(server, worker, columns, "", **{"firn.primary-key": "a.b"})
+    table.upsert(("x", 1, "one"), ("y", 2, "two"))
+    check_merged(table, mode)
+    table.upsert(("x", 3, None))
+    table.delete(("y",), columns="`a.b` STRING")
+    assert table.rows() == [("x", 3, None)]
+    check_merged(table, mode)
+
+
+def test_time_partitions_are_overwritten_from_their_start_to_the_next(server: RunningServer, worker: Worker) -> None:
+    columns = "id INT, at TIMESTAMP, day DATE, n INT"
+    table = KeyedTable(server, worker, columns, "hours(at), months(day), n", **{"firn.primary-key": "id"})
+    spark = server.spark
+    rows = (
+        "VALUES (1, TIMESTAMP '2026-11-21 10:59:59.999999', DATE '2026-11-30', 1),"
+        " (2, TIMESTAMP '2026-11-21 11:00:00', DATE '2026-12-01', 1), (3, TIMESTAMP '1969-12-31 23:59:59', NULL, NULL)"
+    )
+    for value in ("n", "n + 1"):
+        frame = spark.sql(f"SELECT id, at, day, {value} AS n FROM ({rows}) AS t(id, at, day, n)")
+        upsert(frame, table.name)
+        check_merged(table, "rewrite")
+
+
+def test_of_two_live_partition_specs_the_merge_uses_vectors(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    table.upsert((1, "p", "a"), (2, "q", "b"))
+    check_merged(table, "rewrite")
+    server.spark.sql(f"ALTER TABLE {table.name}.base ADD PARTITION FIELD v")
+    table.upsert((1, "p", "A"), (3, "q", "c"))
+    before = table.rows()
+    job = table.run("merge", mode="rewrite")
+    assert (job["status"], job["result"].get("mode")) == ("succeeded", "vectors")
+    assert table.rows() == table.rows(".base") == before
+
+
+def test_a_clean_leaves_its_files_on_disk(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    table.upsert((1, "p", "a"))
+    files = [
+        Path(path.removeprefix("file:")) for (path,) in server.rows(f"SELECT file_path FROM {table.name}.change.files")
+    ]
+    check_merged(table, "auto")
+    assert files
+    assert all(file.is_file() for file in files)
+    old = server.rows(f"SELECT snapshot_id FROM {table.name}.change.snapshots WHERE operation = 'append'")[0][0]
+    assert server.rows(f"SELECT id FROM {table.name}.change VERSION AS OF {old}") == [(1,)]
+
+
+def test_removing_files_from_a_table_does_not_delete_them(tmp_path: Path) -> None:
+    """py4j would choose a method that does, were the path given as a plain string."""
+    spark = hadoop_catalog("h", tmp_path)
+    spark.sql("CREATE TABLE h.db.t AS SELECT 1 AS id")
+    (path,) = (row[0] for row in spark.sql("SELECT file_path FROM h.db.t.files").collect())
+    jvm = shared_spark()._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, "h.db.t")
+    remove_from_table(jvm, table, [path], {"firn.job-id": "j"})
+    spark.sql("REFRESH TABLE h.db.t")
+    assert spark.table("h.db.t").collect() == []
+    assert Path(path.removeprefix("file:")).is_file()
+    (summary,) = (
+        row[0] for row in spark.sql("SELECT summary['firn.job-id'] FROM h.db.t.snapshots").collect() if row[0]
+    )
+    assert summary == "j"

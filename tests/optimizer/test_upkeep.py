@@ -1,0 +1,69 @@
+"""Rewrite and expire, on a real server by real Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from optimizer.worker import Worker
+from tests.optimizer.conftest import KeyedTable
+from tests.spark_fixtures import RunningServer
+
+pytestmark = pytest.mark.spark
+
+
+def keyed(server: RunningServer, worker: Worker, **more: str) -> KeyedTable:
+    return KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.primary-key": "id", **more})
+
+
+def paths(server: RunningServer, query: str) -> set[Path]:
+    return {Path(path.removeprefix("file:")) for (path,) in server.rows(query)}
+
+
+def test_small_files_become_one_and_nothing_else_changes(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    for number in range(3):
+        server.spark.sql(f"INSERT INTO {table.name}.base VALUES ({number}, 'direct')")
+    before = table.rows()
+    job = table.run("rewrite", min_files="2")
+    assert (job["status"], job["result"]["rewritten_files"], job["result"]["added_files"]) == ("succeeded", 3, 1)
+    assert table.rows() == before
+    signed = server.rows(f"SELECT summary['firn.job-id'] FROM {table.name}.base.snapshots WHERE operation = 'replace'")
+    assert signed == [(job["id"],)]
+    assert table.run("rewrite", min_files="2")["result"]["rewritten_files"] == 0
+
+
+def test_expiry_deletes_what_only_old_snapshots_needed(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker, **{"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
+    for value in "abc":
+        table.upsert((1, value), (2, value))
+        assert table.run("merge", mode="rewrite")["status"] == "succeeded"
+    old = paths(server, f"SELECT file_path FROM {table.name}.base.all_files")
+    old |= paths(server, f"SELECT file_path FROM {table.name}.change.all_files")
+    old |= paths(server, f"SELECT manifest_list FROM {table.name}.base.snapshots")
+    before = table.rows()
+    job = table.run("expire")
+    assert job["status"] == "succeeded", job["error"]
+    assert job["result"]["expired_snapshots"] > 3
+    needed = paths(server, f"SELECT file_path FROM {table.name}.base.all_files")
+    needed |= paths(server, f"SELECT file_path FROM {table.name}.change.all_files")
+    needed |= paths(server, f"SELECT manifest_list FROM {table.name}.base.snapshots")
+    assert {path for path in old if path.is_file()} == needed
+    assert needed < old
+    assert table.rows() == before
+
+
+def test_expiry_never_deletes_outside_the_tables_own_location(
+    server: RunningServer, worker: Worker, tmp_path: Path
+) -> None:
+    table = keyed(server, worker, **{"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
+    server.spark.sql(f"ALTER TABLE {table.name}.base SET TBLPROPERTIES ('write.data.path'='{tmp_path}/elsewhere')")
+    table.upsert((1, "a"))
+    table.run("merge", mode="rewrite")
+    table.upsert((1, "b"))
+    table.run("merge", mode="rewrite")
+    elsewhere = set((tmp_path / "elsewhere").rglob("*.parquet"))
+    assert len(elsewhere) == 2
+    assert table.run("expire")["result"]["expired_snapshots"] > 0
+    assert set((tmp_path / "elsewhere").rglob("*.parquet")) == elsewhere
