@@ -141,7 +141,8 @@ def check_lease(job: Job, lease: Lease) -> Job:
     """The job itself if the lease is its current one; LeaseLost if not (rules 2.1 and 2.2)."""
     if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
         raise LeaseLost(
-            f"the lease of attempt {lease.attempt} on job {job.id} has ended: the job is {job.status}, attempt {job.attempt}",
+            f"the lease of attempt {lease.attempt} on job {job.id} has ended: "
+            f"the job is {job.status}, attempt {job.attempt}",
             hint="stop working on this job; delete its outputs only if no commit was sent",
         )
     return job

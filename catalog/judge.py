@@ -107,11 +107,15 @@ def _check_lease(facts: Facts) -> None:
     if not _works_on(job, facts.relation):
         raise LeaseLost(f"job {job.id} works on {job.table}, its lease is not good for {facts.relation.name}")
     if job.status is not JobStatus.COMMITTING:
-        raise LeaseLost(f"job {job.id} has not said that it is committing", hint="POST …/leases/{lease}/committing first")
+        raise LeaseLost(
+            f"job {job.id} has not said that it is committing", hint="POST …/leases/{lease}/committing first"
+        )
     if job.leased_at is not None and facts.now - job.leased_at > OLDEST_LEASE:
         raise LeaseLost(f"the lease on job {job.id} is {facts.now - job.leased_at} old: its files may pass for orphans")
     if facts.lease.recorded is not None:
-        raise LeaseLost(f"job {job.id} has committed to {facts.relation.name} already, in snapshot {facts.lease.recorded[1]}")
+        raise LeaseLost(
+            f"job {job.id} has committed to {facts.relation.name} already, in snapshot {facts.lease.recorded[1]}"
+        )
 
 
 def _works_on(job: Job, relation: Relation) -> bool:
@@ -132,7 +136,7 @@ def _ruled(facts: Facts) -> Sequence[Json]:
         if update.get("action") == "remove-snapshots":
             _check_refs(facts, update)
         if facts.relation.hive_name is not None:
-            _check_hive_property(facts, update)
+            _check_hive_property(update)
     return facts.change.updates
 
 
@@ -145,9 +149,12 @@ def _check_refs(facts: Facts, update: Json) -> None:
             raise CommitRefused(f"snapshot {ref['snapshot-id']} cannot be removed: {ref['type']} {name!r} holds it")
 
 
-def _check_hive_property(facts: Facts, update: Json) -> None:
+def _check_hive_property(update: Json) -> None:
     """Hive still lists files that no snapshot needs any more: an engine's own expiry would delete them."""
-    named = {"set-properties": update.get("updates") or {}, "remove-properties": dict.fromkeys(update.get("removals") or ())}
+    named = {
+        "set-properties": update.get("updates") or {},
+        "remove-properties": dict.fromkeys(update.get("removals") or ()),
+    }
     wanted = named.get(str(update.get("action")), {})
     if "gc.enabled" in wanted and wanted["gc.enabled"] != "false":
         raise CommitRefused(

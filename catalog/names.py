@@ -1,6 +1,6 @@
 """Names of catalogs, namespaces and tables, parsed once at the edge.
 
-A dotted name such as `sales.orders` is for people; inside, a namespace is a tuple of parts, because parts may hold dots.
+A dotted name such as `sales.orders` is for people; inside, a namespace is a tuple of parts: parts may hold dots.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class TableName:
         """`db.orders` → namespace ("db",), name "orders"; a name without a namespace is Invalid."""
         *namespace, name = dotted.split(".")
         if not namespace:
-            raise Invalid(f"invalid table name {dotted!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders")
+            raise Invalid(
+                f"invalid table name {dotted!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders"
+            )
         return cls(tuple(namespace), name)
 
     @property

@@ -117,7 +117,9 @@ def _expire(facts: TableFacts, now: datetime) -> Due | None:
     for stats in stores:
         since = stats.oldest_superseded_at
         if stats.snapshots > keep and since is not None and now - since > oldest:
-            why = f"{stats.snapshots:,} snapshots, the oldest superseded {shown(now - since)} ago (limit {shown(oldest)})"
+            why = (
+                f"{stats.snapshots:,} snapshots, the oldest superseded {shown(now - since)} ago (limit {shown(oldest)})"
+            )
             return Due(kind=JobKind.EXPIRE, why=why, state=f"{stats.relation_id}:{since.isoformat()}")
     return None
 
@@ -151,7 +153,9 @@ def _nothing_due(facts: TableFacts) -> NotDue:
         at = None if since is None else since + facts.policy["firn.merge.max-pending-age"]
         return NotDue(why=f"{keyed.pending_rows:,} rows pending (limit {limit:,})", next_at=at)
     least = facts.policy["firn.rewrite.min-files"]
-    return NotDue(why=f"nothing pending; {facts.stats.small_files:,} small files since the last rewrite (limit {least:,})")
+    return NotDue(
+        why=f"nothing pending; {facts.stats.small_files:,} small files since the last rewrite (limit {least:,})"
+    )
 
 
 def shown(span: timedelta) -> str:

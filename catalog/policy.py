@@ -1,6 +1,7 @@
 """Policies: what an owner has asked of the background work, with defaults, units and checks.
 
-A policy is table properties over those of the namespace and the catalog. Durations are written `10 min`, sizes `128 MiB`.
+A policy is table properties over those of the namespace and the catalog. Durations are written `10 min`, sizes
+`128 MiB`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def parse_size(text: str) -> int:
     """`128 MiB`, `1.5 GB`, or plain bytes."""
     number, unit = _quantity(text)
     if unit.lower() not in _BYTES:
-        raise Invalid(f"{text!r} is not a size", hint="write a number of bytes, or one with KiB, MiB, GiB, such as 128 MiB")
+        raise Invalid(
+            f"{text!r} is not a size", hint="write a number of bytes, or one with KiB, MiB, GiB, such as 128 MiB"
+        )
     return int(number * _BYTES[unit.lower()])
 
 
@@ -78,24 +81,81 @@ SETTINGS: Mapping[str, Setting] = {
     setting.key: setting
     for setting in (
         Setting(key="firn.optimize.enabled", default="true", parse=parse_flag, does="whether jobs are planned at all"),
-        Setting(key="firn.optimize.group", default="default", parse=str, does="the group of optimizers that runs its jobs"),
+        Setting(
+            key="firn.optimize.group", default="default", parse=str, does="the group of optimizers that runs its jobs"
+        ),
         Setting(
             key="firn.merge.mode",
             default="auto",
             parse=_choice("auto", "rewrite", "vectors"),
             does="how changes get into base: overwriting touched partitions, by delete files, or as sizes suggest",
         ),
-        Setting(key="firn.merge.max-pending-rows", default="500000", parse=parse_count, does="pending rows that make a merge due"),
-        Setting(key="firn.merge.max-pending-bytes", default="64 MiB", parse=parse_size, does="pending bytes that make a merge due"),
-        Setting(key="firn.merge.max-pending-commits", default="20", parse=parse_count, does="pending commits that make a merge due"),
-        Setting(key="firn.merge.max-pending-age", default="10 min", parse=parse_duration, does="age of the oldest pending change that makes a merge due"),
-        Setting(key="firn.rewrite.target-file-size", default="128 MiB", parse=parse_size, does="size of the files that a rewrite writes"),
-        Setting(key="firn.rewrite.small-file-size", default="96 MiB", parse=parse_size, does="below this a file counts as small"),
-        Setting(key="firn.rewrite.min-files", default="20", parse=parse_count, does="small files since the last rewrite that make one due"),
-        Setting(key="firn.expire.max-age", default="5 d", parse=parse_duration, does="how long a snapshot is kept after it stopped being the head"),
-        Setting(key="firn.expire.min-snapshots", default="10", parse=parse_count, does="newest snapshots that are kept whatever their age"),
-        Setting(key="firn.tombstone.max-age", default="7 d", parse=parse_duration, does="how long merged deletes are kept to beat late changes (with a sequence field)"),
-        Setting(key="firn.hive.sync.interval", default="60 s", parse=parse_duration, does="pause between two syncs of a table linked to Hive"),
+        Setting(
+            key="firn.merge.max-pending-rows",
+            default="500000",
+            parse=parse_count,
+            does="pending rows that make a merge due",
+        ),
+        Setting(
+            key="firn.merge.max-pending-bytes",
+            default="64 MiB",
+            parse=parse_size,
+            does="pending bytes that make a merge due",
+        ),
+        Setting(
+            key="firn.merge.max-pending-commits",
+            default="20",
+            parse=parse_count,
+            does="pending commits that make a merge due",
+        ),
+        Setting(
+            key="firn.merge.max-pending-age",
+            default="10 min",
+            parse=parse_duration,
+            does="age of the oldest pending change that makes a merge due",
+        ),
+        Setting(
+            key="firn.rewrite.target-file-size",
+            default="128 MiB",
+            parse=parse_size,
+            does="size of the files that a rewrite writes",
+        ),
+        Setting(
+            key="firn.rewrite.small-file-size",
+            default="96 MiB",
+            parse=parse_size,
+            does="below this a file counts as small",
+        ),
+        Setting(
+            key="firn.rewrite.min-files",
+            default="20",
+            parse=parse_count,
+            does="small files since the last rewrite that make one due",
+        ),
+        Setting(
+            key="firn.expire.max-age",
+            default="5 d",
+            parse=parse_duration,
+            does="how long a snapshot is kept after it stopped being the head",
+        ),
+        Setting(
+            key="firn.expire.min-snapshots",
+            default="10",
+            parse=parse_count,
+            does="newest snapshots that are kept whatever their age",
+        ),
+        Setting(
+            key="firn.tombstone.max-age",
+            default="7 d",
+            parse=parse_duration,
+            does="how long merged deletes are kept to beat late changes (with a sequence field)",
+        ),
+        Setting(
+            key="firn.hive.sync.interval",
+            default="60 s",
+            parse=parse_duration,
+            does="pause between two syncs of a table linked to Hive",
+        ),
         Setting(
             key="firn.hive.keyed-sync",
             default="upsert",

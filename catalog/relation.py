@@ -66,7 +66,8 @@ class Relation:
 class TableStats:
     """What snapshot summaries have told so far of one table or store; deciding about it reads nothing else.
 
-    `small_files` counts files added since the last rewrite whose commit wrote files below the small-file size on average.
+    `small_files` counts files added since the last rewrite by commits whose files were below the small-file size on
+    average.
     """
 
     relation_id: RelationId

@@ -12,7 +12,22 @@ from catalog.hive.types import iceberg_type, parse_type
 from catalog.iceberg.json import Json
 
 _SAME = frozenset(
-    "boolean int long float double date time timestamp timestamptz timestamp_ns timestamptz_ns string uuid binary".split()
+    [
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_ns",
+        "timestamptz_ns",
+        "string",
+        "uuid",
+        "binary",
+    ]
 )
 _SYNONYMS: Mapping[str, str] = {"timestamp_ntz": "timestamp", "timestamp_ltz": "timestamptz", "integer": "int"}
 _TRANSFORMS: Mapping[str, str] = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
@@ -83,7 +98,10 @@ def _partition(text: str, ids: Mapping[str, int]) -> Json:
     if name in ("bucket", "truncate") and width is not None:
         suffix = "bucket" if name == "bucket" else "trunc"
         return {"source-id": source, "transform": f"{name}[{width}]", "name": f"{column}_{suffix}"}
-    raise Invalid(f"{text!r} is no partition", hint="write column, years|months|days|hours(column), bucket(N, column) or truncate(W, column)")
+    raise Invalid(
+        f"{text!r} is no partition",
+        hint="write column, years|months|days|hours(column), bucket(N, column) or truncate(W, column)",
+    )
 
 
 def _source(column: str, ids: Mapping[str, int]) -> int:

@@ -22,7 +22,9 @@ def number(summary: Mapping[str, Any], key: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_file_bytes: int = SMALL_FILE_BYTES) -> TableStats:
+def advanced(
+    stats: TableStats, metadata: Json, event: CommitEvent, *, small_file_bytes: int = SMALL_FILE_BYTES
+) -> TableStats:
     """The counters after a commit that led to this metadata."""
     head = current_snapshot(metadata)
     counted = replace(
@@ -52,7 +54,7 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_fil
 def _oldest_superseded(metadata: Json) -> datetime | None:
     """The oldest snapshot stopped being the head when the second came; the list is in order of commits."""
     snapshots = metadata.get("snapshots", ())
-    if len(snapshots) < 2:  # noqa: PLR2004 (the first and the one after it)
+    if len(snapshots) < 2:
         return None
     return datetime.fromtimestamp(snapshots[1]["timestamp-ms"] / 1000, UTC)
 

@@ -58,5 +58,5 @@ def _record(scope: Scope, status: int, seconds: float) -> None:
         area = "console"
     REQUESTS.labels(area, method, str(status)).inc()
     SECONDS.labels(area, method).observe(seconds)
-    level = logging.INFO if area == "iceberg" or status >= 400 else logging.DEBUG  # noqa: PLR2004 (refusals are news)
+    level = logging.INFO if area == "iceberg" or status >= 400 else logging.DEBUG
     log.log(level, "request", extra={"method": method, "path": path, "status": status, "ms": round(seconds * 1000, 1)})

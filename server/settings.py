@@ -62,14 +62,20 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Field(default=Path("firn-data"), description="Where database, warehouse and logs go by default.")
-    host: str = Field(default="127.0.0.1", description="Address to listen on; loopback only while there is no access control.")
+    host: str = Field(
+        default="127.0.0.1", description="Address to listen on; loopback only while there is no access control."
+    )
     port: int = Field(default=8630, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    database_url: str | None = Field(default=None, description="SQLAlchemy URL; by default SQLite in the data directory.")
+    database_url: str | None = Field(
+        default=None, description="SQLAlchemy URL; by default SQLite in the data directory."
+    )
     warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` that a fresh server has.")
     metastore: str | None = Field(default=None, description="Metastore of the catalog `lake`, thrift://HOST:PORT.")
     threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
-    file_io: dict[str, str] = Field(default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint.")
+    file_io: dict[str, str] = Field(
+        default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint."
+    )
     lease: LeaseSettings = Field(default=LeaseSettings(), description="Leases of optimizers.")
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")

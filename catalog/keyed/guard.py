@@ -15,7 +15,16 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id, snapshot_by_id
 from catalog.job import JobKind
 from catalog.keyed.schema import check_altered, with_shared_ids
-from catalog.keyed.spec import KEY_SCOPE, MERGED_BASE, MERGED_CHANGE, MERGED_FROM, MERGED_THROUGH, PRIMARY_KEY, SEQUENCE_FIELD, KeyedTable
+from catalog.keyed.spec import (
+    KEY_SCOPE,
+    MERGED_BASE,
+    MERGED_CHANGE,
+    MERGED_FROM,
+    MERGED_THROUGH,
+    PRIMARY_KEY,
+    SEQUENCE_FIELD,
+    KeyedTable,
+)
 from catalog.relation import RelationKind
 
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
@@ -175,7 +184,9 @@ def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
         raise CommitRefused(f"the merge began at watermark {start}, the table stands at {watermark_of(commit.base)}")
     read = _main_ancestor(commit.change, summary.get(MERGED_CHANGE))
     if through < start or read != through:
-        raise CommitRefused(f"{MERGED_THROUGH}={through} is not the sequence number of the change snapshot that was merged")
+        raise CommitRefused(
+            f"{MERGED_THROUGH}={through} is not the sequence number of the change snapshot that was merged"
+        )
 
 
 def _check_direct(commit: StoreCommit, summary: Json) -> None:
@@ -184,8 +195,8 @@ def _check_direct(commit: StoreCommit, summary: Json) -> None:
         return
     if commit.keyed.pending_commits:
         raise CommitRefused(
-            f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending would make "
-            "its result depend on when they are merged",
+            f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending "
+            "would make its result depend on when they are merged",
             hint="run `firn table merge TABLE`, then try again",
         )
 

@@ -20,7 +20,13 @@ SOURCE_ID = 10_000_002
 
 CHANGE_COLUMNS: tuple[Json, ...] = (
     {"id": OP_ID, "name": OP, "required": True, "type": "string", "doc": "I insert, U update, D delete"},
-    {"id": SOURCE_ID, "name": SOURCE, "required": False, "type": "string", "doc": "the Hive file that the change came from"},
+    {
+        "id": SOURCE_ID,
+        "name": SOURCE,
+        "required": False,
+        "type": "string",
+        "doc": "the Hive file that the change came from",
+    },
 )
 _RESERVED = {OP, SOURCE}
 _UNFIT_FOR_KEYS = ("float", "double")
@@ -73,8 +79,12 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
     by_id = {field["id"]: field for field in new["fields"]}
     for field in old["fields"]:
         kept = by_id.get(field["id"])
-        if field["name"] in spec.primary_key and (kept is None or kept["name"] != field["name"] or not kept["required"]):
-            raise CommitRefused(f"column {field['name']!r} is part of the primary key: it cannot be dropped, renamed or made optional")
+        if field["name"] in spec.primary_key and (
+            kept is None or kept["name"] != field["name"] or not kept["required"]
+        ):
+            raise CommitRefused(
+                f"column {field['name']!r} is part of the primary key: it cannot be dropped, renamed or made optional"
+            )
         if field["name"] == spec.sequence_field and (kept is None or kept["name"] != field["name"]):
             raise CommitRefused(f"column {field['name']!r} is the sequence field: it cannot be dropped or renamed")
         if is_change and field["name"] in _RESERVED and kept != field:
@@ -112,7 +122,9 @@ def _check_sequence_field(field: Json, spec: KeySpec) -> None:
     if field["name"] in spec.primary_key:
         raise Invalid(f"column {field['name']!r} cannot be both part of the primary key and the sequence field")
     if not isinstance(field["type"], str) or not field["type"].startswith(_ORDERED):
-        raise Invalid(f"column {field['name']!r} cannot be the sequence field: its type has no order that engines agree on")
+        raise Invalid(
+            f"column {field['name']!r} cannot be the sequence field: its type has no order that engines agree on"
+        )
 
 
 def _mapped_ids(schema: Json, mapped: Callable[[int], int]) -> Json:

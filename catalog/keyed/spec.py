@@ -48,7 +48,9 @@ class KeySpec:
             return None
         columns = tuple(column.strip() for column in properties[PRIMARY_KEY].split(","))
         if not all(columns) or len(set(columns)) != len(columns):
-            raise Invalid(f"{PRIMARY_KEY}={properties[PRIMARY_KEY]!r}: expected different column names, separated by commas")
+            raise Invalid(
+                f"{PRIMARY_KEY}={properties[PRIMARY_KEY]!r}: expected different column names, separated by commas"
+            )
         scope = properties.get(KEY_SCOPE, KeyScope.GLOBAL)
         if scope not in tuple(KeyScope):
             raise Invalid(f"{KEY_SCOPE}={scope!r}: expected one of {', '.join(KeyScope)}")

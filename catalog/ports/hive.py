@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
+from catalog.hive.ground import Listing
 from catalog.hive.indexed import IndexedTable
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
@@ -63,6 +64,12 @@ class Metastores(Protocol):
 
 class TableFiles(Protocol):
     """Data files and manifests, without Spark."""
+
+    def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
+        """The files that Hive reads in each directory; one that does not exist is empty, as it is for Hive."""
+
+    def modified_ns(self, location: str) -> int | None:
+        """When a directory last had a file added, removed or renamed; None where its storage does not say."""
 
     def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
         """The footers of Parquet files, in the order asked; Invalid names a file that is damaged."""

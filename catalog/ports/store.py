@@ -130,7 +130,12 @@ class Events(Protocol):
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
 
     def list(
-        self, catalog: CatalogName | None, relation_ids: Collection[RelationId] | None, *, limit: int, cursor: str | None = None
+        self,
+        catalog: CatalogName | None,
+        relation_ids: Collection[RelationId] | None,
+        *,
+        limit: int,
+        cursor: str | None = None,
     ) -> Page[CommitEvent]:
         """Newest first; None means all."""
 

@@ -82,9 +82,7 @@ def list_catalogs(services: ServicesDep) -> list[CatalogOut]:
 @router.post("", status_code=201, summary="Create a catalog", responses=refusals(400, 409))
 def create_catalog(services: ServicesDep, body: CatalogIn) -> CatalogOut:
     """Create a catalog over a warehouse, optionally linked to a metastore."""
-    return CatalogOut.of(
-        services.namespaces.create_catalog(body.name, body.warehouse, body.metastore, body.properties)
-    )
+    return CatalogOut.of(services.namespaces.create_catalog(body.name, body.warehouse, body.metastore, body.properties))
 
 
 @router.get("/{catalog}", summary="Show a catalog", responses=refusals(404))

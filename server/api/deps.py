@@ -66,7 +66,9 @@ def lease_of(lease: Annotated[str, Path(description="JOB.ATTEMPT.TOKEN")]) -> Le
     return Lease.parse(lease)
 
 
-def paging(cursor: Annotated[str | None, Query()] = None, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100) -> Paging:
+def paging(
+    cursor: Annotated[str | None, Query()] = None, limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100
+) -> Paging:
     """The page of the query."""
     return Paging(cursor=cursor, limit=limit)
 

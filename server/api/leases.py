@@ -140,7 +140,12 @@ def _optimizer(optimizer: Optimizer) -> dict[str, Any]:
     return {name: getattr(optimizer, name) for name in Optimizer.__slots__}
 
 
-@router.post("/leases", response_model=LeaseOut, summary="Take a lease", responses={204: {"description": "nothing to do"}, **refusals(404)})
+@router.post(
+    "/leases",
+    response_model=LeaseOut,
+    summary="Take a lease",
+    responses={204: {"description": "nothing to do"}, **refusals(404)},
+)
 def take_lease(request: Request, services: ServicesDep, body: LeaseIn) -> LeaseOut | Response:
     """Give the optimizer its group's oldest pending job, waiting a while for one to come."""
     optimizer = services.jobs.seen(body.optimizer_id)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query
 
 from catalog.errors import Invalid
-from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
 from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import KeySpec
@@ -172,9 +169,7 @@ def list_versions(
 
 
 @router.get("/{table}/history", summary="List commits", responses=refusals(404))
-def list_history(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
-) -> PageOut[EventOut]:
+def list_history(services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep) -> PageOut[EventOut]:
     """Commits on the table or its stores, newest first."""
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, table)
@@ -183,9 +178,7 @@ def list_history(
 
 
 @router.get("/{table}/jobs", summary="List a table's jobs", responses=refusals(404))
-def list_table_jobs(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
-) -> PageOut[JobOut]:
+def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep) -> PageOut[JobOut]:
     """Newest first."""
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, table)
@@ -204,9 +197,7 @@ def show_policy(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> 
 
 
 @router.patch("/{table}/properties", summary="Change properties", responses=refusals(400, 404, 409))
-def change_properties(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PropertiesIn
-) -> TableOut:
+def change_properties(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PropertiesIn) -> TableOut:
     """Of a plain table, or of a keyed table's base store; policy settings are checked."""
     check_settings(body.set)
     if set(body.set) & set(body.remove):

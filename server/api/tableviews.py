@@ -146,9 +146,7 @@ class EventOut(Out):
         """An event as it is shown."""
         own = ("table", "snapshot_id", "parent_id")
         values = {name: getattr(event, name) for name in cls.model_fields if name not in own}
-        return cls(
-            **values, table=str(event.table), snapshot_id=_id(event.snapshot_id), parent_id=_id(event.parent_id)
-        )
+        return cls(**values, table=str(event.table), snapshot_id=_id(event.snapshot_id), parent_id=_id(event.parent_id))
 
 
 class SnapshotOut(Out):

@@ -65,9 +65,7 @@ def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: Namesp
 
 
 @router.post("/{namespace}/properties")
-def change_properties(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody
-) -> Response:
+def change_properties(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
     """Set and remove properties."""
     done = services.namespaces.change_properties(
         catalog,

@@ -135,7 +135,11 @@ def identifier(name: TableName) -> dict[str, object]:
 
 def name_of(value: object, where: str) -> TableName:
     """A name out of a body; Invalid when it has another shape."""
-    if not isinstance(value, dict) or not isinstance(value.get("namespace"), list) or not isinstance(value.get("name"), str):
+    if (
+        not isinstance(value, dict)
+        or not isinstance(value.get("namespace"), list)
+        or not isinstance(value.get("name"), str)
+    ):
         raise Invalid(f"{where}: expected an object with namespace and name")
     return TableName(namespace_in(value["namespace"], where), value["name"])
 

@@ -18,6 +18,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.metadata import MetadataFiles
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """One table as a commit finds it; for a keyed table's store, also the store beside it."""
@@ -59,7 +60,8 @@ def check_namespace(uow: UnitOfWork, catalog: CatalogName, namespace: tuple[str,
 def _hint(relation: Relation | None) -> str | None:
     if relation is None or relation.kind is not RelationKind.KEYED:
         return None
-    return f"{relation.name} is a keyed table, served as a view: its stores are {relation.name}.base and {relation.name}.change"
+    name = relation.name
+    return f"{name} is a keyed table, served as a view: its stores are {name}.base and {name}.change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,11 +140,17 @@ class Jobs:
         return job
 
     def report(
-        self, lease: Lease, outcome: Outcome | None, *, error: str | None, result: Mapping[str, Any], log: Sequence[str] = ()
+        self,
+        lease: Lease,
+        outcome: Outcome | None,
+        *,
+        error: str | None,
+        result: Mapping[str, Any],
+        log: Sequence[str] = (),
     ) -> Job:
         """The end of an attempt, as its optimizer saw it; `outcome` None means that there was nothing to commit.
 
-        The job's own record has the last word (rule 2.6); a report of a lease that has ended changes nothing: LeaseLost.
+        The job's own record has the last word (rule 2.6). A report of an ended lease changes nothing: LeaseLost.
         """
         with self.database.writing() as uow:
             now = uow.now()
@@ -211,7 +217,11 @@ class Jobs:
         if job == before:
             return done
         uow.jobs.put(job)
-        uow.jobs.add_log(job.id, [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"], now)
+        uow.jobs.add_log(
+            job.id,
+            [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"],
+            now,
+        )
         counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
         name = counted.get(job.status, "unknown")
         return replace(done, **{name: getattr(done, name) + 1})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -18,7 +18,14 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
-from server.service.tables import AlsoOnAdd, NewTable, TableDefinition, Tables, default_location, plain_event, refuse_busy
+from server.service.tables import (
+    NewTable,
+    TableDefinition,
+    Tables,
+    default_location,
+    plain_event,
+    refuse_busy,
+)
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d+)_(\d+)")
 _STORE_PROPERTIES = {
@@ -28,6 +35,10 @@ _STORE_PROPERTIES = {
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
 }
+
+
+AlsoOnKeyed = Callable[[UnitOfWork, RelationId], None]
+"""What has to become true in the transaction that adds a keyed table, given its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +123,7 @@ class KeyedTables:
         *,
         root: str,
         hive_name: str | None = None,
-        also: AlsoOnAdd | None = None,
+        also: AlsoOnKeyed | None = None,
     ) -> KeyedTable:
         """Add a keyed table over a base store's metadata, with an empty change store; all in one transaction."""
         change = new_change(base, location=f"{root}/change", now_ms=base["last-updated-ms"])
@@ -141,7 +152,7 @@ class KeyedTables:
         def in_transaction(uow: UnitOfWork) -> None:
             uow.keyed.add(keyed)
             if also is not None:
-                also(uow)
+                also(uow, owner_id)
 
         self.tables.add(catalog, stores, owner=owner, also=in_transaction)
         return keyed
@@ -196,7 +207,9 @@ class KeyedTables:
         known = {one["snapshot-id"] for one in metadata["snapshots"]}
         schemas = {one["schema-id"] for one in metadata["schemas"]}
         if (snapshot_id is not None and snapshot_id not in known) or int(schema_id) not in schemas:
-            raise NoSuchTable(f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again")
+            raise NoSuchTable(
+                f"Table does not exist: {name}", hint="its snapshot has expired: read the keyed table again"
+            )
         return relation.metadata_location, pinned(metadata, snapshot_id, schema_id=int(schema_id))
 
     def view(self, catalog: CatalogName, name: TableName) -> tuple[Pin, Json]:

@@ -30,7 +30,9 @@ class Namespaces:
 
     database: Database
 
-    def create_catalog(self, name: str, warehouse: str, metastore_uri: str | None, properties: Mapping[str, str]) -> Catalog:
+    def create_catalog(
+        self, name: str, warehouse: str, metastore_uri: str | None, properties: Mapping[str, str]
+    ) -> Catalog:
         """AlreadyExists when the name is taken, Invalid when it could not stand in a URL."""
         if not name or not all(char.isalnum() or char in "_-" for char in name):
             raise Invalid(f"invalid catalog name {name!r}", hint="use letters, digits, - and _")
@@ -126,7 +128,7 @@ class Namespaces:
 
 
 def _holds_stores(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> bool:
-    if len(namespace) < 2:  # noqa: PLR2004 (a namespace and a table name in it)
+    if len(namespace) < 2:
         return False
     relation = uow.relations.find(catalog, TableName(namespace[:-1], namespace[-1]))
     return relation is not None and relation.kind is RelationKind.KEYED

@@ -148,7 +148,9 @@ def _facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, T
     return {one.id: _one(uow, one, keyed.get(one.id), stats) for one in relations}
 
 
-def _one(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]) -> TableFacts:
+def _one(
+    uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]
+) -> TableFacts:
     own = relation.id if keyed is None else keyed.base_id
     counted = stats.get(own, TableStats(relation_id=own))
     return TableFacts(

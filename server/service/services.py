@@ -12,7 +12,7 @@ from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
-from server.service.commit import Committer, CommitRequest
+from server.service.commit import CommitRequest, Committer
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.metadata import MetadataFiles

@@ -12,7 +12,7 @@ from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnk
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
-from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshot
@@ -93,7 +93,9 @@ class Tables:
         relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
         return self._loaded(relation)
 
-    def register(self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False) -> Loaded:
+    def register(
+        self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False
+    ) -> Loaded:
         """Make a table of metadata that exists; Invalid when the file is no table metadata."""
         document = self.metadata.load(metadata_location)
         if "table-uuid" not in document.parsed or "location" not in document.parsed:
@@ -141,7 +143,8 @@ class Tables:
             with self.database.reading() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
             for table in tables:
-                written.append((table, self.metadata.write(table.metadata["location"], 0, table.metadata)))
+                location = self.metadata.write(table.metadata["location"], 0, table.metadata)
+                written.append((table, location))
             with self.database.writing() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 if owner is not None:

@@ -102,9 +102,7 @@ def _keyed(moment: _Moment) -> KeyedTable:
 
 def _merge(moment: _Moment) -> Json:
     base, change = moment.metadata[BASE], moment.metadata[CHANGE]
-    return merge_task(
-        _keyed(moment), moment.relation.name, base, change, policy=_merge_policy(moment), now=moment.now
-    )
+    return merge_task(_keyed(moment), moment.relation.name, base, change, policy=_merge_policy(moment), now=moment.now)
 
 
 def _clean(moment: _Moment) -> Json:

@@ -167,5 +167,3 @@ def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -
     if len(namespace) > 1 and uow.relations.find(catalog, TableName(namespace[:-1], namespace[-1])) is not None:
         return
     check_namespace(uow, catalog, namespace)
-
-

@@ -51,9 +51,7 @@ class SqlOperations:
         query = select(OperationRow).where(OperationRow.status == OperationStatus.RUNNING).order_by(OperationRow.number)
         return [_operation(row) for row in self.session.scalars(query)]
 
-    def list(
-        self, *, catalog: CatalogName | None = None, limit: int, cursor: str | None = None
-    ) -> Page[Operation]:
+    def list(self, *, catalog: CatalogName | None = None, limit: int, cursor: str | None = None) -> Page[Operation]:
         """Newest first."""
         query = select(OperationRow)
         if catalog is not None:
@@ -87,7 +85,9 @@ class SqlPolicies:
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Replace those of one scope."""
-        self.session.merge(PolicyRow(catalog=catalog, namespace=encode_namespace(namespace), properties=dict(properties)))
+        self.session.merge(
+            PolicyRow(catalog=catalog, namespace=encode_namespace(namespace), properties=dict(properties))
+        )
         self.session.flush()
 
 
@@ -107,7 +107,7 @@ class SqlAnswers:
         )
 
     def add(self, answer: StoredAnswer) -> None:
-        """Conflict when a request with the same key was just applied: its sender finds the answer when it asks again."""
+        """Conflict when a request with the same key was just applied: asking again finds the answer."""
         try:
             with self.session.begin_nested():
                 self.session.add(

@@ -102,7 +102,9 @@ class SqlNamespaces:
         """The namespaces directly under `parent`, by name."""
         prefix = encode_namespace(parent) + SEPARATOR if parent else ""
         rest = func.substr(NamespaceRow.path, len(prefix) + 1)
-        query = select(NamespaceRow.path).where(NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True))
+        query = select(NamespaceRow.path).where(
+            NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True)
+        )
         if prefix:
             query = query.where(NamespaceRow.path.startswith(prefix, autoescape=True))
         if cursor is not None:

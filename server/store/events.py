@@ -30,7 +30,11 @@ class SqlEvents:
     def add(self, event: CommitEvent) -> None:
         """DuplicateBatch when the same writer's batch is on this relation already."""
         values: dict[str, Any] = {name: getattr(event, name) for name in _PLAIN}
-        values |= {"namespace": encode_namespace(event.table.namespace), "name": event.table.name, "summary": dict(event.summary)}
+        values |= {
+            "namespace": encode_namespace(event.table.namespace),
+            "name": event.table.name,
+            "summary": dict(event.summary),
+        }
         try:
             with self.session.begin_nested():
                 self.session.add(CommitEventRow(**values))
@@ -101,4 +105,6 @@ class SqlEvents:
 
 def _event(row: CommitEventRow) -> CommitEvent:
     plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
-    return CommitEvent(**plain, id=row.id, table=TableName(decode_namespace(row.namespace), row.name), summary=row.summary)
+    return CommitEvent(
+        **plain, id=row.id, table=TableName(decode_namespace(row.namespace), row.name), summary=row.summary
+    )

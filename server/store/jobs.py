@@ -20,10 +20,27 @@ from server.store.rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
 from server.store.session import ReadSession
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
-_SAME = (
-    "id catalog relation_id kind status reason created_at attempt token owner leased_at lease_until committed_by "
-    "committed_snapshot_id ended_at error params progress result"
-).split()
+_SAME = [
+    "id",
+    "catalog",
+    "relation_id",
+    "kind",
+    "status",
+    "reason",
+    "created_at",
+    "attempt",
+    "token",
+    "owner",
+    "leased_at",
+    "lease_until",
+    "committed_by",
+    "committed_snapshot_id",
+    "ended_at",
+    "error",
+    "params",
+    "progress",
+    "result",
+]
 
 
 @dataclass(frozen=True)
@@ -84,7 +101,10 @@ class SqlJobs:
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
         """Oldest first."""
-        return [_job(row) for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))]
+        return [
+            _job(row)
+            for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))
+        ]
 
     def counts(self) -> Mapping[JobStatus, int]:
         """How many jobs stand where."""

@@ -75,7 +75,9 @@ class SqlRelations:
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
         """A keyed table's stores."""
-        rows = self.session.scalars(select(RelationRow).where(RelationRow.owner_id == owner_id).order_by(RelationRow.kind))
+        rows = self.session.scalars(
+            select(RelationRow).where(RelationRow.owner_id == owner_id).order_by(RelationRow.kind)
+        )
         return [_relation(row) for row in rows]
 
     def list(

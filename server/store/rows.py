@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from sqlalchemy import (
@@ -59,7 +59,14 @@ class Row(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         },
     )
-    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: JSON, dict[str, str]: JSON, list[str]: JSON, list[dict[str, Any]]: JSON, int: BigInteger}  # noqa: RUF012 (SQLAlchemy's own name)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON,
+        dict[str, str]: JSON,
+        list[str]: JSON,
+        list[dict[str, Any]]: JSON,
+        int: BigInteger,
+    }
 
 
 class CatalogRow(Row):

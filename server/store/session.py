@@ -21,7 +21,9 @@ BUSY_SECONDS = 30
 def open_engine(url: str) -> Engine:
     """An engine for SQLite (WAL, writers queue) or PostgreSQL (repeatable reads for readers)."""
     if url.startswith("sqlite"):
-        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64)
+        engine = create_engine(
+            url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64
+        )
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -73,7 +75,9 @@ def _answering() -> Iterator[None]:
         yield
     except DBAPIError as error:
         if error.connection_invalidated or _is_operational(error):
-            raise Unavailable(f"the database does not answer: {_first_line(error)}", hint="check the database, then try again") from error
+            raise Unavailable(
+                f"the database does not answer: {_first_line(error)}", hint="check the database, then try again"
+            ) from error
         raise
 
 
