@@ -1,0 +1,312 @@
+"""The management API of a server, in Python.
+
+    client = firn.connect("http://127.0.0.1:8630")
+    client.tables["db.orders"].merge()
+    client.scan("lake.db.orders", filter="day = '2026-11-21'").to_arrow()
+
+A table is named `db.orders` in the client's default catalog, or `lake.db.orders`: where a name has three or more parts
+and the first is one of the server's catalogs, it is that catalog.  Every method may raise a firn.errors.FirnError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from urllib.parse import quote
+
+import httpx
+
+from firn.errors import Invalid
+from firn.jobs import Jobs, Operations
+from firn.transport import Json, Transport
+from firn.wire import Catalog, Job, Next, Operation, Planned, Table, TableRow
+
+if TYPE_CHECKING:
+    from firn.scan import Scan
+
+DEFAULT_URL = "http://127.0.0.1:8630"
+DEFAULT_CATALOG = "lake"
+_SHORTEST_QUALIFIED = 3
+
+
+def connect(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    catalog: str = DEFAULT_CATALOG,
+    transport: httpx.BaseTransport | None = None,
+) -> Client:
+    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine.  Nothing is sent yet."""
+    address = (url or os.environ.get("FIRN_SERVER") or DEFAULT_URL).rstrip("/")
+    return Client(Transport(address, token=token, transport=transport), token=token, catalog=catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A table's name, with its catalog."""
+
+    catalog: str
+    table: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Namespace and name, part by part."""
+        return tuple(self.table.split("."))
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.table}"
+
+
+class Client:
+    """One server.  Safe to share between threads."""
+
+    def __init__(self, transport: Transport, *, token: str | None, catalog: str) -> None:
+        self.transport = transport
+        self.token = token
+        self.catalog = catalog
+        self.catalogs = Catalogs(transport)
+        self.jobs = Jobs(transport)
+        self.operations = Operations(transport)
+        self.tables = Tables(self)
+        self.hive = Hive(self)
+        self._known_catalogs: frozenset[str] = frozenset()
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self.transport.url
+
+    def name(self, text: str) -> Name:
+        """A table's name as people type it."""
+        parts = text.split(".")
+        if not all(parts) or len(parts) < _SHORTEST_QUALIFIED - 1:
+            raise Invalid(f"{text!r} names no table", hint="write NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")
+        if len(parts) >= _SHORTEST_QUALIFIED and self._is_catalog(parts[0]):
+            return Name(parts[0], ".".join(parts[1:]))
+        return Name(self.catalog, text)
+
+    def scan(self, table: str, *, filter: str | None = None, columns: Sequence[str] | None = None) -> Scan:
+        """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`."""
+        # Only those who scan wait for PyArrow and PyIceberg, which take most of a second to import.
+        from firn.scan import Scan  # noqa: PLC0415
+        from firn.scan.served import Served  # noqa: PLC0415
+
+        name = self.name(table)
+        source = Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
+        return Scan(source=source, filter=filter, columns=None if columns is None else tuple(columns))
+
+    def health(self) -> Json:
+        """The server's version and how its background tasks are."""
+        return self.transport.get("/health")
+
+    def optimizers(self) -> list[Json]:
+        """Registered optimizers and what each does now."""
+        return list(self.transport.items("/optimizers"))
+
+    def close(self) -> None:
+        """Let connections go."""
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _is_catalog(self, name: str) -> bool:
+        """Asked again for an unknown name: a catalog may have been created since."""
+        if name != self.catalog and name not in self._known_catalogs:
+            self._known_catalogs = frozenset(one.name for one in self.catalogs.list())
+        return name == self.catalog or name in self._known_catalogs
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogs:
+    """The server's catalogs."""
+
+    transport: Transport
+
+    def list(self) -> list[Catalog]:
+        """All of them."""
+        return [Catalog.model_validate(one) for one in self.transport.items("/catalogs")]
+
+    def get(self, name: str) -> Catalog:
+        """One; NotFound when there is none of that name."""
+        return Catalog.model_validate(self.transport.get(f"/catalogs/{_quoted(name)}"))
+
+    def create(
+        self, name: str, *, warehouse: str, metastore: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Catalog:
+        """A new one over a warehouse (`file:///…`, `s3://…`), optionally linked to a metastore (`thrift://HOST:PORT`)."""
+        body = {"name": name, "warehouse": warehouse, "metastore": metastore, "properties": dict(properties or {})}
+        return Catalog.model_validate(self.transport.change("POST", "/catalogs", body))
+
+    def drop(self, name: str) -> None:
+        """Forget an empty one; its warehouse stays."""
+        self.transport.change("DELETE", f"/catalogs/{_quoted(name)}")
+
+    def policy(self, name: str, namespace: str | None = None) -> Json:
+        """What is set for the catalog or one namespace."""
+        return self.transport.get(f"/catalogs/{_quoted(name)}/policy", {"namespace": namespace})
+
+    def set_policy(self, name: str, settings: Mapping[str, str], namespace: str | None = None) -> Json:
+        """Replace what is set for the catalog or one namespace."""
+        body = {"settings": dict(settings)}
+        return self.transport.change("PUT", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Plain and keyed tables: `client.tables["db.orders"]`."""
+
+    client: Client
+
+    def __getitem__(self, name: str) -> TableHandle:
+        return TableHandle(self.client.transport, self.client.name(name))
+
+    def list(
+        self,
+        catalog: str | None = None,
+        *,
+        kind: str | None = None,
+        namespace: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[TableRow]:
+        """Tables by namespace and name, page by page."""
+        path = f"/catalogs/{_quoted(catalog or self.client.catalog)}/tables"
+        found = self.client.transport.items(path, {"kind": kind, "namespace": namespace, "search": search}, limit=limit)
+        return (TableRow.model_validate(one) for one in found)
+
+    def create(
+        self,
+        name: str,
+        columns: Sequence[Mapping[str, str | None]],
+        *,
+        primary_key: Sequence[str] = (),
+        sequence_field: str | None = None,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """A table of columns `{"name": …, "type": …, "comment": …}`; with a primary key a keyed one."""
+        parsed = self.client.name(name)
+        body = {
+            "name": parsed.table,
+            "columns": [dict(column) for column in columns],
+            "primary_key": list(primary_key),
+            "sequence_field": sequence_field,
+            "partition_by": list(partition_by),
+            "properties": dict(properties or {}),
+        }
+        path = f"/catalogs/{_quoted(parsed.catalog)}/tables"
+        return Table.model_validate(self.client.transport.change("POST", path, body))
+
+
+@dataclass(frozen=True, slots=True)
+class TableHandle:
+    """One table, by name; whether there is one shows when something is asked of it."""
+
+    transport: Transport
+    name: Name
+
+    def show(self) -> Table:
+        """Everything about it."""
+        return Table.model_validate(self.get(""))
+
+    def why(self) -> Next:
+        """A job that is due, or why none is."""
+        return Next.model_validate(self.get("/why"))
+
+    def get(self, part: str, params: Mapping[str, str | int | None] | None = None) -> Json:
+        """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""
+        return self.transport.get(self._path(part), params)
+
+    def history(self, limit: int | None = None) -> list[Json]:
+        """Commits on it or its stores, newest first."""
+        return list(self.transport.items(self._path("/history"), limit=limit))
+
+    def jobs(self, limit: int | None = None) -> list[Job]:
+        """Newest first."""
+        return [Job.model_validate(one) for one in self.transport.items(self._path("/jobs"), limit=limit)]
+
+    def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Table:
+        """Set and remove properties; policy settings are checked."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return Table.model_validate(self.transport.change("PATCH", self._path("/properties"), body))
+
+    def merge(self, *, mode: str | None = None) -> Job:
+        """Bring pending changes into base now; the job that does it comes back at once."""
+        return self._run("merge", {} if mode is None else {"mode": mode})
+
+    def rewrite(self) -> Job:
+        """Bin-pack small files now."""
+        return self._run("rewrite")
+
+    def clean(self) -> Job:
+        """Drop merged files from the change store's current snapshot now."""
+        return self._run("clean")
+
+    def expire(self) -> Job:
+        """Remove old snapshots, and the files that only they need, now."""
+        return self._run("expire")
+
+    def plan(self, kind: str) -> Planned:
+        """What such a job would do now."""
+        return Planned.model_validate(self.transport.change("POST", self._path(f"/{kind}"), params={"dry_run": True}))
+
+    def drop(self) -> None:
+        """Forget it, with its stores; its files stay."""
+        self.transport.change("DELETE", self._path(""))
+
+    def _run(self, kind: str, body: Json = None) -> Job:
+        return Job.model_validate(self.transport.change("POST", self._path(f"/{kind}"), body))
+
+    def _path(self, part: str) -> str:
+        return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hive:
+    """Tables of a catalog's metastore, named `database.table`."""
+
+    client: Client
+
+    def list(self, catalog: str | None = None, *, database: str | None = None) -> Iterator[Json]:
+        """What Firn knows of the metastore's tables."""
+        return self.client.transport.items(f"{self._root(catalog)}", {"database": database})
+
+    def check(self, table: str, catalog: str | None = None) -> Json:
+        """Whether the table can be upgraded: columns, counts, and every blocker by name.  Changes nothing."""
+        return self.client.transport.get(f"{self._root(catalog)}/{_quoted(table)}/check")
+
+    def upgrade(
+        self,
+        table: str,
+        catalog: str | None = None,
+        *,
+        primary_key: Sequence[str] = (),
+        sequence_field: str | None = None,
+    ) -> Operation:
+        """Make it a Firn table in place; returns at once, the operation tells how far it is."""
+        body = {"primary_key": list(primary_key), "sequence_field": sequence_field}
+        path = f"{self._root(catalog)}/{_quoted(table)}/upgrade"
+        return Operation.model_validate(self.client.transport.change("POST", path, body))
+
+    def sync(self, table: str, catalog: str | None = None) -> Json:
+        """Bring what Hive-side writers did now."""
+        return self.client.transport.change("POST", f"{self._root(catalog)}/{_quoted(table)}/sync")
+
+    def _root(self, catalog: str | None) -> str:
+        return f"/catalogs/{_quoted(catalog or self.client.catalog)}/hive"
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")
+
+
+__all__ = ["Catalogs", "Client", "Hive", "Name", "TableHandle", "Tables", "connect"]

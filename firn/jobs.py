@@ -1,0 +1,96 @@
+"""Long work, seen from outside: jobs that optimizers run, operations that the server runs, and waiting for both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from firn.errors import Unavailable
+from firn.transport import Transport
+from firn.wire import Job, LogLine, Operation
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.25
+LONGEST_POLL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Background jobs of the server."""
+
+    transport: Transport
+
+    def list(
+        self,
+        *,
+        catalog: str | None = None,
+        status: Sequence[str] = (),
+        kind: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> Iterator[Job]:
+        """Newest first, page by page."""
+        asked = {"catalog": catalog, "status": status or None, "kind": kind or None}
+        found = self.transport.items("/jobs", asked, limit=limit)
+        return (Job.model_validate(one) for one in found)
+
+    def get(self, job_id: UUID | str) -> Job:
+        """One job."""
+        return Job.model_validate(self.transport.get(f"/jobs/{job_id}"))
+
+    def logs(self, job_id: UUID | str) -> Sequence[LogLine]:
+        """What its optimizers wrote, oldest first."""
+        return [LogLine.model_validate(one) for one in self.transport.items(f"/jobs/{job_id}/logs")]
+
+    def cancel(self, job_id: UUID | str) -> Job:
+        """Give it up; refused once it has committed."""
+        return Job.model_validate(self.transport.change("POST", f"/jobs/{job_id}/cancel"))
+
+    def retry(self, job_id: UUID | str) -> Job:
+        """Plan a new job like a failed or canceled one."""
+        return Job.model_validate(self.transport.change("POST", f"/jobs/{job_id}/retry"))
+
+    def wait(self, job_id: UUID | str, *, seconds: float = 600, seen: Callable[[Job], None] = lambda _: None) -> Job:
+        """The job once it has ended, however it did; `seen` is called with each state on the way."""
+        return _waited(lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Upgrades and the like."""
+
+    transport: Transport
+
+    def list(self, *, catalog: str | None = None, limit: int | None = None) -> Iterator[Operation]:
+        """Newest first."""
+        found = self.transport.items("/operations", {"catalog": catalog}, limit=limit)
+        return (Operation.model_validate(one) for one in found)
+
+    def get(self, operation_id: UUID | str) -> Operation:
+        """One operation."""
+        return Operation.model_validate(self.transport.get(f"/operations/{operation_id}"))
+
+    def wait(
+        self, operation_id: UUID | str, *, seconds: float = 3600, seen: Callable[[Operation], None] = lambda _: None
+    ) -> Operation:
+        """The operation once it has ended, however it did; `seen` is called with each state on the way."""
+        what = f"operation {operation_id}"
+        return _waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)
+
+
+def _waited(
+    look: Callable[[], T], is_final: Callable[[T], bool], seconds: float, seen: Callable[[T], None], what: str
+) -> T:
+    deadline, pause = time.monotonic() + seconds, POLL_SECONDS
+    while True:
+        now = look()
+        seen(now)
+        if is_final(now):
+            return now
+        if time.monotonic() > deadline:
+            raise Unavailable(f"{what} has not ended within {seconds:.0f} s; it goes on", hint="look again later")
+        time.sleep(pause)
+        pause = min(pause * 1.2, LONGEST_POLL_SECONDS)

@@ -1,0 +1,52 @@
+"""A scan's tables as a server gives them: the pin from the management API, the tables from its Iceberg catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import Table
+
+from firn.errors import NotFound
+from firn.scan.scan import Pin, Pinned
+from firn.transport import Transport
+from firn.wire import Pin as WirePin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """One table of one server."""
+
+    transport: Transport
+    token: str | None
+    catalog: str
+    table: str
+
+    def pin(self) -> Pin | None:
+        """Both stores as they are now; None for what is no keyed table, as far as this API knows."""
+        path = f"/catalogs/{quote(self.catalog, safe='')}/tables/{quote(self.table, safe='')}/pin"
+        try:
+            told = WirePin.model_validate(self.transport.get(path))
+        except NotFound:
+            return None
+        return Pin(
+            primary_key=tuple(told.primary_key),
+            sequence_field=told.sequence_field,
+            watermark=told.watermark,
+            pending=told.pending,
+            base=Pinned(table=tuple(told.base.table)),
+            change=Pinned(table=tuple(told.change.table)),
+        )
+
+    def load(self, name: Sequence[str] | None = None) -> Table:
+        """An Iceberg table of the catalog; NoSuchTableError when there is none."""
+        table: Table = self._catalog.load_table(tuple(self.table.split(".")) if name is None else tuple(name))
+        return table
+
+    @cached_property
+    def _catalog(self) -> RestCatalog:
+        token = {"token": self.token} if self.token else {}
+        return RestCatalog(self.catalog, uri=f"{self.transport.url}/iceberg", warehouse=self.catalog, **token)

@@ -1,0 +1,130 @@
+"""HTTP to one server: time-outs, retries where they are harmless, and every failure as one of firn.errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import httpx
+
+from firn.errors import (
+    FirnError,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    ServerFault,
+    Unavailable,
+    Unreachable,
+)
+
+Json: TypeAlias = Any
+Params: TypeAlias = Mapping[str, str | int | bool | Sequence[str] | None]
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
+TRIES = 4
+FIRST_PAUSE_SECONDS = 0.2
+API = "/api/v1"
+
+_BY_STATUS: Mapping[int, type[FirnError]] = {
+    400: Invalid,
+    403: Refused,
+    404: NotFound,
+    405: NotFound,
+    409: Refused,
+    422: Invalid,
+    503: Unavailable,
+}
+
+
+class Transport:
+    """The management API of one server, call by call.  Safe to share between threads."""
+
+    def __init__(self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        try:
+            self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        except httpx.InvalidURL as error:
+            raise Invalid(
+                f"{url!r} is no address of a server: {error}", hint="it looks like http://HOST:PORT"
+            ) from error
+        self.url = url
+
+    def get(self, path: str, params: Params | None = None) -> Json:
+        """Ask; asked again when no answer comes or the server is not able to answer just now."""
+        pause = FIRST_PAUSE_SECONDS
+        for _ in range(TRIES - 1):
+            try:
+                return self._call("GET", path, params=params)
+            except (Unreachable, Unavailable):
+                time.sleep(pause)
+                pause *= 2
+        return self._call("GET", path, params=params)
+
+    def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Iterator[Json]:
+        """The entries of a list, page by page."""
+        query: dict[str, Any] = dict(params or {})
+        while True:
+            page = self.get(path, query)
+            listed = page if isinstance(page, list) else page["items"]
+            yield from listed if limit is None else listed[:limit]
+            limit = None if limit is None else limit - len(listed)
+            cursor = None if isinstance(page, list) else page["next_cursor"]
+            if cursor is None or (limit is not None and limit <= 0):
+                return
+            query["cursor"] = cursor
+
+    def change(self, method: str, path: str, body: Json = None, params: Params | None = None) -> Json:
+        """Ask for a change, once; OutcomeUnknown when it was sent and no answer came."""
+        return self._call(method, path, body=body, params=params)
+
+    def close(self) -> None:
+        """Let connections go."""
+        self._http.close()
+
+    def _call(self, method: str, path: str, *, body: Json = None, params: Params | None = None) -> Json:
+        query = {name: value for name, value in (params or {}).items() if value is not None}
+        try:
+            answer = self._http.request(method, f"{API}{path}", json=body, params=query)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+            raise Unreachable(
+                f"no Firn server answers at {self.url} ({error})",
+                hint="start one with `firn up`, or name another by --server or FIRN_SERVER",
+            ) from error
+        except httpx.TransportError as error:
+            raise self._lost(method, error) from error
+        if answer.is_success:
+            return _json(answer) if answer.content else None
+        raise _error(answer)
+
+    def _lost(self, method: str, error: httpx.TransportError) -> FirnError:
+        why = f"{self.url} did not answer ({type(error).__name__})"
+        if method == "GET":
+            return Unreachable(why, hint="look at the server's log, and try again")
+        return OutcomeUnknown(
+            f"{why}: what was asked for may or may not have been done", hint="look before repeating it"
+        )
+
+
+def _json(answer: httpx.Response) -> Json:
+    try:
+        return answer.json()
+    except ValueError as error:
+        raise ServerFault(
+            f"{answer.url.copy_with(path='/')} does not answer like Firn", hint="check the address and port"
+        ) from error
+
+
+def _error(answer: httpx.Response) -> FirnError:
+    body = _json(answer)
+    problem = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(problem, dict) or "message" not in problem:
+        detail = body.get("detail") if isinstance(body, dict) else None
+        problem = {"message": f"{answer.request.method} {answer.url.path}: {detail or answer.reason_phrase}"}
+    kind = _BY_STATUS.get(answer.status_code, ServerFault)
+    if problem.get("code") == "unknown":
+        kind = OutcomeUnknown
+    return kind(problem["message"], hint=problem.get("hint"), request_id=problem.get("request_id"))

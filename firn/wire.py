@@ -1,0 +1,195 @@
+"""What the management API says, as values.
+
+Only what this package itself looks at is named; everything else that a server says is kept and comes out of
+`model_dump()`, so an older client shows what a newer server knows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Wire(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    def json_value(self) -> Any:
+        """The answer as the server gave it."""
+        return self.model_dump(mode="json")
+
+
+class Catalog(Wire):
+    """A named warehouse."""
+
+    name: str
+    warehouse: str
+    metastore: str | None = None
+    created_at: datetime
+
+
+class TableRow(Wire):
+    """One line of the list of tables; counts are of the base store for a keyed table."""
+
+    name: str
+    namespace: str
+    kind: str
+    records: int
+    bytes: int
+    data_files: int
+    pending_rows: int
+    pending_since: datetime | None = None
+    last_commit_at: datetime | None = None
+    hive_name: str | None = None
+
+
+class Column(Wire):
+    """A column of a table."""
+
+    name: str
+    type: str
+    required: bool
+    is_key: bool
+    comment: str | None = None
+
+
+class Store(Wire):
+    """One store of a keyed table, or a plain table itself."""
+
+    name: str
+    location: str
+    format_version: int
+    snapshot_id: str | None = None
+    records: int
+    bytes: int
+    data_files: int
+    delete_files: int
+    snapshots: int
+
+
+class Next(Wire):
+    """A job that is due, or why none is."""
+
+    due: bool
+    why: str
+    kind: str | None = None
+    next_at: datetime | None = None
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMMITTING = "committing"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    CANCELED = "canceled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will come of it.  Of an unknown one the server will find out."""
+        return self in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED)
+
+
+class Job(Wire):
+    """One unit of background work."""
+
+    id: UUID
+    catalog: str
+    table: str
+    kind: str
+    status: JobStatus
+    reason: str
+    attempt: int
+    owner: str | None = None
+    created_at: datetime
+    ended_at: datetime | None = None
+    error: str | None = None
+    progress: dict[str, Any] = {}
+    result: dict[str, Any] = {}
+
+
+class Planned(Wire):
+    """What a dry run says would be done."""
+
+    kind: str
+    would: str
+
+
+class Table(TableRow):
+    """One table in full."""
+
+    catalog: str
+    location: str
+    columns: list[Column]
+    partition_by: list[str]
+    primary_key: list[str]
+    sequence_field: str | None = None
+    watermark: int | None = None
+    version: int | None = None
+    stores: dict[str, Store]
+    properties: dict[str, str]
+    next: Next
+    active_job: Job | None = None
+
+
+class OperationStatus(StrEnum):
+    """Where long work of the server itself stands."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self is not OperationStatus.RUNNING
+
+
+class Operation(Wire):
+    """Long work that the server does itself, such as an upgrade."""
+
+    id: UUID
+    kind: str
+    target: str
+    status: OperationStatus
+    phase: str
+    done: int
+    total: int
+    unit: str
+    error: str | None = None
+    hint: str | None = None
+    result: dict[str, Any] = {}
+
+
+class LogLine(Wire):
+    """One line of a job's log."""
+
+    at: datetime
+    line: str
+
+
+class Pinned(Wire):
+    """One store at one moment."""
+
+    table: list[str]
+
+
+class Pin(Wire):
+    """Both stores of a keyed table at one moment."""
+
+    version: int
+    primary_key: list[str]
+    sequence_field: str | None = None
+    watermark: int
+    pending: bool
+    base: Pinned
+    change: Pinned
