@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_removing_files_from_a_table_does_not_delete_them(tmp_path: Path) -> Non
     spark = hadoop_catalog("h", tmp_path)
     spark.sql("CREATE TABLE h.db.t AS SELECT 1 AS id")
     (path,) = (row[0] for row in spark.sql("SELECT file_path FROM h.db.t.files").collect())
-    jvm = shared_spark()._jvm
+    jvm: Any = shared_spark()._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, "h.db.t")
     remove_from_table(jvm, table, [path], {"firn.job-id": "j"})
     spark.sql("REFRESH TABLE h.db.t")
