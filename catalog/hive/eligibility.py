@@ -63,6 +63,16 @@ def blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Bloc
     return [*found, *_columns(table), *_partition_rules(table, partitions)]
 
 
+def notices(table: HiveTable) -> list[str]:
+    """What will look different through Iceberg, though nothing stands in the way."""
+    padded = [column.name for column in table.columns if column.type.lower().startswith("char(")]
+    if not padded:
+        return []
+    return [
+        f"char columns ({', '.join(padded)}) show the blanks that are stored; through Hive, Spark adds missing ones"
+    ]
+
+
 def key_blockers(
     table: HiveTable,
     partitions: Sequence[HivePartition],

@@ -61,8 +61,10 @@ class FakeMetastore:
         return sorted(self._partitions[f"{database}.{name}"])
 
     def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
-        self._answer()
-        there = self._partitions.get(f"{database}.{name}", {})
+        if not names:
+            return []
+        self.table(database, name)
+        there = self._partitions[f"{database}.{name}"]
         return [there[partition] for partition in names if partition in there]
 
     def set_table_parameters(

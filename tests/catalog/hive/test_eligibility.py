@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.hive.eligibility import BlockerCode, blockers, key_blockers
+from catalog.hive.eligibility import BlockerCode, blockers, key_blockers, notices
 from catalog.hive.model import PROVIDER, HiveTable
 from catalog.hive.names import NULL_NAME
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -123,3 +123,9 @@ def test_what_cannot_be_a_key_is_named(key: list[str], nulls: dict[str, int], co
 def test_an_iceberg_table_without_location_is_only_that() -> None:
     table = replace(a_hive_table(parameters={"table_type": "ICEBERG", "storage_handler": "x"}), type="EXTERNAL_TABLE")
     assert codes(table) == ["iceberg"]
+
+
+def test_char_columns_are_worth_a_notice() -> None:
+    table = a_hive_table(storage=a_storage(cols="id int; code char(5); city string"))
+    assert ["code" in notice and "city" not in notice for notice in notices(table)] == [True]
+    assert notices(a_hive_table()) == []

@@ -135,6 +135,11 @@ def test_partitions_leave_out_what_is_gone(world: World) -> None:
     assert world.metastore.partitions(world.db, "orders", []) == []
 
 
+def test_the_named_partitions_of_a_missing_table_are_not_just_gone(world: World) -> None:
+    with pytest.raises(NotFound):
+        world.metastore.partitions(world.db, "nothing", ["day=1"])
+
+
 def test_a_table_without_partitions_has_no_names(world: World) -> None:
     world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o"))))
     assert world.metastore.partition_names(world.db, "orders") == []
