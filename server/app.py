@@ -14,10 +14,12 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 
 from catalog.errors import CatalogError, CommitUnknown
+from catalog.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
 from server.api import catalogs as api_catalogs
 from server.api import errors as api_errors
+from server.api import hive as api_hive
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import probes
@@ -26,14 +28,22 @@ from server.api import tables as api_tables
 from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
+from server.files.listing import Listings
 from server.files.storage import Storage
+from server.files.table_files import TableFiles
 from server.iceberg import config as iceberg_config
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
+from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.middleware import RequestRecords
 from server.service.commit import Committer
+from server.service.hive.check import Checks
+from server.service.hive.index import HiveIndex
+from server.service.hive.services import HiveServices
+from server.service.hive.sync import Syncs, advance_with_job, staged_task
+from server.service.hive.upgrade import Upgrades
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
 from server.service.metadata import MetadataFiles
@@ -64,24 +74,46 @@ def open_database(settings: Settings) -> Database:
 
 def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
-    metadata = MetadataFiles(Storage(settings.file_io))
+    storage = Storage(settings.file_io)
+    metadata = MetadataFiles(storage)
     tables = Tables(database, metadata)
-    times = LeaseTimes(
-        lasts=timedelta(seconds=settings.lease.seconds),
-        beat=timedelta(seconds=settings.lease.beat_seconds),
-        max_attempts=settings.lease.max_attempts,
+    namespaces = Namespaces(database)
+    keyed = KeyedTables(database, metadata, tables)
+    committer = Committer(database, metadata, {JobKind.SYNC: advance_with_job})
+    files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
+    times = MetastoreTimes(
+        connect_seconds=settings.hive.connect_seconds,
+        read_seconds=settings.hive.read_seconds,
+        connections=settings.hive.pool_size,
+    )
+    index = HiveIndex(database, MetastoreRegistry(times))
+    checks = Checks(database, index, files)
+    hive = HiveServices(
+        index=index,
+        checks=checks,
+        upgrades=Upgrades(database, namespaces, tables, keyed, index, checks, files),
+        syncs=Syncs(database, metadata, committer, index, files),
     )
     return Services(
         database=database,
         metadata=metadata,
-        namespaces=Namespaces(database),
+        namespaces=namespaces,
         tables=tables,
         views=Views(database, metadata),
-        keyed=KeyedTables(database, metadata, tables),
-        committer=Committer(database, metadata),
-        jobs=Jobs(database, times),
+        keyed=keyed,
+        committer=committer,
+        jobs=Jobs(database, _lease_times(settings)),
         planner=Planner(database),
-        tasks=Tasks(database, metadata),
+        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
+        hive=hive,
+    )
+
+
+def _lease_times(settings: Settings) -> LeaseTimes:
+    return LeaseTimes(
+        lasts=timedelta(seconds=settings.lease.seconds),
+        beat=timedelta(seconds=settings.lease.beat_seconds),
+        max_attempts=settings.lease.max_attempts,
     )
 
 
@@ -117,13 +149,33 @@ def build_background(settings: Settings, services: Services) -> Background:
             activate=services.jobs.reap,
         ),
         TaskDef(
+            name="list_hive",
+            does="lists the tables of linked metastores",
+            every_seconds=every.hive_index_seconds,
+            activate=services.hive.index.activate,
+        ),
+        TaskDef(
+            name="upgrade",
+            does="carries out upgrades that were started, also those of a server that died",
+            every_seconds=every.operation_seconds,
+            activate=services.hive.upgrades.activate,
+        ),
+        TaskDef(
+            name="sync",
+            does="takes over what Hive-side writers did to linked tables",
+            every_seconds=every.hive_sync_seconds,
+            activate=services.hive.syncs.activate,
+        ),
+        TaskDef(
             name="tidy",
             does="forgets old answers and optimizers that are gone",
             every_seconds=every.tidy_seconds,
             activate=Tidy(services.database).activate,
         ),
     ]
-    return Background(Driver(tasks, leadership.leads), leadership)
+    driver = Driver(tasks, leadership.leads)
+    services.hive.poke = lambda: driver.poke("upgrade")
+    return Background(driver, leadership)
 
 
 def create_app(
@@ -161,7 +213,7 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    for module in (api_catalogs, api_tables, api_jobs, api_leases, api_status):
+    for module in (api_catalogs, api_tables, api_hive, api_jobs, api_leases, api_status):
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -67,6 +68,40 @@ def upgrade() -> None:
         batch_op.create_index("ix_commit_event_sequence", ["relation_id", "sequence_number"], unique=False)
         batch_op.create_index("ix_commit_event_snapshot", ["relation_id", "snapshot_id"], unique=False)
 
+    op.create_table(
+        "hive_ground",
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("partition", sa.String(length=2048), nullable=False),
+        sa.Column("ground", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("relation_id", "partition", name=op.f("pk_hive_ground")),
+    )
+    op.create_table(
+        "hive_link",
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("link", sa.JSON(), nullable=False),
+        sa.Column("synced_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_hive_link")),
+    )
+    op.create_table(
+        "hive_staged_ground",
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("staged", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("job_id", name=op.f("pk_hive_staged_ground")),
+    )
+    op.create_table(
+        "hive_table",
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("database", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("format", sa.String(length=64), nullable=False),
+        sa.Column("location", sa.Text(), nullable=False),
+        sa.Column("columns", sa.BigInteger(), nullable=False),
+        sa.Column("partition_columns", sa.JSON(), nullable=False),
+        sa.Column("ddl_time", sa.BigInteger(), nullable=True),
+        sa.Column("blockers", sa.JSON(), nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("catalog", "database", "name", name=op.f("pk_hive_table")),
+    )
     op.create_table(
         "job",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
@@ -289,6 +324,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_job_relation")
 
     op.drop_table("job")
+    op.drop_table("hive_table")
+    op.drop_table("hive_staged_ground")
+    op.drop_table("hive_link")
+    op.drop_table("hive_ground")
     with op.batch_alter_table("commit_event", schema=None) as batch_op:
         batch_op.drop_index("ix_commit_event_snapshot")
         batch_op.drop_index("ix_commit_event_sequence")

@@ -85,6 +85,17 @@ def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
         return OperationOut.of(uow.operations.get(OperationId(operation_id)))
 
 
+@router.post(
+    "/operations/{operation_id}/cancel",
+    tags=["operations"],
+    summary="Cancel an operation",
+    responses=refusals(404, 409),
+)
+def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
+    """Ask it to stop; it does at its next step and leaves nothing behind."""
+    return OperationOut.of(services.hive.upgrades.cancel(OperationId(operation_id)))
+
+
 @router.get("/events", tags=["events"], summary="List commits, newest first")
 def list_events(
     services: ServicesDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
+from catalog.hive.ground import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from server.files.footers import Footers
+from server.files.listing import Listings
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
@@ -16,11 +18,19 @@ from server.files.storage import Storage
 class TableFiles:
     """Implements `catalog.ports.hive.TableFiles`."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, directories: Listings, *, footer_threads: int) -> None:
         self._storage = storage
+        self._directories = directories
+        self._footer_threads = footer_threads
+
+    def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
+        return self._directories.list_all(locations)
+
+    def modified_ns(self, location: str) -> int | None:
+        return self._directories.modified_ns(location)
 
     def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
-        return Footers(self._storage, schema).read_all(locations)
+        return Footers(self._storage, schema, threads=self._footer_threads).read_all(locations)
 
     def write_snapshot(
         self,

@@ -13,6 +13,7 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
+from server.service.hive.services import HiveServices
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.metadata import MetadataFiles
@@ -37,6 +38,7 @@ class Services:
     jobs: Jobs
     planner: Planner
     tasks: Tasks
+    hive: HiveServices
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:
         """Drop a plain or a keyed table."""

@@ -1,0 +1,261 @@
+"""Hive tables of a catalog's metastore: listed from the index, checked, upgraded and synced."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from catalog.hive.indexed import IndexedTable
+from catalog.keyed.spec import KeyScope, KeySpec
+from catalog.names import CatalogName, TableName
+from catalog.ports.store import UnitOfWork
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
+from server.api.errors import refusals
+from server.api.jobs import JobOut
+from server.api.status import OperationOut
+from server.service.hive.check import Report
+from server.service.hive.state import split_name
+
+router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
+FullName = Annotated[str, Path(description="DATABASE.TABLE")]
+
+
+class HiveTableState(StrEnum):
+    """Where a Hive table stands with Firn."""
+
+    HIVE = "hive"
+    BLOCKED = "blocked"
+    UPGRADING = "upgrading"
+    UPGRADED = "upgraded"
+
+
+class BlockerOut(Out):
+    """Why a table cannot be upgraded as it is, and what to do."""
+
+    code: str
+    message: str
+    advice: str
+
+
+class HiveTableOut(Out):
+    """One table of the metastore, as the last listing saw it."""
+
+    database: str
+    name: str
+    format: str
+    location: str
+    columns: int
+    partitioned: bool
+    partition_columns: list[str]
+    state: HiveTableState
+    upgraded_to: str | None
+    synced_at: datetime | None
+    drift: str | None
+    blockers: list[BlockerOut]
+    operation_id: str | None
+    seen_at: datetime
+
+
+class DatabaseOut(Out):
+    """A database of the metastore."""
+
+    name: str
+    tables: int
+
+
+class ColumnOut(Out):
+    """A column as Hive spells it."""
+
+    name: str
+    type: str
+    comment: str | None
+    partition: bool
+
+
+class CheckOut(Out):
+    """One thing that was looked at: `ok`, `warn` or `blocked`."""
+
+    code: str
+    status: str
+    message: str
+    advice: str
+
+
+class ReportOut(Out):
+    """The pre-flight report of an upgrade."""
+
+    table: str
+    target: str
+    format: str
+    location: str
+    columns: list[ColumnOut]
+    partitions: int
+    files: int
+    bytes: int
+    primary_key_candidates: list[str]
+    checks: list[CheckOut]
+    eligible: bool
+
+    @classmethod
+    def of(cls, report: Report) -> ReportOut:
+        """A report as it is shown."""
+        table = report.table
+        in_files = [(column, False) for column in table.columns]
+        columns = [*in_files, *((column, True) for column in table.partition_columns)]
+        return cls(
+            table=table.full_name,
+            target=str(report.target),
+            format=report.format,
+            location=table.storage.location,
+            columns=[
+                ColumnOut(name=column.name, type=column.type, comment=column.comment, partition=partition)
+                for column, partition in columns
+            ],
+            partitions=report.partitions,
+            files=report.files,
+            bytes=report.bytes,
+            primary_key_candidates=list(report.candidates),
+            checks=[CheckOut.model_validate(check) for check in report.checks],
+            eligible=report.eligible,
+        )
+
+
+class CheckIn(In):
+    """The key that the report should look at."""
+
+    primary_key: list[str] = []
+
+
+class UpgradeIn(In):
+    """How a table is to be upgraded; with a primary key it becomes a keyed one."""
+
+    primary_key: list[str] = []
+    sequence_field: str | None = None
+    key_scope: KeyScope = KeyScope.GLOBAL
+    properties: dict[str, str] = {}
+
+
+class SyncOut(Out):
+    """What a sync did, and the job that goes on with it."""
+
+    table: str
+    did: str
+    conflict: bool
+    job: JobOut | None
+
+
+class RefreshOut(Out):
+    """What a listing of the metastore found."""
+
+    databases: int
+    tables: int
+    changed: int
+
+
+@router.get("", summary="List Hive tables", responses=refusals(404))
+def list_hive(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    page: PagingDep,
+    database: Annotated[str | None, Query()] = None,
+    search: Annotated[str | None, Query()] = None,
+    state: Annotated[HiveTableState | None, Query()] = None,
+) -> PageOut[HiveTableOut]:
+    """From Firn's own index: no metastore is asked. `state` filters the page."""
+    with services.database.reading() as uow:
+        uow.catalogs.get(catalog)
+        found = uow.hive.list(catalog, database=database, search=search, limit=page.size, cursor=page.cursor)
+        items = [_table(uow, catalog, one) for one in found.items]
+    kept = [one for one in items if state is None or one.state is state]
+    return PageOut(items=kept, next_cursor=found.next_cursor)
+
+
+@router.get("/databases", summary="List Hive databases", responses=refusals(404))
+def list_databases(services: ServicesDep, catalog: CatalogDep) -> list[DatabaseOut]:
+    """Databases of the metastore that have tables."""
+    with services.database.reading() as uow:
+        uow.catalogs.get(catalog)
+        return [DatabaseOut(name=name, tables=count) for name, count in uow.hive.databases(catalog)]
+
+
+@router.post("/refresh", summary="List the metastore now", responses=refusals(400, 404, 503))
+def refresh(services: ServicesDep, catalog: CatalogDep) -> RefreshOut:
+    """Bring the index up to date without waiting for its turn."""
+    status = services.hive.index.refresh(services.namespaces.catalog(catalog))
+    return RefreshOut(databases=status.databases, tables=status.tables, changed=status.changed)
+
+
+@router.get("/{full_name}", summary="Show a Hive table", responses=refusals(404))
+def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> HiveTableOut:
+    """From the index; a table that the index has not seen is looked for in the metastore."""
+    database, name = split_name(full_name)
+    with services.database.reading() as uow:
+        found = uow.hive.find(catalog, database, name)
+        if found is not None:
+            return _table(uow, catalog, found)
+    services.hive.index.metastore(catalog).table(database, name)
+    services.hive.index.refresh(services.namespaces.catalog(catalog))
+    return show_hive(services, catalog, full_name)
+
+
+@router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
+def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: CheckIn | None = None) -> ReportOut:
+    """The pre-flight report; nothing is changed."""
+    return ReportOut.of(services.hive.checks.report(catalog, full_name, body.primary_key if body else ()))
+
+
+@router.post(
+    "/{full_name}/upgrade", status_code=202, summary="Upgrade a table in place", responses=refusals(400, 404, 409, 503)
+)
+def upgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: UpgradeIn) -> OperationOut:
+    """Start an upgrade; look at the operation for its progress."""
+    spec = None
+    if body.primary_key:
+        spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field, scope=body.key_scope)
+    operation = services.hive.upgrades.start(catalog, full_name, spec, body.properties)
+    services.hive.poke()
+    return OperationOut.of(operation)
+
+
+@router.post("/{full_name}/sync", summary="Sync a table now", responses=refusals(404, 503))
+def sync(
+    services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, everything: Annotated[bool, Query()] = False
+) -> SyncOut:
+    """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
+    database, name = split_name(full_name)
+    outcome = services.hive.syncs.sync(catalog, TableName((database,), name), everything=everything)
+    job = None if outcome.job is None else JobOut.of(outcome.job)
+    return SyncOut(table=outcome.table, did=outcome.did, conflict=outcome.conflict, job=job)
+
+
+def _table(uow: UnitOfWork, catalog: CatalogName, table: IndexedTable) -> HiveTableOut:
+    relation = uow.relations.find(catalog, TableName((table.database,), table.name))
+    linked = relation if relation is not None and relation.hive_name == table.full_name else None
+    books = None if linked is None else uow.grounds.link(linked.id)
+    running = next(
+        (one for one in uow.operations.unfinished() if (one.catalog, one.target) == (catalog, table.full_name)), None
+    )
+    state = HiveTableState.BLOCKED if table.blockers else HiveTableState.HIVE
+    if running is not None:
+        state = HiveTableState.UPGRADING
+    if linked is not None:
+        state = HiveTableState.UPGRADED
+    return HiveTableOut(
+        database=table.database,
+        name=table.name,
+        format=table.format,
+        location=table.location,
+        columns=table.columns,
+        partitioned=bool(table.partition_columns),
+        partition_columns=list(table.partition_columns),
+        state=state,
+        upgraded_to=None if linked is None else str(linked.name),
+        synced_at=None if books is None else books[1],
+        drift=None if books is None else books[0].get("drift"),
+        blockers=[BlockerOut.model_validate(one) for one in table.blockers],
+        operation_id=None if running is None else str(running.id),
+        seen_at=table.seen_at,
+    )

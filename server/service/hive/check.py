@@ -1,0 +1,149 @@
+"""The pre-flight report of an upgrade: what was found, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from catalog.errors import AlreadyExists, Invalid
+from catalog.hive.eligibility import Blocker, blockers, key_blockers
+from catalog.hive.model import HiveColumn, HiveTable
+from catalog.hive.types import Named, UnsupportedType, parse_type
+from catalog.names import CatalogName, TableName
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database
+from server.service.hive.index import HiveIndex, shown_format
+from server.service.hive.state import HiveState, list_units, read_state, split_name
+
+_UNFIT = ("float", "double", "binary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One thing that was looked at: `ok`, `warn` with advice, or `blocked` with what to do."""
+
+    code: str
+    status: str
+    message: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an upgrade would find."""
+
+    table: HiveTable
+    target: TableName
+    format: str
+    partitions: int
+    files: int
+    bytes: int
+    candidates: tuple[str, ...]
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def eligible(self) -> bool:
+        """Whether the upgrade may begin."""
+        return not any(check.status == "blocked" for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Pre-flight reports; nothing is changed."""
+
+    database: Database
+    index: HiveIndex
+    files: TableFiles
+
+    def report(self, catalog: CatalogName, full_name: str, primary_key: Sequence[str]) -> Report:
+        """NotFound when there is no such Hive table, Unavailable when its metastore does not answer."""
+        database, name = split_name(full_name)
+        state = read_state(self.index.metastore(catalog), database, name)
+        found = [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
+        checks = [_blocked(one) for one in found]
+        files = size = 0
+        if not any(one.code in ("view", "iceberg") for one in found):
+            files, size, missing = self._files(state)
+            checks.extend(missing)
+        checks.extend(self._name_checks(catalog, state))
+        return Report(
+            table=state.table,
+            target=target_name(state.table),
+            format=shown_format(state.table),
+            partitions=len(state.partitions),
+            files=files,
+            bytes=size,
+            candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
+            checks=(*checks, *_passed(state, found, primary_key)),
+        )
+
+    def _files(self, state: HiveState) -> tuple[int, int, list[CheckResult]]:
+        files = size = 0
+        nested: list[str] = []
+        for unit, listing in list_units(self.files, state.units):
+            files += len(listing.files)
+            size += sum(file.size for file in listing.files)
+            nested += [unit.name or unit.location] if listing.subdirectories else []
+        if not nested:
+            return files, size, []
+        message = f"{len(nested)} directories hold sub-directories, for example {nested[0]}: Hive does not read them"
+        return files, size, [CheckResult(code="subdirectories", status="warn", message=message)]
+
+    def _name_checks(self, catalog: CatalogName, state: HiveState) -> list[CheckResult]:
+        with self.database.reading() as uow:
+            taken = uow.relations.find(catalog, target_name(state.table))
+        if taken is None:
+            return []
+        if taken.hive_name == state.table.full_name:
+            message = f"{state.table.full_name} has been upgraded already"
+            return [CheckResult(code="upgraded", status="blocked", message=message, advice="Nothing is to be done.")]
+        message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
+        return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
+
+
+def check_eligible(report: Report) -> None:
+    """Invalid with the first blocker's words, AlreadyExists for a table that is upgraded."""
+    for check in report.checks:
+        if check.status == "blocked":
+            kind = AlreadyExists if check.code in ("upgraded", "name") else Invalid
+            raise kind(check.message, hint=check.advice or None)
+
+
+def target_name(table: HiveTable) -> TableName:
+    """The same name in the catalog."""
+    return TableName((table.database,), table.name)
+
+
+def all_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
+    """Columns in files, then partition columns."""
+    return (*table.columns, *table.partition_columns)
+
+
+def _may_be_key(column: HiveColumn) -> bool:
+    try:
+        kind = parse_type(column.type)
+    except UnsupportedType:
+        return False
+    return isinstance(kind, Named) and kind.name not in _UNFIT
+
+
+def _blocked(blocker: Blocker) -> CheckResult:
+    return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
+
+
+def _passed(state: HiveState, found: Sequence[Blocker], primary_key: Sequence[str]) -> list[CheckResult]:
+    """What was looked at and is fine, in words."""
+    if found:
+        return []
+    passed = [
+        CheckResult(code="format", status="ok", message="every partition is stored as Parquet"),
+        CheckResult(
+            code="types", status="ok", message=f"all {len(all_columns(state.table))} columns have Iceberg types"
+        ),
+        CheckResult(code="layout", status="ok", message="not transactional, not bucketed, no shared directories"),
+    ]
+    if primary_key:
+        message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
+        advice = "Uniqueness is not checked: of rows with one key all stay until the first merge touches them."
+        passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
+    return passed

@@ -1,0 +1,115 @@
+"""The index of each linked metastore's tables: kept in the background, so that no page waits for a metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.errors import CatalogError, Invalid
+from catalog.hive.eligibility import blockers
+from catalog.hive.indexed import IndexedBlocker, IndexedTable
+from catalog.hive.model import PROVIDER, HiveTable
+from catalog.hive.ports import Metastore
+from catalog.names import CatalogName
+from catalog.ports.hive import Metastores
+from catalog.ports.store import Database
+from catalog.relation import Catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """What one listing of all metastores found."""
+
+    databases: int = 0
+    tables: int = 0
+    changed: int = 0
+    unavailable: tuple[str, ...] = ()
+    """Catalogs whose metastore did not answer, with its words."""
+
+
+@dataclass(frozen=True)
+class HiveIndex:
+    """Lists metastores; safe to run at any time, any number of times."""
+
+    database: Database
+    metastores: Metastores
+
+    def activate(self) -> IndexStatus:
+        """List every linked metastore once; one that is away does not hold up the others."""
+        status = IndexStatus()
+        with self.database.reading() as uow:
+            catalogs = uow.catalogs.list()
+        for catalog in catalogs:
+            if catalog.metastore_uri is None:
+                continue
+            try:
+                status = _sum(status, self.refresh(catalog))
+            except CatalogError as error:
+                away = (*status.unavailable, f"{catalog.name}: {error.message}")
+                status = _sum(status, IndexStatus(unavailable=away))
+        return status
+
+    def metastore(self, catalog: CatalogName) -> Metastore:
+        """The metastore that a catalog is linked to; Invalid when it has none."""
+        with self.database.reading() as uow:
+            uri = uow.catalogs.get(catalog).metastore_uri
+        if uri is None:
+            raise Invalid(
+                f"catalog {catalog!r} is not linked to a Hive Metastore",
+                hint="create a catalog with --metastore thrift://HOST:PORT",
+            )
+        return self.metastores.of(uri)
+
+    def refresh(self, catalog: Catalog) -> IndexStatus:
+        """List one catalog's metastore, one transaction per database."""
+        metastore = self.metastore(catalog.name)
+        databases = metastore.databases()
+        status = IndexStatus(databases=len(databases))
+        for name in databases:
+            tables = metastore.tables_detail(name, metastore.tables(name))
+            with self.database.writing() as uow:
+                now = uow.now()
+                changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, one, now) for one in tables])
+            status = _sum(status, IndexStatus(tables=len(tables), changed=changed))
+        with self.database.writing() as uow:
+            uow.hive.keep_databases(catalog.name, databases)
+        return status
+
+
+def _sum(one: IndexStatus, other: IndexStatus) -> IndexStatus:
+    return IndexStatus(
+        databases=one.databases + other.databases,
+        tables=one.tables + other.tables,
+        changed=one.changed + other.changed,
+        unavailable=other.unavailable or one.unavailable,
+    )
+
+
+def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTable:
+    return IndexedTable(
+        catalog=catalog,
+        database=table.database,
+        name=table.name,
+        format=shown_format(table),
+        location=table.storage.location,
+        columns=len(table.columns) + len(table.partition_columns),
+        partition_columns=tuple(column.name for column in table.partition_columns),
+        ddl_time=table.ddl_time,
+        blockers=tuple(_blockers(table)),
+        seen_at=now,
+    )
+
+
+def _blockers(table: HiveTable) -> Sequence[IndexedBlocker]:
+    """What the table alone tells; partitions are looked at when somebody checks it."""
+    found = blockers(table, ())
+    return [IndexedBlocker(code=str(one.code), message=one.message, advice=one.advice) for one in found]
+
+
+def shown_format(table: HiveTable) -> str:
+    """The format in one word."""
+    if table.is_view:
+        return "view"
+    provider = table.parameters.get(PROVIDER, "").lower()
+    return provider if provider not in ("", "hive") else str(table.storage.format)

@@ -1,0 +1,22 @@
+"""The services beside Hive, gathered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from server.service.hive.check import Checks
+from server.service.hive.index import HiveIndex
+from server.service.hive.sync import Syncs
+from server.service.hive.upgrade import Upgrades
+
+
+@dataclass(slots=True, kw_only=True)
+class HiveServices:
+    """What the routes may call; `poke` lets started upgrades begin at once."""
+
+    index: HiveIndex
+    checks: Checks
+    upgrades: Upgrades
+    syncs: Syncs
+    poke: Callable[[], None] = field(default=lambda: None)

@@ -1,0 +1,79 @@
+"""A Hive table as it is now: what the metastore says, and what its directories hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import Invalid
+from catalog.hive.ground import Listing, Signals
+from catalog.hive.model import HivePartition, HiveTable
+from catalog.hive.names import partition_name
+from catalog.hive.ports import Metastore
+from catalog.ports.hive import TableFiles
+
+WHOLE_TABLE = ""
+"""The name of an unpartitioned table's one unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A partition, or an unpartitioned table: one directory of files that belong together."""
+
+    name: str
+    values: tuple[str, ...]
+    signals: Signals
+
+    @property
+    def location(self) -> str:
+        """Its directory."""
+        return self.signals.location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveState:
+    """A table and all its partitions, as the metastore says."""
+
+    table: HiveTable
+    partitions: Sequence[HivePartition]
+
+    @property
+    def units(self) -> list[Unit]:
+        """Its partitions by name, or the table itself."""
+        if not self.table.partition_columns:
+            statistics = self.table.parameters.get("numFiles"), self.table.parameters.get("totalSize")
+            location = self.table.storage.location
+            signals = Signals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
+            return [Unit(name=WHOLE_TABLE, values=(), signals=signals)]
+        return [self._unit(partition) for partition in self.partitions]
+
+    def _unit(self, partition: HivePartition) -> Unit:
+        return Unit(
+            name=partition_name(self.table.partition_columns, partition.values),
+            values=partition.values,
+            signals=Signals(
+                location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics
+            ),
+        )
+
+
+def split_name(full_name: str) -> tuple[str, str]:
+    """`database.table` of a Hive table, in Hive's lower case."""
+    database, dot, name = full_name.partition(".")
+    if not dot or not database or not name or "." in name:
+        raise Invalid(f"{full_name!r} is no Hive table", hint="write it as DATABASE.TABLE, for example default.flights")
+    return database.lower(), name.lower()
+
+
+def read_state(metastore: Metastore, database: str, name: str) -> HiveState:
+    """NotFound when there is no such table, Unavailable when the metastore does not answer."""
+    table = metastore.table(database, name)
+    if not table.partition_columns:
+        return HiveState(table=table, partitions=())
+    names = metastore.partition_names(database, name)
+    return HiveState(table=table, partitions=metastore.partitions(database, name, names))
+
+
+def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
+    """The directories' files, in the order asked."""
+    return zip(units, files.listings([unit.location for unit in units]), strict=True)
