@@ -40,7 +40,7 @@ class BadFile(Invalid):
 class Footers:
     """Reads footers for one table.  Safe to share between threads."""
 
-    def __init__(self, storage: Storage, schema: Mapping[str, Any], *, threads: int = 8) -> None:
+    def __init__(self, storage: Storage, schema: Mapping[str, Any], *, threads: int = 4) -> None:
         """`schema` is the table's Iceberg schema as JSON; partition columns that the files lack do no harm."""
         self._storage = storage
         self._layouts = Layouts(schema)
