@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,28 +24,39 @@ class Proxy:
 
 
 @contextmanager
-def lossy_proxy(target: str, loses: Loses) -> Iterator[Proxy]:
-    """Forward everything to the target, but close the connection instead of answering what `loses` picks."""
+def lossy_proxy(target: str, loses: Loses, answers: Mapping[str, int] | None = None) -> Iterator[Proxy]:
+    """Forward everything to the target, but close the connection instead of answering what `loses` picks.
+
+    `answers` gives commits on paths with these ends a status without asking the target.
+    """
+    made_up = {"error": {"message": "made up by the proxy", "type": "CommitFailedException", "code": 409}}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status = next((code for end, code in (answers or {}).items() if self.path.endswith(end)), None)
+            if status is not None and self.command == "POST":
+                self._say(status, json.dumps(made_up).encode(), {})
+                return
             headers = {key: value for key, value in self.headers.items() if key.lower() not in _HOP}
             answer = http.request(self.command, f"{target}{self.path}", content=body, headers=headers)
             if loses(self.command, self.path):
                 proxy.lost.append(f"{self.command} {self.path}")
                 self.close_connection = True
                 return
-            self.send_response(answer.status_code)
-            for key, value in answer.headers.items():
+            self._say(answer.status_code, answer.content, answer.headers)
+
+        def _say(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+            self.send_response(status)
+            for key, value in headers.items():
                 if key.lower() not in _HOP:
                     self.send_header(key, value)
-            self.send_header("Content-Length", "0" if answer.status_code in (204, 304) else str(len(answer.content)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(answer.content)
+                self.wfile.write(body)
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _forward  # noqa: N815 -- http.server's names
 

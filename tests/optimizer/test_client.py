@@ -1,0 +1,212 @@
+"""What the server's answers mean to an optimizer, and how a lease is held; the server is a function here."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from uuid import UUID
+
+import httpx
+import pytest
+
+from catalog.iceberg.json import Json
+from catalog.keyed.merge_task import MergePolicy, RewritePolicy, expire_task, merge_task, rewrite_task
+from catalog.keyed.spec import KeyedTable, KeySpec
+from catalog.names import RelationId, TableName
+from optimizer.client import LEASE_HEADER, ServerApi, connect
+from optimizer.errors import JobError, LeaseLost, Refused, Unknown, Unregistered
+from optimizer.hold import Hold
+from optimizer.wire import ExpireTask, Lease, MergeTask, Outcome, Result, RewriteTask
+from server.api.leases import BeatIn, LeaseOut, OptimizerIn, RegisteredOut, ReportedOutcome, ReportIn
+
+LEASE = Lease(
+    lease="j.1.t", beat_seconds=0.05, job_id="j", attempt=1, kind="merge", catalog="a/b", table="db.orders", task={}
+)
+Answers = Callable[[httpx.Request], httpx.Response]
+
+
+def api(answers: Answers) -> ServerApi:
+    return connect("http://server", transport=httpx.MockTransport(answers))
+
+
+def test_nothing_to_do_is_no_lease() -> None:
+    assert api(lambda _: httpx.Response(204)).take_lease("o", ["merge"]) is None
+
+
+def test_a_server_that_has_forgotten_us_says_so() -> None:
+    with pytest.raises(Unregistered):
+        api(lambda _: httpx.Response(404)).take_lease("o", ["merge"])
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_beat_that_is_refused_ends_the_lease(status: int) -> None:
+    with pytest.raises(LeaseLost, match="another has it"):
+        api(lambda _: httpx.Response(status, json={"error": {"message": "another has it"}})).beat(LEASE, {}, [])
+
+
+def no_answer(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadTimeout("silence", request=request)
+
+
+def no_connection(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("nobody there", request=request)
+
+
+def status(code: int) -> Answers:
+    return lambda _: httpx.Response(code, json={"error": {"message": "so"}})
+
+
+@pytest.mark.parametrize(
+    ("answers", "means"),
+    [
+        (status(400), Refused),
+        (status(409), Refused),
+        (status(403), LeaseLost),
+        (status(500), Unknown),
+        (status(503), Unknown),
+        (status(504), Unknown),
+        (no_answer, Unknown),
+        (no_connection, Refused),
+    ],
+    ids=["400", "409", "403", "500", "503", "504", "no answer", "no connection"],
+)
+def test_only_a_definite_refusal_of_a_commit_counts_as_one(answers: Answers, means: type[JobError]) -> None:
+    with pytest.raises(means):
+        api(answers).commit_table(LEASE, ["db", "orders"], {})
+
+
+def test_commits_carry_the_lease_and_names_may_hold_anything() -> None:
+    asked: list[httpx.Request] = []
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={})
+
+    api(answers).commit_table(LEASE, ["d/b", "a.b", "base"], {"updates": []})
+    assert asked[0].headers[LEASE_HEADER] == "j.1.t"
+    assert asked[0].url.raw_path == b"/iceberg/v1/a%2Fb/namespaces/d%2Fb%1Fa.b/tables/base"
+
+
+class Server:
+    """Takes beats until it does not."""
+
+    def __init__(self) -> None:
+        self.beats: list[Json] = []
+        self.committing = 0
+        self.status = 200
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/committing"):
+            self.committing += 1
+        else:
+            self.beats.append(json.loads(request.content))
+        return httpx.Response(self.status, json={"error": {"message": "taken"}})
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def hold(server: Server) -> Iterator[Hold]:
+    with Hold(api(server), LEASE, stopping=threading.Event()) as held:
+        yield held
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_beats_tell_stage_progress_and_log(server: Server, hold: Hold) -> None:
+    hold.progress = lambda: {"done": 1, "total": 2}
+    hold.stage("merging")
+    hold.say("three partitions are touched")
+    wait_for(lambda: any(beat["log"] for beat in server.beats))
+    told = next(beat for beat in server.beats if beat["log"])
+    assert told == {
+        "progress": {"stage": "merging", "done": 1, "total": 2},
+        "log": ["three partitions are touched"],
+    }
+    assert hold.take_lines() == []
+
+
+def test_a_lost_lease_interrupts_the_work_and_forbids_the_commit(server: Server, hold: Hold) -> None:
+    interrupted = threading.Event()
+    hold.interrupt = interrupted.set
+    server.status = 403
+    assert interrupted.wait(10)
+    server.status = 200
+    with pytest.raises(LeaseLost, match="taken"):
+        hold.committing()
+    with pytest.raises(LeaseLost):
+        hold.check()
+    assert server.committing == 0
+
+
+def test_a_server_away_for_a_while_loses_no_line_of_the_log(server: Server, hold: Hold) -> None:
+    server.status = 502
+    hold.say("while it was away")
+    before = len(server.beats)
+    wait_for(lambda: len(server.beats) > before + 1)
+    assert not hold.is_lost
+    server.status = 200
+    wait_for(lambda: hold.take_lines() == [])
+
+
+def test_a_stop_before_the_commit_hands_the_job_back_and_after_it_waits(server: Server) -> None:
+    stopping, interrupted = threading.Event(), threading.Event()
+    with Hold(api(server), LEASE, stopping=stopping) as before:
+        before.interrupt = interrupted.set
+        stopping.set()
+        assert interrupted.wait(10)
+        with pytest.raises(LeaseLost, match="stopping"):
+            before.committing()
+    stopping.clear()
+    interrupted.clear()
+    with Hold(api(server), LEASE, stopping=stopping) as after:
+        after.interrupt = interrupted.set
+        after.committing()
+        stopping.set()
+        assert not interrupted.wait(0.3)
+        assert not after.is_handed_back
+
+
+def test_both_sides_mean_the_same_by_a_lease_and_a_report() -> None:
+    assert set(Lease.model_fields) <= set(LeaseOut.model_fields)
+    assert set(Result.model_fields) <= set(ReportIn.model_fields)
+    assert {"id"} <= set(RegisteredOut.model_fields)
+    assert set(BeatIn.model_fields) == {"progress", "log"}
+    assert set(OptimizerIn.model_fields) == {"group", "host", "pid", "version", "facts"}
+    assert {outcome.value for outcome in Outcome} == {outcome.value for outcome in ReportedOutcome}
+
+
+def test_an_optimizer_understands_every_task() -> None:
+    store: Json = {
+        "table-uuid": "u",
+        "location": "file:/w",
+        "format-version": 3,
+        "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "int", "required": True}]}],
+        "current-schema-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": [{"source-id": 1, "transform": "identity"}]}],
+        "default-spec-id": 0,
+        "current-snapshot-id": 7,
+        "snapshots": [{"snapshot-id": 7, "sequence-number": 2, "timestamp-ms": 0, "summary": {}}],
+        "refs": {"main": {"type": "branch", "snapshot-id": 7}},
+    }
+    table = TableName(("db",), "orders")
+    ids = [RelationId(UUID(int=n)) for n in range(3)]
+    spec = KeySpec(primary_key=("id",), sequence_field="id")
+    keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy(), now=now))
+    assert merge.sql.keys() == {"merged", "effective", "touched"}
+    assert merge.clean.through == merge.through == 2
+    assert RewriteTask.model_validate(rewrite_task(table, RewritePolicy())).parts == ["db", "orders"]
+    assert ExpireTask.model_validate(expire_task({table: (store, [7])})).tables[0].snapshot_ids == [7]
