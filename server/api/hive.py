@@ -109,7 +109,7 @@ class ReportOut(Out):
             table=table.full_name,
             target=str(report.target),
             format=report.format,
-            location=table.storage.location,
+            location=table.location,
             columns=[
                 ColumnOut(name=column.name, type=column.type, comment=column.comment, partition=partition)
                 for column, partition in columns

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.errors import AlreadyExists, Invalid
-from catalog.hive.eligibility import Blocker, blockers, key_blockers
+from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.names import CatalogName, TableName
@@ -65,6 +65,7 @@ class Checks:
         if not any(one.code in ("view", "iceberg") for one in found):
             files, size, missing = self._files(state)
             checks.extend(missing)
+        checks.extend(CheckResult(code="notice", status="warn", message=said) for said in notices(state.table))
         checks.extend(self._name_checks(catalog, state))
         return Report(
             table=state.table,

@@ -92,7 +92,7 @@ def _indexed(catalog: CatalogName, table: HiveTable, now: datetime) -> IndexedTa
         database=table.database,
         name=table.name,
         format=shown_format(table),
-        location=table.storage.location,
+        location=table.location,
         columns=len(table.columns) + len(table.partition_columns),
         partition_columns=tuple(column.name for column in table.partition_columns),
         ddl_time=table.ddl_time,

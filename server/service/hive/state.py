@@ -42,7 +42,7 @@ class HiveState:
         """Its partitions by name, or the table itself."""
         if not self.table.partition_columns:
             statistics = self.table.parameters.get("numFiles"), self.table.parameters.get("totalSize")
-            location = self.table.storage.location
+            location = self.table.location
             signals = Signals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
             return [Unit(name=WHOLE_TABLE, values=(), signals=signals)]
         return [self._unit(partition) for partition in self.partitions]

@@ -22,7 +22,6 @@ from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn
 from catalog.hive.names import partition_record
 from catalog.hive.schema import SchemaConflict, SchemaDrift, schema_changes
-from catalog.hive.stored import ground_from_json, ground_to_json
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
@@ -156,7 +155,7 @@ class Syncs:
         return _Linked(
             relation=relation,
             target=target,
-            grounds={unit: ground_from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()},
+            grounds={unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()},
             link=link,
             synced_at=synced_at,
             interval_over=uow.now() - synced_at >= facts.policy["firn.hive.sync.interval"],
@@ -286,10 +285,10 @@ class Syncs:
 
 def _books(linked: _Linked, state: HiveState, found: Looked, taken: Looked) -> Json:
     """What becomes true with the commit: grounds, and the link."""
-    grounds = {name: ground_to_json(ground) for name, ground in found.refreshed.items()}
+    grounds = {name: ground.to_json() for name, ground in found.refreshed.items()}
     for name, change in taken.changed.items():
         if isinstance(change, Additions | New | Rebuild):
-            grounds[name] = ground_to_json(change.ground)
+            grounds[name] = change.ground.to_json()
     dropped = [name for name, change in taken.changed.items() if isinstance(change, Dropped)]
     generation = linked.link["generation"] + bool(taken.changed)
     link = {**linked.link, "ddl_time": state.table.ddl_time, "generation": generation, "drift": None}

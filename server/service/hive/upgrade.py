@@ -23,7 +23,6 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import name_mapping
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_record
-from catalog.hive.stored import ground_to_json
 from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema, new_table
@@ -283,7 +282,7 @@ class Upgrades:
             current = uow.operations.get(operation.id)
             if current.status.is_final or current.cancel_asked:
                 raise Conflict(f"the upgrade of {operation.target} was ended meanwhile")
-            uow.grounds.put(relation_id, {unit: ground_to_json(one) for unit, one in registered.grounds.items()})
+            uow.grounds.put(relation_id, {unit: one.to_json() for unit, one in registered.grounds.items()})
             uow.grounds.put_link(relation_id, link_of(state.table), now)
             result = {"table": str(name), "files": len(registered.entries), "rows": _rows(registered.entries)}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
