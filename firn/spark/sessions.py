@@ -96,4 +96,4 @@ def _catalog_names(client: Server) -> list[str]:
     url, token = _address(client)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     answer = httpx.get(f"{url}/api/v1/catalogs", headers=headers, timeout=TIMEOUT_SECONDS).raise_for_status()
-    return [catalog["name"] for catalog in answer.json()["items"]]
+    return [catalog["name"] for catalog in answer.json()]

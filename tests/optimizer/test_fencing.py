@@ -15,8 +15,8 @@ from optimizer.jobs import JOBS
 from optimizer.spark import job_session
 from optimizer.work import Work
 from optimizer.worker import Worker
+from tests.lossy_proxy import lossy_proxy
 from tests.optimizer.conftest import KeyedTable, a_worker
-from tests.optimizer.lossy import lossy_proxy
 from tests.spark_fixtures import RunningServer, running_server
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,154 @@
+"""Upserts and deletes through a real catalog: what is taken, what is refused and in which words."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused
+from firn.spark.reading import read
+from firn.spark.sessions import catalog_conf
+from firn.spark.target import target_of
+from firn.spark.write import Written, delete, upsert
+from tests.lossy_proxy import lossy_proxy
+from tests.spark_fixtures import RunningServer, shared_spark
+
+pytestmark = pytest.mark.spark
+COLUMNS = "id BIGINT, part STRING, n INT"
+NUMBERS = count()
+
+
+def a_table(server: RunningServer, columns: str = COLUMNS, by: str = "part", **properties: str) -> str:
+    name = f"lake.db.w{next(NUMBERS)}"
+    listed = ", ".join(f"'{key}'='{value}'" for key, value in ({"firn.primary-key": "id"} | properties).items())
+    server.spark.sql(f"CREATE TABLE {name} ({columns}) USING iceberg PARTITIONED BY ({by}) TBLPROPERTIES ({listed})")
+    return name
+
+
+def frame(server: RunningServer, *rows: tuple[Any, ...], columns: str = COLUMNS) -> DataFrame:
+    return server.spark.createDataFrame(rows, columns)
+
+
+def test_a_batch_is_applied_once_however_often_it_is_sent(server: RunningServer) -> None:
+    table = a_table(server)
+    first = upsert(frame(server, (1, "p", 1)), table, batch="b1", writer="w")
+    assert first == Written(table, "w", "b1")
+    upsert(frame(server, (1, "p", 2)), table, batch="b2", writer="w")
+    again = upsert(frame(server, (1, "p", 1)), table, batch="b1", writer="w")
+    assert again == Written(table, "w", "b1", was_there=True)
+    assert server.rows(f"SELECT * FROM {table}") == [(1, "p", 2)]
+    assert upsert(frame(server, (1, "p", 3)), table, batch="b1", writer="another").was_there is False
+
+
+def test_an_upsert_and_a_delete_of_one_name_are_two_batches(server: RunningServer) -> None:
+    table = a_table(server)
+    upsert(frame(server, (1, "p", 1), (2, "p", 2)), table, batch="b")
+    assert delete(frame(server, (1, "p", 1)), table, batch="b").was_there is False
+    assert delete(frame(server, (1, "p", 1)), table, batch="b").was_there is True
+    assert server.rows(f"SELECT id FROM {table}") == [(2,)]
+
+
+def test_a_small_batch_leaves_one_file_per_partition(server: RunningServer) -> None:
+    table = a_table(server)
+    rows = frame(server, *((number, "pq"[number % 2], number) for number in range(1000))).repartition(4)
+    upsert(rows, table)
+    assert server.rows(f"SELECT partition.part, record_count FROM {table}.change.files") == [("p", 500), ("q", 500)]
+
+
+def test_columns_are_matched_by_name_and_numbers_fitted(server: RunningServer) -> None:
+    table = a_table(server)
+    upsert(frame(server, (7, "p", 1), columns="n INT, part STRING, id INT"), table)
+    assert server.rows(f"SELECT * FROM {table}") == [(1, "p", 7)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "says"),
+    [
+        (COLUMNS, [(1, "p", 1), (1, "q", 2), (2, "p", 3)], r"1 keys appear more than once .*\(id=1\).*sequence field"),
+        (COLUMNS, [(None, "p", 1), (None, "q", 2), (3, "p", 3)], r"null are id in 2 rows"),
+        ("id BIGINT, part STRING", [(1, "p")], r"the rows lack n; an upsert needs all columns: id, part, n"),
+        (f"{COLUMNS}, x INT, y INT", [(1, "p", 1, 1, 1)], r"has no column x, y; it has id, part, n"),
+        ("id BIGINT, part STRING, n STRING", [(1, "p", "1")], r"column n is int, the rows have text there"),
+        (
+            "id BIGINT, part STRING, n BOOLEAN, n BOOLEAN",
+            [(1, "p", True, True)],
+            r"columns appear twice in the rows: n",
+        ),
+    ],
+    ids=["repeated key", "null key", "missing column", "unknown column", "wrong type", "repeated column"],
+)
+def test_rows_that_do_not_fit_are_refused_in_words(
+    server: RunningServer, columns: str, rows: list[tuple[Any, ...]], says: str
+) -> None:
+    table = a_table(server)
+    with pytest.raises(RowsRefused, match=says):
+        upsert(frame(server, *rows, columns=columns), table)
+    assert server.rows(f"SELECT * FROM {table}.change.files") == []
+
+
+def test_with_a_sequence_field_the_newest_of_a_batch_counts_and_null_is_refused(server: RunningServer) -> None:
+    table = a_table(server, **{"firn.sequence-field": "n"})
+    upsert(frame(server, (1, "p", 2), (1, "q", 9), (1, "r", 3)), table)
+    assert server.rows(f"SELECT * FROM {table}") == [(1, "q", 9)]
+    with pytest.raises(RowsRefused, match="n in 1 rows"):
+        upsert(frame(server, (1, "p", None)), table)
+    with pytest.raises(RowsRefused, match="the rows lack n"):
+        delete(frame(server, (1,), columns="id BIGINT"), table)
+
+
+def test_deletes_name_the_partition_where_keys_belong_to_one(server: RunningServer) -> None:
+    columns = "id BIGINT, `odd part` STRING, at TIMESTAMP, n INT"
+    table = a_table(server, columns, "`odd part`, days(at)", **{"firn.key.scope": "partition"})
+    assert target_of(server.spark, table).delete_columns == ["id", "odd part", "at"]
+    with pytest.raises(RowsRefused, match="the rows lack odd part, at"):
+        delete(frame(server, (1,), columns="id BIGINT"), table)
+    simple = a_table(server, **{"firn.key.scope": "partition"})
+    assert target_of(server.spark, simple).delete_columns == ["id", "part"]
+
+
+def test_tables_without_a_key_are_refused_with_what_to_do(server: RunningServer) -> None:
+    server.spark.sql("CREATE TABLE lake.db.plain (id INT) USING iceberg")
+    for name in ("lake.db.plain", "lake.db.nowhere"):
+        with pytest.raises(NotKeyed, match="not a keyed table that this session can find"):
+            upsert(frame(server, (1, "p", 1)), name)
+
+
+def test_a_refusal_of_the_catalog_is_passed_on_in_its_words(server: RunningServer) -> None:
+    table = a_table(server)
+    with lossy_proxy(server.url, lambda *_: False, answers={"/tables/change": 409}) as proxy:
+        rows = _through(proxy.url).createDataFrame([(1, "p", 1)], COLUMNS)
+        with pytest.raises(CommitRefused, match="made up by the proxy"):
+            upsert(rows, table)
+    assert server.rows(f"SELECT * FROM {table}") == []
+
+
+def test_a_frame_that_was_read_shows_one_state_for_ever(server: RunningServer) -> None:
+    table = a_table(server)
+    upsert(frame(server, (1, "p", 1)), table)
+    seen = read(table, server.spark)
+    upsert(frame(server, (2, "p", 2)), table)
+    assert seen.join(seen.withColumnRenamed("n", "m"), "id").count() == 1
+    assert read(table, server.spark).count() == 2
+
+
+def test_a_batch_whose_answer_is_lost_is_there_once(server: RunningServer) -> None:
+    table = a_table(server)
+
+    def loses(method: str, path: str) -> bool:
+        return method == "POST" and path.endswith("/tables/change")
+
+    with lossy_proxy(server.url, loses) as proxy:
+        rows = _through(proxy.url).createDataFrame([(1, "p", 1)], COLUMNS)
+        assert upsert(rows, table).was_there is True
+        assert proxy.lost
+    assert server.rows(f"SELECT * FROM {table}.change") == [(1, "p", 1, "U", None)]
+
+
+def _through(url: str) -> SparkSession:
+    session = shared_spark().newSession()
+    for key, value in catalog_conf(url, "lake").items():
+        session.conf.set(key, value)
+    return session
