@@ -104,8 +104,9 @@ def _clean(facts: TableFacts) -> Due | None:
 
 
 def _rewrite(facts: TableFacts) -> Due | None:
+    """A plain table linked to Hive keeps the files that Hive lists: a sync could not tell what became of them."""
     least = facts.policy["firn.rewrite.min-files"]
-    if facts.stats.small_files < least:
+    if facts.stats.small_files < least or (facts.hive_linked and facts.keyed is None):
         return None
     why = f"{facts.stats.small_files:,} small files since the last rewrite (limit {least:,})"
     return Due(kind=JobKind.REWRITE, why=why, state=str(facts.stats.snapshot_id))

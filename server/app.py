@@ -46,6 +46,7 @@ from server.service.hive.sync import Syncs, advance_with_job, staged_task
 from server.service.hive.upgrade import Upgrades
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
+from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
@@ -106,6 +107,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         planner=Planner(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=hive,
+        layouts=Layouts(database, metadata, files),
     )
 
 

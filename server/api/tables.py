@@ -19,6 +19,7 @@ from server.api.jobs import JobOut
 from server.api.tableviews import (
     EventOut,
     NextOut,
+    PartitionOut,
     PinOut,
     SnapshotOut,
     TableKind,
@@ -156,6 +157,12 @@ def pin_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> Pi
 def list_snapshots(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SnapshotOut]:
     """Of the table, or of both stores; newest first."""
     return snapshots_out(services, catalog, table)
+
+
+@router.get("/{table}/files", summary="Count files per partition", responses=refusals(404))
+def list_files(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[PartitionOut]:
+    """Of the table, or of both stores: how its live files lie."""
+    return [PartitionOut.model_validate(one) for one in services.layouts.of(catalog, table)]
 
 
 @router.get("/{table}/versions", summary="List versions", responses=refusals(404))

@@ -182,6 +182,18 @@ class VersionOut(Out):
         )
 
 
+class PartitionOut(Out):
+    """The live files of one partition of one store; `partition` is '' for a table without partitions."""
+
+    store: str
+    partition: str
+    data_files: int
+    delete_files: int
+    small_files: int
+    bytes: int
+    records: int
+
+
 class PinnedOut(Out):
     """One pinned store: the name of its table, part by part."""
 

@@ -16,6 +16,7 @@ from server.service.commit import CommitRequest, Committer
 from server.service.hive.services import HiveServices
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
+from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
@@ -39,6 +40,7 @@ class Services:
     planner: Planner
     tasks: Tasks
     hive: HiveServices
+    layouts: Layouts
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:
         """Drop a plain or a keyed table."""

@@ -1,0 +1,104 @@
+"""How a table's files lie: counted per partition, from the manifests of the head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from catalog.datafile import LiveFile, PartitionValue
+from catalog.iceberg.json import Json
+from catalog.names import CatalogName, TableName
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database
+from catalog.relation import Relation
+from server.service.facts import load_metadata
+from server.service.metadata import MetadataFiles
+from server.service.planner import facts_of, planned_relation
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionLayout:
+    """The live files of one partition of one store."""
+
+    store: str
+    partition: str
+    data_files: int = 0
+    delete_files: int = 0
+    small_files: int = 0
+    bytes: int = 0
+    records: int = 0
+
+    def add(self, file: LiveFile, small_bytes: int) -> None:
+        """Count one file."""
+        if file.content:
+            self.delete_files += 1
+            return
+        self.data_files += 1
+        self.small_files += file.size < small_bytes
+        self.bytes += file.size
+        self.records += file.record_count
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Reads manifests: for a page that somebody looks at, never for planning."""
+
+    database: Database
+    metadata: MetadataFiles
+    files: TableFiles
+
+    def of(self, catalog: CatalogName, name: TableName) -> list[PartitionLayout]:
+        """Per store and partition, by name; NoSuchTable when there is no such table."""
+        with self.database.reading() as uow:
+            relation = planned_relation(uow, catalog, name)
+            facts = facts_of(uow, relation)
+            stores = uow.relations.stores_of(relation.id) or [relation]
+        small_bytes = facts.policy["firn.rewrite.small-file-size"]
+        return [one for store in stores for one in self._of_store(store, small_bytes)]
+
+    def _of_store(self, store: Relation, small_bytes: int) -> list[PartitionLayout]:
+        metadata = load_metadata(self.metadata, store)
+        role = store.name.name if store.kind.is_store else "table"
+        specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
+        found: dict[str, PartitionLayout] = {}
+        for file in self.files.live_files(metadata):
+            partition = _partition(specs[file.spec_id], file.partition)
+            found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_bytes)
+        return [found[partition] for partition in sorted(found)]
+
+
+def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
+    """Each partition field's name and the type of its values."""
+    schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
+    types: Mapping[int, Any] = {field["id"]: field["type"] for field in schema["fields"]}
+    for field in spec["fields"]:
+        transform = field["transform"]
+        kind = types.get(field["source-id"], "string") if transform == "identity" else transform
+        yield field["name"], str(kind)
+
+
+def _partition(fields: list[tuple[str, str]], values: tuple[PartitionValue, ...]) -> str:
+    return "/".join(f"{name}={_shown(kind, value)}" for (name, kind), value in zip(fields, values, strict=True))
+
+
+def _shown(kind: str, value: PartitionValue) -> str:
+    """A partition value as people read it."""
+    if value is None:
+        return "null"
+    if isinstance(value, int) and not isinstance(value, bool):
+        match kind:
+            case "date" | "day":
+                return (_EPOCH + timedelta(days=value)).isoformat()
+            case "month":
+                return f"{1970 + value // 12}-{value % 12 + 1:02}"
+            case "year":
+                return str(1970 + value)
+            case "hour":
+                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=value)).strftime("%Y-%m-%d %Hh")
+            case _ if kind.startswith("timestamp"):
+                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+    return str(value)
