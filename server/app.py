@@ -28,6 +28,7 @@ from server.api import tables as api_tables
 from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
+from server.console import mount_console
 from server.files.listing import Listings
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
@@ -200,6 +201,8 @@ def create_app(
     app.mount("/api/v1", api)
     app.include_router(probes.router)
     app.state.services = services
+    app.state.driver = background.driver
+    mount_console(app)
     app.add_middleware(RequestRecords)
     return app
 
