@@ -3,8 +3,8 @@
     with EmbeddedMetastore(Path("firn-data/metastore"), port=9083) as metastore:
         metastore.uri          # thrift://127.0.0.1:9083
 
-The metastore asks for no password and, as Hive 2.3 has no setting for it, listens on every address of the machine: for
-trying out and for tests, behind a firewall.  Tables live in its data directory and survive restarts.
+The metastore asks for no password and listens on 127.0.0.1 only.  Tables live in its data directory and survive
+restarts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from thrift.transport.TTransport import TBufferedTransport
 
 from firn.embedded.directory import exclusive, prepared
 from firn.embedded.errors import DataDirUnusable, StartFailed
+from firn.embedded.hive_service import MAIN_CLASS, announced, serve
 from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
 
-MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 DEFAULT_PORT = 9083
 ANSWER_SECONDS = 5
 
+# To standard error: standard output is for the gateway's announcement.
 LOG_SETTINGS = """\
 status = warn
 appender.out.type = Console
 appender.out.name = out
+appender.out.target = SYSTEM_ERR
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
 rootLogger.level = warn
@@ -94,15 +96,16 @@ class EmbeddedMetastore:
             )
         prepared(self.data_dir, what="the metastore's data")
         self._write_settings()
+        give_up = time.monotonic() + self._start_seconds
         with ExitStack() as undo:
             with exclusive(self.data_dir, what="A metastore") as lock:
                 self.port = self.port or free_port()
                 require_free(self.port, what="The Hive Metastore")
                 self._process = GuardedProcess(
-                    self._command(java.path), log=self.log, cwd=self.data_dir, keep_open=[lock]
+                    self._command(java.path), log=self.log, cwd=self.data_dir, keep_open=[lock], pipe_stdout=True
                 )
                 undo.callback(self.stop)
-            self._wait_until_it_answers(self._process)
+            self._serve(self._process, give_up)
             undo.pop_all()
         return self
 
@@ -124,15 +127,15 @@ class EmbeddedMetastore:
         return [
             str(java),
             f"-Xmx{self._heap_mib}m",
+            "-XX:+DisplayVMOutputToStderr",  # why it cannot start belongs into the log
+            "-Djava.net.preferIPv4Stack=true",
             "-Dlog4j2.disable.jmx=true",  # its beans need classes that PySpark does not bring
             # Hive would log through LMAX Disruptor, which PySpark does not bring either.
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
             f"-Dderby.system.home={self.data_dir}",
             "-cp",
             f"conf:{pyspark_jars()}/*",
-            MAIN_CLASS,
-            "-p",
-            str(self.port),
+            *MAIN_CLASS,
         ]
 
     def _write_settings(self) -> None:
@@ -151,20 +154,26 @@ class EmbeddedMetastore:
         conf = self.data_dir / "conf"
         conf.mkdir(exist_ok=True)
         (conf / "hive-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n", encoding="utf-8")
-        (conf / "hive-log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
+        (conf / "log4j2.properties").write_text(LOG_SETTINGS, encoding="utf-8")
 
-    def _wait_until_it_answers(self, process: GuardedProcess) -> None:
-        give_up = time.monotonic() + self._start_seconds
+    def _serve(self, process: GuardedProcess, give_up: float) -> None:
+        gateway = announced(process.stdout, give_up=give_up)
+        if gateway is None:
+            raise self._silent(process)
+        serve(gateway, self.port, seconds=max(1.0, give_up - time.monotonic()), log=self.log)
         while not answers(self.port):
-            status = process.exit_status
-            if status is not None:
-                raise ended_early("The Hive Metastore", status, self.log)
-            if time.monotonic() > give_up:
-                raise StartFailed(
-                    f"The Hive Metastore did not answer within {self._start_seconds:.0f} s. "
-                    f"The end of {self.log}:\n{last_lines(self.log)}"
-                )
+            if process.exit_status is not None or time.monotonic() > give_up:
+                raise self._silent(process)
             time.sleep(0.1)
+
+    def _silent(self, process: GuardedProcess) -> StartFailed:
+        status = process.ended_within(1)  # its output ends a moment before it does
+        if status is not None:
+            return ended_early("The Hive Metastore", status, self.log)
+        return StartFailed(
+            f"The Hive Metastore did not answer within {self._start_seconds:.0f} s. "
+            f"The end of {self.log}:\n{last_lines(self.log)}"
+        )
 
 
 def answers(port: int) -> bool:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from firn.embedded import guard
 from firn.embedded.errors import JavaUnsuitable, StartFailed
@@ -25,15 +26,21 @@ def require_java() -> Java:
 class GuardedProcess:
     """One command run under a guard: it ends with stop(), with this object, or with this process, however that ends."""
 
-    def __init__(self, command: Sequence[str], *, log: Path, cwd: Path, keep_open: Sequence[int] = ()) -> None:
-        """Start it at once.  `keep_open` are descriptors, of locks, that are released only when the command is gone."""
+    def __init__(
+        self, command: Sequence[str], *, log: Path, cwd: Path, keep_open: Sequence[int] = (), pipe_stdout: bool = False
+    ) -> None:
+        """Start it at once.
+
+        `keep_open` are descriptors, of locks, that are released only when the command is gone.  With `pipe_stdout` its
+        standard output comes to us instead of going into the log.
+        """
         with log.open("ab") as output:
             # In a session of its own, so that Ctrl-C reaches only us and the child is ended in order.
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *command],
                 stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.PIPE if pipe_stdout else output,
+                stderr=output,
                 cwd=cwd,
                 pass_fds=tuple(keep_open),
                 start_new_session=True,
@@ -44,6 +51,20 @@ class GuardedProcess:
         """None while it runs."""
         return self._guard.poll()
 
+    def ended_within(self, seconds: float) -> int | None:
+        """Its status if it has ended by then, else None."""
+        try:
+            return self._guard.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """Its standard output, where that was asked for."""
+        if self._guard.stdout is None:
+            raise ValueError("this process writes into its log: it was not started with pipe_stdout")
+        return self._guard.stdout
+
     def stop(self) -> None:
         """End it and wait until it is gone; killed if it takes longer than its grace.  Stopping twice is harmless."""
         if self._guard.stdin is not None:
@@ -53,6 +74,8 @@ class GuardedProcess:
         except subprocess.TimeoutExpired:
             self._guard.kill()  # takes the command with it
             self._guard.wait()
+        if self._guard.stdout is not None:
+            self._guard.stdout.close()
 
 
 def last_lines(log: Path, count: int = 15) -> str:

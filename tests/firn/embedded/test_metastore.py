@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,6 +40,40 @@ def test_a_metastore_answers_stops_and_remembers(tmp_path: Path) -> None:
     with EmbeddedMetastore(data, port=metastore.port) as again, HMSClient(host="127.0.0.1", port=again.port) as client:
         assert again.uri == f"thrift://127.0.0.1:{metastore.port}"
         assert client.get_all_databases() == ["default", "sales"]
+
+
+def jvm_of(metastore: EmbeddedMetastore) -> int:
+    """Its process: the only child of the guard that we started."""
+    assert metastore._process is not None
+    guard = metastore._process._guard.pid
+    return int(Path(f"/proc/{guard}/task/{guard}/children").read_text(encoding="ascii"))
+
+
+def listens_on(pid: int) -> list[tuple[str, int]]:
+    """Address, as the kernel writes it, and port of every socket that the process listens on."""
+    its_files = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    rows = [
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in Path("/proc/net", table).read_text(encoding="ascii").splitlines()[1:]
+    ]
+    local = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in its_files]
+    return [(address, int(port, 16)) for address, port in local]
+
+
+@pytest.mark.hive
+def test_only_this_machine_reaches_a_metastore_and_many_clients_at_once_do(tmp_path: Path) -> None:
+    def make_and_count(worker: int) -> int:
+        for number in range(5):  # each with a connection of its own, hung up without a word
+            with HMSClient(host="127.0.0.1", port=metastore.port) as client:
+                client.create_database(Database(name=f"d{worker}_{number}", locationUri=f"file:{tmp_path}/x"))
+        with HMSClient(host="127.0.0.1", port=metastore.port) as client:
+            return len(client.get_databases(f"d{worker}_*"))
+
+    with EmbeddedMetastore(tmp_path / "metastore", port=0) as metastore:
+        assert listens_on(jvm_of(metastore)) == [("0100007F", metastore.port)]  # 127.0.0.1, and no gateway any more
+        with ThreadPoolExecutor(8) as clients:
+            assert list(clients.map(make_and_count, range(8))) == [5] * 8
 
 
 def test_a_taken_port_is_named_and_nothing_is_started(tmp_path: Path) -> None:
@@ -82,3 +117,12 @@ def test_a_metastore_that_keeps_silent_is_ended(tmp_path: Path) -> None:
     assert not metastore.running
     with exclusive(tmp_path, what="nobody else", wait_seconds=0):
         pass
+
+
+@pytest.mark.hive
+def test_what_hive_says_about_its_database_is_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "metastore_db").touch()  # a file where Derby keeps a directory
+    metastore = EmbeddedMetastore(tmp_path, port=0)
+    with pytest.raises(StartFailed, match=r"did not start: MetaException(?s:.*)The end of .*metastore\.log"):
+        metastore.start()
+    assert not metastore.running
