@@ -3,7 +3,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,10 @@ def jvm_of(metastore: EmbeddedMetastore) -> int:
 
 def listens_on(pid: int) -> list[tuple[str, int]]:
     """Address, as the kernel writes it, and port of every socket that the process listens on."""
-    its_files = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    its_files = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile: no socket that stays
+            its_files.add(str(file.readlink()))
     rows = [
         line.split()
         for table in ("tcp", "tcp6")
