@@ -98,6 +98,13 @@ class Client:
         source = Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
         return Scan(source=source, filter=filter, columns=None if columns is None else tuple(columns))
 
+    def files(self, table: str) -> list[Json]:
+        """Live data and delete files of a table, or of both stores of a keyed one."""
+        from firn.scan.served import Served, live_files  # noqa: PLC0415 -- as above
+
+        name = self.name(table)
+        return live_files(Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table))
+
     def health(self) -> Json:
         """The server's version and how its background tasks are."""
         return self.transport.get("/health")
@@ -272,34 +279,49 @@ class TableHandle:
 
 @dataclass(frozen=True, slots=True)
 class Hive:
-    """Tables of a catalog's metastore, named `database.table`."""
+    """Tables of a catalog's metastore, named `database.table` or `catalog.database.table`."""
 
     client: Client
 
     def list(self, catalog: str | None = None, *, database: str | None = None) -> Iterator[Json]:
-        """What Firn knows of the metastore's tables."""
-        return self.client.transport.items(f"{self._root(catalog)}", {"database": database})
+        """What Firn knows of the metastore's tables, page by page."""
+        return self.client.transport.items(self._root(catalog), {"database": database})
 
-    def check(self, table: str, catalog: str | None = None) -> Json:
+    def refresh(self, catalog: str | None = None) -> Json:
+        """List the metastore now, without waiting for its turn."""
+        return self.client.transport.change("POST", f"{self._root(catalog)}/refresh")
+
+    def show(self, table: str) -> Json:
+        """Where one table stands."""
+        return self.client.transport.get(self._path(table))
+
+    def check(self, table: str, *, primary_key: Sequence[str] = ()) -> Json:
         """Whether the table can be upgraded: columns, counts, and every blocker by name.  Changes nothing."""
-        return self.client.transport.get(f"{self._root(catalog)}/{_quoted(table)}/check")
+        return self.client.transport.change("POST", self._path(table, "/check"), {"primary_key": [*primary_key]})
 
     def upgrade(
         self,
         table: str,
-        catalog: str | None = None,
         *,
         primary_key: Sequence[str] = (),
         sequence_field: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Operation:
         """Make it a Firn table in place; returns at once, the operation tells how far it is."""
-        body = {"primary_key": list(primary_key), "sequence_field": sequence_field}
-        path = f"{self._root(catalog)}/{_quoted(table)}/upgrade"
-        return Operation.model_validate(self.client.transport.change("POST", path, body))
+        body = {
+            "primary_key": [*primary_key],
+            "sequence_field": sequence_field,
+            "properties": dict(properties or {}),
+        }
+        return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
 
-    def sync(self, table: str, catalog: str | None = None) -> Json:
-        """Bring what Hive-side writers did now."""
-        return self.client.transport.change("POST", f"{self._root(catalog)}/{_quoted(table)}/sync")
+    def sync(self, table: str, *, everything: bool = False) -> Json:
+        """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
+        return self.client.transport.change("POST", self._path(table, "/sync"), params={"everything": everything})
+
+    def _path(self, table: str, verb: str = "") -> str:
+        name = self.client.name(table)
+        return f"{self._root(name.catalog)}/{_quoted(name.table)}{verb}"
 
     def _root(self, catalog: str | None) -> str:
         return f"/catalogs/{_quoted(catalog or self.client.catalog)}/hive"

@@ -18,8 +18,10 @@ OP = "_op"
 
 def newest(changes: pa.Table, keys: Sequence[str], sequence: str | None) -> pa.Table:
     """The newest change of each key: the one with the highest row id, or first of all the highest sequence value."""
-    order = [(ROW_ID, "ascending")] if sequence is None else [(sequence, "ascending"), (ROW_ID, "ascending")]
-    ordered = changes.take(pc.sort_indices(changes, sort_keys=order, null_placement="at_start"))
+    order = {"r": changes[ROW_ID]}
+    if sequence is not None:  # "h" puts missing values below all others
+        order = {"h": pc.is_valid(changes[sequence]), "s": changes[sequence], **order}
+    ordered = changes.take(pc.sort_indices(pa.table(order), sort_keys=[(name, "ascending") for name in order]))
     last = _positions(ordered, keys).group_by(_names(keys)).aggregate([("i", "max")])
     return ordered.take(last["i_max"])
 

@@ -8,11 +8,13 @@ from functools import cached_property
 from urllib.parse import quote
 
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.table import Table
 
 from firn.errors import NotFound
 from firn.scan.scan import Pin, Pinned
-from firn.transport import Transport
+from firn.transport import Json, Transport
 from firn.wire import Pin as WirePin
 
 
@@ -50,3 +52,39 @@ class Served:
     def _catalog(self) -> RestCatalog:
         token = {"token": self.token} if self.token else {}
         return RestCatalog(self.catalog, uri=f"{self.transport.url}/iceberg", warehouse=self.catalog, **token)
+
+
+_CONTENT = {
+    DataFileContent.DATA: "data",
+    DataFileContent.POSITION_DELETES: "position deletes",
+    DataFileContent.EQUALITY_DELETES: "equality deletes",
+}
+
+
+def live_files(source: Served) -> list[Json]:
+    """The files of a table's current snapshot, or of both stores; NotFound when there is no such table."""
+    pin = source.pin()
+    try:
+        if pin is None:
+            return _files_of("table", source.load())
+        return [
+            *_files_of("base", source.load(pin.base.table)),
+            *_files_of("change", source.load(pin.change.table)),
+        ]
+    except NoSuchTableError as error:
+        raise NotFound(f"{source.catalog}.{source.table}: {error}", hint="look with `firn table list`") from error
+
+
+def _files_of(store: str, table: Table) -> list[Json]:
+    snapshot = table.current_snapshot()
+    manifests = [] if snapshot is None else snapshot.manifests(table.io)
+    specs, schema = table.specs(), table.schema()
+    listed = []
+    for manifest in manifests:
+        spec = specs[manifest.partition_spec_id]
+        for entry in manifest.fetch_manifest_entry(table.io):
+            file = entry.data_file
+            partition = spec.partition_to_path(file.partition, schema) if spec.fields else ""
+            known = {"store": store, "content": _CONTENT[file.content], "path": file.file_path, "partition": partition}
+            listed.append({**known, "records": file.record_count, "bytes": file.file_size_in_bytes})
+    return listed

@@ -1,0 +1,71 @@
+"""The command that is called `firn`: all groups, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import orjson
+import typer
+
+from firn.cli import catalogs, hive, jobs, processes, sql, tables
+from firn.embedded.errors import EmbeddedError
+from firn.errors import FirnError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="firn",
+    help="Tables that keep themselves healthy. Start everything on this machine with `firn up`.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.add_typer(catalogs.app, name="catalog")
+app.add_typer(tables.app, name="table")
+app.add_typer(hive.app, name="hive")
+app.add_typer(jobs.app, name="job")
+app.add_typer(jobs.optimizers, name="optimizer")
+app.add_typer(tables.policies, name="policy")
+app.add_typer(processes.admin, name="admin")
+processes.add_to(app)
+sql.add_to(app)
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """One command; its exit code. Errors come out as words: what, where, what to do."""
+    try:
+        ended = app(args=list(arguments), prog_name="firn", standalone_mode=True)
+    except SystemExit as ended_itself:
+        return int(ended_itself.code or 0)
+    except FirnError as error:
+        _tell(error.message, error.hint, error.request_id, as_json="--json" in arguments)
+        return error.exit_code
+    except EmbeddedError as error:
+        _tell(str(error), None, None, as_json="--json" in arguments)
+        return 1
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return int(ended or 0)
+
+
+def _tell(message: str, hint: str | None, request_id: str | None, *, as_json: bool) -> None:
+    if as_json:
+        problem = {"error": {"message": message, "hint": hint, "request_id": request_id}}
+        sys.stderr.write(orjson.dumps(problem, option=orjson.OPT_INDENT_2).decode() + "\n")
+        return
+    sys.stderr.write(f"firn: {message}\n")
+    if hint:
+        sys.stderr.write(f"      {hint}\n")
+    if request_id:
+        sys.stderr.write(f"      (request {request_id} in the server's log)\n")

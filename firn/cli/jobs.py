@@ -1,0 +1,133 @@
+"""`firn job …` and `firn optimizer …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firn.cli.processes import run_optimizer
+from firn.cli.show import Show, moment
+from firn.cli.told import Told, command
+from firn.cli.watch import JOB_COLUMNS, job_row, tell_job, watch_job
+from firn.wire import Job
+
+app = typer.Typer(help="Background jobs.", no_args_is_help=True)
+optimizers = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
+
+JobArg = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+
+
+@command(app, "list")
+def list_jobs(
+    this: Told,
+    table: Annotated[str | None, typer.Option(help="Only of this table.")] = None,
+    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """List jobs, newest first."""
+    client, show = this.client, this.show
+    if table is not None:
+        listed = client.tables[table].jobs(limit)
+        found = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
+    else:
+        found = list(client.jobs.list(status=status or (), kind=kind or (), limit=limit))
+    rows = [job_row(job) for job in found]
+    show.emit([job.json_value() for job in found], lambda: show.table(JOB_COLUMNS, rows, none="no jobs"))
+
+
+@command(app, "show")
+def show_job(this: Told, job: JobArg) -> None:
+    """Show a job."""
+    show, found = this.show, this.client.jobs.get(job)
+    show.emit(found.json_value(), lambda: _show(show, found))
+
+
+@command(app, "logs")
+def show_logs(this: Told, job: JobArg) -> None:
+    """Show what a job's optimizers wrote."""
+    show, found = this.show, this.client.jobs.logs(job)
+
+    def people() -> None:
+        for one in found:
+            show.line(f"{moment(one.at)}  {one.line}")
+
+    show.emit([one.json_value() for one in found], people)
+
+
+@command(app, "cancel")
+def cancel_job(this: Told, job: JobArg) -> None:
+    """Give a job up; refused once it has committed."""
+    show, found = this.show, this.client.jobs.cancel(job)
+    show.emit(found.json_value(), lambda: show.line(f"job {found.id} is {found.status}"))
+
+
+@command(app, "retry")
+def retry_job(
+    this: Told,
+    job: JobArg,
+    *,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
+) -> None:
+    """Run a failed or canceled job again, as a new one."""
+    again = this.client.jobs.retry(job)
+    if not no_wait:
+        again = watch_job(this, again)
+    if this.show.json:
+        this.show.write_json(again.json_value())
+    tell_job(this.show, again)
+
+
+@optimizers.callback(invoke_without_command=True)
+def be_optimizer(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Option(help="Whose jobs to take.")] = "default",
+    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
+    server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
+) -> None:
+    """Run jobs until told to stop."""
+    if ctx.invoked_subcommand is None:
+        run_optimizer(server, group=group, master=master, memory=memory)
+
+
+@command(optimizers, "list")
+def list_optimizers(this: Told) -> None:
+    """List optimizers and what each does now."""
+    show, found = this.show, this.client.optimizers()
+    rows = [
+        (
+            one["id"],
+            one["group"],
+            one["host"],
+            str(one["pid"]),
+            one["version"],
+            moment(one["last_seen_at"]),
+            one["job_id"],
+        )
+        for one in found
+    ]
+    columns = ("optimizer", "group", "host", "pid", "version", "last seen", "job")
+    none = "no optimizers: start one with `firn optimizer`"
+    show.emit(found, lambda: show.table(columns, rows, none=none))
+
+
+def _show(show: Show, job: Job) -> None:
+    told_of = job.json_value()
+    show.facts(
+        {
+            "job": job.id,
+            "table": f"{job.catalog}.{job.table}",
+            "kind": job.kind,
+            "status": job.status,
+            "reason": job.reason,
+            "attempt": job.attempt,
+            "optimizer": job.owner,
+            "created": job.created_at,
+            "ended": job.ended_at,
+            "error": job.error,
+            "snapshot": told_of.get("committed_snapshot_id"),
+        }
+    )
+    show.facts({f"{part} {name}": value for part in ("progress", "result") for name, value in told_of[part].items()})

@@ -1,0 +1,128 @@
+"""`firn up`, `serve`, `metastore`, and what stands behind `firn optimizer`: processes, and what keeps them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from firn.cli.told import Told, command
+from firn.client import DEFAULT_URL, connect
+from firn.embedded.metastore import DEFAULT_PORT, EmbeddedMetastore
+from firn.embedded.process import require_java
+from firn.local import LocalFirn, python_module
+
+TEND_SECONDS = 1.0
+
+admin = typer.Typer(help="The server's database and its health.", no_args_is_help=True)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands that start processes."""
+    command(app, "up", local=True)(up)
+    app.command("serve")(serve)
+    command(app, "metastore", local=True)(metastore)
+
+
+def up(
+    this: Told,
+    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path("firn-data"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the server; 0 takes a free one.")] = 8630,
+    master: Annotated[str, typer.Option(help="Where the optimizer's Spark runs its tasks.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap of the optimizer's JVM.")] = "2g",
+) -> None:
+    """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
+    show = this.show
+    with (
+        until_told_to_stop() as stopping,
+        LocalFirn(data_dir, port=port, master=master, memory=memory, tell=show.note) as local,
+    ):
+        facts = {"url": local.url, "metastore": local.metastore.uri, "data_dir": str(local.data_dir)}
+        show.emit(facts, lambda: show.line(f"Firn answers at {local.url} (data in {local.data_dir}); Ctrl-C stops it"))
+        while not stopping.wait(TEND_SECONDS):
+            local.tend()
+        show.note("stopping: optimizer, server, metastore …")
+    show.note("stopped")
+
+
+def serve(
+    data_dir: Annotated[Path | None, typer.Option(help="Where database and warehouse go.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
+    metastore: Annotated[str | None, typer.Option(help="Of the catalog lake: thrift://HOST:PORT.")] = None,
+    database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL; default: SQLite.")] = None,
+) -> None:
+    """Run the server alone; it says when it answers, and stops cleanly on SIGTERM."""
+    given = {
+        "--data-dir": data_dir,
+        "--port": port,
+        "--config": config,
+        "--metastore": metastore,
+        "--database-url": database_url,
+    }
+    flags = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+    _become(python_module("server", *flags))
+
+
+def run_optimizer(server: str | None, *, group: str, master: str, memory: str) -> None:
+    """Become an optimizer."""
+    require_java()
+    url = server or DEFAULT_URL
+    connect(url).health()  # says in words what a retrying optimizer would only log
+    _become(
+        python_module("optimizer", "--server", url, "--group", group, "--master", master, "--driver-memory", memory)
+    )
+
+
+def metastore(
+    this: Told,
+    data_dir: Annotated[Path, typer.Option(help="Where it keeps its tables.")] = Path("firn-metastore"),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = DEFAULT_PORT,
+) -> None:
+    """Run a real Hive Metastore on Derby, until Ctrl-C."""
+    show = this.show
+    with until_told_to_stop() as stopping, EmbeddedMetastore(data_dir, port=port) as running:
+        facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}
+        show.emit(facts, lambda: show.line(f"Hive Metastore answers at {running.uri} (data in {running.data_dir})"))
+        while not stopping.wait(TEND_SECONDS):
+            if not running.running:
+                show.note(f"the metastore ended by itself; its log: {running.log}")
+                raise typer.Exit(1)
+
+
+@command(admin, "check")
+def check(this: Told) -> None:
+    """Say how the server and its background tasks are."""
+    show, health = this.show, this.client.health()
+    rows = [(one["name"], one["status"], one["error"], one["does"]) for one in health["tasks"]]
+
+    def people() -> None:
+        show.facts({"version": health["version"], "database": health["database"], "leads": health["leads"]})
+        show.table(("task", "last", "error", "does"), rows, none="no background tasks")
+
+    show.emit(health, people)
+    if any(one["error"] for one in health["tasks"]):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def until_told_to_stop() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set; a second one changes nothing, so that stopping in order is not cut off."""
+    stopping = threading.Event()
+    before = {one: signal.signal(one, lambda *_: stopping.set()) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _become(command: list[str]) -> None:
+    """This process goes on as another program: its id, its signals and its exit code are that program's."""
+    os.execv(command[0], command)  # noqa: S606 -- no shell is wanted here

@@ -1,0 +1,165 @@
+"""Output: JSON for programs, tables for people, plain where no terminal reads; progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import orjson
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+PIPE_WIDTH = 10_000
+"""Lines in a pipe are as long as what they say: the program behind it must not get cut names."""
+_STYLES: Mapping[str, str] = {
+    "succeeded": "green",
+    "upgraded": "green",
+    "ok": "green",
+    "running": "cyan",
+    "committing": "cyan",
+    "upgrading": "cyan",
+    "pending": "yellow",
+    "warn": "yellow",
+    "unknown": "magenta",
+    "failed": "red",
+    "blocked": "red",
+    "canceled": "dim",
+}
+
+
+@dataclass(frozen=True)
+class Show:
+    """Where one command's output goes."""
+
+    json: bool = False
+
+    @cached_property
+    def console(self) -> Console:
+        """Standard output."""
+        return _console(sys.stdout)
+
+    @cached_property
+    def notes(self) -> Console:
+        """Standard error: progress and remarks, which no program should read."""
+        return _console(sys.stderr)
+
+    def emit(self, value: Any, people: Callable[[], None]) -> None:
+        """The command's answer, as JSON or as people read it."""
+        if self.json:
+            self.write_json(value)
+        else:
+            people()
+
+    def write_json(self, value: Any) -> None:
+        """One JSON value on standard output."""
+        sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+    def line(self, text: str) -> None:
+        """One line for people."""
+        self.console.print(Text(text), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """One remark for people, away from the output."""
+        if not self.json:
+            self.notes.print(Text(text), soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, none: str) -> None:
+        """Rows under headings; `none` says it in words when there are none."""
+        if not rows:
+            self.line(none)
+            return
+        shown = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for position, column in enumerate(columns):
+            numeric = all(isinstance(row[position], int | float) for row in rows)
+            shown.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            shown.add_row(*(cell(value) for value in row))
+        self.console.print(shown)
+
+    def facts(self, pairs: Mapping[str, Any]) -> None:
+        """Names and values, one a line; what is None is left out."""
+        kept = {name: value for name, value in pairs.items() if value is not None}
+        width = max(map(len, kept), default=0)
+        for name, value in kept.items():
+            self.console.print(Text.assemble((name.ljust(width), "bold"), "  ", cell(value)), soft_wrap=True)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[str, int, int], None]]:
+        """A bar while work goes on: call what comes out of it with (stage, done, total).
+
+        Without a terminal each new stage is a line; with --json there is nothing.
+        """
+        if self.json or not self.notes.is_terminal:
+            yield _stage_lines(self, what)
+            return
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True) as bar:
+            task = bar.add_task(what, total=None)
+
+            def seen(stage: str, done: int, total: int) -> None:
+                described = f"{what}: {stage}" if stage else what
+                bar.update(task, description=described, completed=done, total=total or None)
+
+            yield seen
+
+
+def _stage_lines(show: Show, what: str) -> Callable[[str, int, int], None]:
+    told: list[str] = []
+
+    def seen(stage: str, _done: int, _total: int) -> None:
+        if stage not in told:
+            told.append(stage)
+            show.note(f"{what}: {stage}")
+
+    return seen
+
+
+def _console(file: Any) -> Console:
+    console = Console(file=file, highlight=False)
+    return console if console.is_terminal else Console(file=file, highlight=False, width=PIPE_WIDTH)
+
+
+def cell(value: Any) -> Text:
+    """One value as people read it."""
+    match value:
+        case None:
+            return Text("–", style="dim")
+        case bool():
+            return Text("yes" if value else "no")
+        case int():
+            return Text(f"{value:,}")
+        case float():
+            return Text(f"{value:,.2f}")
+        case datetime():
+            return Text(moment(value))
+        case list() | tuple():
+            return Text(", ".join(map(str, value)) or "–")
+        case _:
+            return Text(str(value), style=_STYLES.get(str(value), ""))
+
+
+def moment(value: datetime | str | None) -> str:
+    """A time, in the reader's own zone, to the second."""
+    if value is None:
+        return "–"
+    parsed = datetime.fromisoformat(value) if isinstance(value, str) else value
+    known = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return known.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def size(count: int) -> str:
+    """Bytes with a unit that leaves a handy number."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -1,0 +1,115 @@
+"""`firn sql`: Spark SQL on the server's catalogs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firn.cli.show import Show
+from firn.cli.told import Told, command
+from firn.embedded.process import require_java
+from firn.errors import FirnError, Invalid
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PROMPT, GOES_ON = "firn> ", "    > "
+QUIT = ("exit", "quit")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "sql")(sql)
+
+
+def sql(
+    this: Told,
+    statement: Annotated[str | None, typer.Argument(help="One statement; without it there is a prompt.")] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
+    limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 1000,
+) -> None:
+    """Run Spark SQL on the server's catalogs; names without a catalog are in --catalog."""
+    with _session(this, master=master, memory=memory) as spark:
+        if statement is not None:
+            _run(this.show, spark, statement, limit)
+            return
+        for typed in _statements(this.show):
+            try:
+                _run(this.show, spark, typed, limit)
+            except FirnError as error:
+                this.show.note(error.message)
+
+
+@contextmanager
+def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
+    require_java()
+    names = [one.name for one in this.client.catalogs.list()]
+    if this.catalog not in names:
+        raise Invalid(f"the server has no catalog {this.catalog!r}", hint=f"it has {', '.join(names)}")
+    try:
+        # PySpark is an extra, and takes its time to import.
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        from firn.spark.sessions import configure  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise FirnError("PySpark is not installed", hint="pip install 'firn[spark]'") from error
+    quiet: dict[str, bool | float | int | str | None] = {
+        "spark.sql.defaultCatalog": this.catalog,
+        "spark.driver.memory": memory,
+        "spark.log.level": "ERROR",
+    }
+    builder = configure(SparkSession.builder.appName("firn sql").master(master), this.client, catalogs=names)
+    with this.show.progress("starting Spark"):
+        spark = builder.config(map=quiet).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _run(show: Show, spark: SparkSession, statement: str, limit: int) -> None:
+    from firn.spark.errors import reason  # noqa: PLC0415 -- as above
+
+    try:
+        with show.progress("running"):
+            frame = spark.sql(statement.rstrip().rstrip(";"))
+            rows = frame.limit(limit + 1).collect() if frame.columns else []
+    except Exception as error:  # whatever Java throws: one line of it is for people
+        raise FirnError(reason(error), hint="`firn sql` without a statement is a prompt to try things") from error
+    _print(show, frame, [tuple(row) for row in rows], limit)
+
+
+def _print(show: Show, frame: DataFrame, rows: list[tuple[object, ...]], limit: int) -> None:
+    kept = rows[:limit]
+    show.emit(
+        [dict(zip(frame.columns, row, strict=True)) for row in kept],
+        lambda: show.table(frame.columns, kept, none="done" if not frame.columns else "no rows"),
+    )
+    if len(rows) > limit:
+        show.note(f"only the first {limit:,} rows; --limit shows more")
+
+
+def _statements(show: Show) -> Iterator[str]:
+    """What is typed, statement by statement, each ended by a semicolon; until the end of the input."""
+    interactive = sys.stdin.isatty()
+    if interactive:
+        show.note("end a statement with ; and the prompt with exit or Ctrl-D")
+    lines: list[str] = []
+    while True:
+        try:
+            line = input((GOES_ON if lines else PROMPT) if interactive else "")
+        except EOFError:
+            break
+        if not lines and line.strip().rstrip(";").lower() in QUIT:
+            return
+        lines.append(line)
+        if line.rstrip().endswith(";"):
+            yield "\n".join(lines)
+            lines = []
+    if "".join(lines).strip():
+        yield "\n".join(lines)

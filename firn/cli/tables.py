@@ -1,0 +1,316 @@
+"""`firn table …` and `firn policy …`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firn.cli.columns import parse_columns
+from firn.cli.show import Show, moment, size
+from firn.cli.told import Told, command
+from firn.cli.watch import tell_job, watch_job
+from firn.client import TableHandle
+from firn.errors import Invalid
+from firn.wire import Job, Table
+
+app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
+policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
+Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")]
+
+
+@command(app, "list")
+def list_tables(
+    this: Told,
+    namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
+    kind: Annotated[str | None, typer.Option(help="plain, keyed or view.")] = None,
+    search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
+    limit: Limit = 1000,
+) -> None:
+    """List tables."""
+    show = this.show
+    found = list(this.client.tables.list(namespace=namespace, kind=kind, search=search, limit=limit))
+    rows = [
+        (
+            f"{one.namespace}.{one.name}",
+            one.kind,
+            one.records,
+            size(one.bytes),
+            one.data_files,
+            one.pending_rows,
+            moment(one.last_commit_at),
+        )
+        for one in found
+    ]
+    columns = ("table", "kind", "rows", "size", "files", "pending", "last commit")
+    none = f"no tables in {this.client.catalog}" + (f".{namespace}" if namespace else "")
+    show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
+
+
+@command(app, "show")
+def show_table(this: Told, table: TableArg) -> None:
+    """Show everything about a table."""
+    show, found = this.show, this.client.tables[table].show()
+    show.emit(found.json_value(), lambda: _show(show, found))
+
+
+@command(app, "create")
+def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
+    this: Told,
+    table: TableArg,
+    columns: Annotated[str | None, typer.Option(help="Such as 'id long, day date, amount decimal(10,2)'.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="A file with the columns, or with CREATE TABLE.")] = None,
+    like: Annotated[str | None, typer.Option(help="Take columns and partitioning of this table.")] = None,
+    primary_key: Annotated[str, typer.Option(help="Columns, separated by commas: makes it a keyed table.")] = "",
+    sequence_field: Annotated[str | None, typer.Option(help="Column that decides which change is newer.")] = None,
+    partition_by: Annotated[list[str] | None, typer.Option(help="Such as days(created_at); may be repeated.")] = None,
+    property: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
+) -> None:
+    """Create a table; with a primary key a keyed one."""
+    client, show = this.client, this.show
+    if sum(given is not None for given in (columns, schema, like)) != 1:
+        raise Invalid("the columns are not known", hint="give one of --columns, --schema and --like")
+    by = list(partition_by or [])
+    if like is not None:
+        model = client.tables[like].show()
+        listed = [{"name": one.name, "type": one.type, "comment": one.comment} for one in model.columns]
+        by = by or model.partition_by
+    else:
+        listed = parse_columns(columns or "" if schema is None else _read(schema))
+    made = client.tables.create(
+        table,
+        listed,
+        primary_key=_names(primary_key),
+        sequence_field=sequence_field,
+        partition_by=by,
+        properties=_pairs(property),
+    )
+    show.emit(made.json_value(), lambda: show.line(f"created {made.kind} table {made.catalog}.{_full(made)}"))
+
+
+@command(app, "drop")
+def drop_table(this: Told, table: TableArg) -> None:
+    """Forget a table, with its stores if it is a keyed one; its files stay."""
+    show, handle = this.show, this.client.tables[table]
+    handle.drop()
+    show.emit({"dropped": str(handle.name)}, lambda: show.line(f"dropped {handle.name}; its files are untouched"))
+
+
+@command(app, "files")
+def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
+    """List a table's data and delete files; of a keyed table those of both stores."""
+    show = this.show
+    found = this.client.files(table)[:limit]
+    rows = [
+        (one["store"], one["content"], one["records"], size(one["bytes"]), one["partition"], one["path"])
+        for one in found
+    ]
+    columns = ("store", "content", "rows", "size", "partition", "file")
+    show.emit(found, lambda: show.table(columns, rows, none="no files"))
+
+
+@command(app, "history")
+def show_history(this: Told, table: TableArg, limit: Limit = 50) -> None:
+    """List commits, newest first."""
+    show, found = this.show, this.client.tables[table].history(limit)
+    rows = [
+        (
+            moment(one["committed_at"]),
+            one["table"],
+            one["operation"],
+            one["added_rows"],
+            one["removed_rows"],
+            one["added_files"],
+            one["removed_files"],
+            one["snapshot_id"],
+            one["writer_id"],
+            one["batch_id"],
+        )
+        for one in found
+    ]
+    columns = ("when", "table", "operation", "+rows", "-rows", "+files", "-files", "snapshot", "writer", "batch")
+    show.emit(found, lambda: show.table(columns, rows, none="no commits yet"))
+
+
+@command(app, "snapshots")
+def list_snapshots(this: Told, table: TableArg) -> None:
+    """List snapshots, of a keyed table those of both stores; newest first."""
+    show, found = this.show, this.client.tables[table].get("/snapshots")
+    rows = [
+        (
+            one["store"],
+            one["snapshot_id"],
+            one["sequence_number"],
+            moment(one["committed_at"]),
+            one["operation"],
+            one["refs"],
+        )
+        for one in found
+    ]
+    columns = ("store", "snapshot", "sequence", "when", "operation", "refs")
+    show.emit(found, lambda: show.table(columns, rows, none="no snapshots yet"))
+
+
+@command(app, "properties")
+def change_properties(
+    this: Told,
+    table: TableArg,
+    set: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="KEY; may be repeated.")] = None,
+) -> None:
+    """Show a table's properties, or change them."""
+    show, handle = this.show, this.client.tables[table]
+    found = handle.set_properties(_pairs(set), remove or []) if set or remove else handle.show()
+    rows = sorted(found.properties.items())
+    show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
+
+
+@command(app, "why")
+def show_why(this: Told, table: TableArg) -> None:
+    """Say which job is due, or why none is."""
+    show, found = this.show, this.client.tables[table].why()
+    due = f"{found.kind} is due: " if found.due else "nothing is due: "
+    later = f" (looked at again {moment(found.next_at)})" if found.next_at else ""
+    show.emit(found.json_value(), lambda: show.line(due + found.why + later))
+
+
+@command(app, "merge")
+def merge_table(
+    this: Told,
+    table: TableArg,
+    mode: Annotated[str | None, typer.Option(help="rewrite, vectors or auto.")] = None,
+    *,
+    dry_run: DryRun = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Bring pending changes into base now."""
+    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, mode=mode)
+
+
+@command(app, "rewrite")
+def rewrite_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Bin-pack small files now."""
+    _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "clean")
+def clean_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Drop merged files from the change store's current snapshot now."""
+    _run(this, this.client.tables[table], "clean", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "expire")
+def expire_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Remove old snapshots, and the files that only they need, now."""
+    _run(this, this.client.tables[table], "expire", dry_run=dry_run, wait=not no_wait)
+
+
+@command(policies, "show")
+def show_policy(this: Told, table: TableArg) -> None:
+    """Show every setting as it holds for a table, and where it comes from."""
+    show, found = this.show, this.client.tables[table].get("/policy")
+    rows = [(one["key"], one["value"], one["source"], one["does"]) for one in found]
+    show.emit(found, lambda: show.table(("setting", "value", "from", "does"), rows, none="no settings"))
+
+
+@command(policies, "set")
+def set_policy(
+    this: Told,
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="An empty value removes the setting.")],
+    table: Annotated[str | None, typer.Option(help="Of this table.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
+) -> None:
+    """Set policy for a table, a namespace or, with neither named, the whole catalog."""
+    given = _pairs(settings)
+    removed = [key for key, value in given.items() if not value]
+    kept = {key: value for key, value in given.items() if value}
+    if table is not None:
+        changed: Any = this.client.tables[table].set_properties(kept, removed).properties
+    else:
+        now = this.client.catalogs.policy(this.catalog, namespace)["settings"]
+        wanted = {key: value for key, value in {**now, **kept}.items() if key not in removed}
+        changed = this.client.catalogs.set_policy(this.catalog, wanted, namespace)["settings"]
+    rows = sorted((key, value) for key, value in changed.items() if key.startswith("firn."))
+    this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))
+
+
+def _run(this: Told, table: TableHandle, kind: str, *, dry_run: bool, wait: bool, mode: str | None = None) -> None:
+    show = this.show
+    if dry_run:
+        planned = table.plan(kind)
+        show.emit(planned.json_value(), lambda: show.line(f"would {planned.would}"))
+        return
+    job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)()
+    if wait:
+        job = watch_job(this, job)
+    if show.json:
+        show.write_json(job.json_value())
+    tell_job(show, job)
+
+
+def _show(show: Show, table: Table) -> None:
+    keyed = table.kind == "keyed"
+    show.facts(
+        {
+            "table": f"{table.catalog}.{_full(table)}",
+            "kind": table.kind,
+            "primary key": table.primary_key or None,
+            "sequence field": table.sequence_field,
+            "partitioned by": table.partition_by or None,
+            "rows": table.records,
+            "size": size(table.bytes),
+            "pending": f"{table.pending_rows:,} rows since {moment(table.pending_since)}"
+            if table.pending_rows
+            else None,
+            "watermark": table.watermark,
+            "version": table.version if keyed else None,
+            "upgraded from": table.hive_name,
+            "last commit": table.last_commit_at,
+            "next": ("due now: " if table.next.due else "") + table.next.why,
+            "job": None if table.active_job is None else f"{table.active_job.kind} {table.active_job.status}",
+        }
+    )
+    columns = [(one.name, one.type, "key" if one.is_key else "", one.comment or "") for one in table.columns]
+    show.table(("column", "type", "", "comment"), columns, none="no columns")
+    stores = [
+        (
+            role,
+            f"v{one.format_version}",
+            one.records,
+            size(one.bytes),
+            one.data_files,
+            one.delete_files,
+            one.snapshots,
+            one.location,
+        )
+        for role, one in table.stores.items()
+    ]
+    show.table(("store", "format", "rows", "size", "files", "deletes", "snapshots", "location"), stores, none="")
+
+
+def _full(table: Table) -> str:
+    return f"{table.namespace}.{table.name}"
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _pairs(given: list[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given or []]
+    wrong = [key for key, sign, _ in pairs if not sign or not key]
+    if wrong:
+        raise Invalid(f"{wrong[0]!r} sets nothing", hint="write KEY=VALUE")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"cannot read {path}: {error}", hint="name a text file with the columns") from error

@@ -1,0 +1,90 @@
+"""What every command is told besides its own options: which server, as whom, and whether a program reads the output."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from firn.cli.show import Show
+from firn.client import DEFAULT_CATALOG, Client, connect
+
+F = TypeVar("F", bound=Callable[..., None])
+_PANEL = "Shared"
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", rich_help_panel=_PANEL)]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        envvar="FIRN_SERVER",
+        metavar="URL",
+        help="The server's address (default: http://127.0.0.1:8630).",
+        rich_help_panel=_PANEL,
+    ),
+]
+Token = Annotated[
+    str | None, typer.Option(envvar="FIRN_TOKEN", metavar="TOKEN", help="Access token.", rich_help_panel=_PANEL)
+]
+Catalog = Annotated[
+    str,
+    typer.Option(
+        envvar="FIRN_CATALOG", metavar="CATALOG", help="Of names that do not say theirs.", rich_help_panel=_PANEL
+    ),
+]
+_LOCAL: dict[str, tuple[Any, Any]] = {"json": (Json, False)}
+_ALL = {**_LOCAL, "server": (Server, None), "token": (Token, None), "catalog": (Catalog, DEFAULT_CATALOG)}
+
+
+@dataclass
+class Told:
+    """The options that all commands share."""
+
+    json: bool = False
+    server: str | None = None
+    token: str | None = field(default=None, repr=False)
+    catalog: str = DEFAULT_CATALOG
+
+    @cached_property
+    def client(self) -> Client:
+        """The server that was named."""
+        return connect(self.server, token=self.token, catalog=self.catalog)
+
+    @cached_property
+    def show(self) -> Show:
+        """Where the command's output goes."""
+        return Show(json=self.json)
+
+
+def command(app: typer.Typer, name: str, *, local: bool = False) -> Callable[[F], F]:
+    """Make a function a command with the shared options; it is called with what they said, as `this`, and its own.
+
+    A `local` command asks no server and takes `--json` alone.
+    """
+
+    def added(function: F) -> F:
+        app.command(name)(_with_shared(function, _LOCAL if local else _ALL))
+        return function
+
+    return added
+
+
+def _with_shared(function: Callable[..., None], shared: dict[str, tuple[Any, Any]]) -> Callable[..., None]:
+    _, *own = inspect.signature(function, eval_str=True).parameters.values()
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in shared.items()
+    ]
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        this = Told(**{name: given.pop(name) for name in shared})
+        function(this, **given)
+
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]  # how inspect is told
+    run.__annotations__ = {one.name: one.annotation for one in [*own, *more]}
+    return run

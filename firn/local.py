@@ -1,0 +1,195 @@
+"""All of Firn on one machine: metastore, server and an optimizer as child processes that are kept running.
+
+    with LocalFirn(Path("firn-data"), port=8630) as firn:
+        firn.url                  # http://127.0.0.1:8630
+        firn.tend()               # call now and then: starts again what has ended
+
+However the owner ends, even by kill -9, the children end with it (see firn.embedded.guard).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from firn.embedded.directory import prepared
+from firn.embedded.errors import EmbeddedError, StartFailed
+from firn.embedded.metastore import DEFAULT_PORT as METASTORE_PORT
+from firn.embedded.metastore import EmbeddedMetastore
+from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
+from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
+
+START_SECONDS = 60.0
+CALM_SECONDS = 60.0
+"""A part that has run this long starts anew with the shortest pause."""
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+
+Tell = Callable[[str], None]
+
+
+def python_module(module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this installation; -P keeps a like-named directory at hand out of it."""
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+@dataclass
+class Child:
+    """One part: its command, and how its starts went."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    process: GuardedProcess | None = None
+    started_at: float = 0.0
+    pause: float = FIRST_PAUSE_SECONDS
+    due_at: float | None = None
+
+    def start(self) -> GuardedProcess:
+        """Start it at once."""
+        self.started_at, self.due_at = time.monotonic(), None
+        self.process = GuardedProcess(self.command, log=self.log, cwd=self.log.parent)
+        return self.process
+
+    def tend(self, tell: Tell) -> None:
+        """Start it again if it has ended, after a pause that doubles with every early end."""
+        now = time.monotonic()
+        if self.due_at is not None:
+            if now >= self.due_at:
+                self.start()
+                tell(f"{self.name} was started again")
+            return
+        status = None if self.process is None else self.process.exit_status
+        if status is None:
+            return
+        self.pause = FIRST_PAUSE_SECONDS if now - self.started_at > CALM_SECONDS else self.pause
+        self.due_at = now + self.pause
+        tell(f"{self.name} ended with status {status} and is started again in {self.pause:.0f} s; its log: {self.log}")
+        self.pause = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
+
+    def stop(self) -> None:
+        """End it in order and wait until it is gone."""
+        self.due_at = None
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+
+@dataclass
+class LocalFirn:
+    """One data directory and the processes that work on it."""
+
+    data_dir: Path
+    port: int = 8630
+    master: str = "local[*]"
+    memory: str = "2g"
+    tell: Tell = lambda _line: None
+    url: str = field(init=False, default="")
+    metastore: EmbeddedMetastore = field(init=False)
+    _children: list[Child] = field(init=False, default_factory=list)
+    _metastore_due_at: float | None = field(init=False, default=None)
+
+    def start(self) -> Self:
+        """Start all; returns once the server answers.  Raises a kind of EmbeddedError, then nothing is left running."""
+        self.data_dir = self.data_dir.absolute()
+        require_java()
+        prepared(self.data_dir, what="Firn's data")
+        self.port = self.port or free_port()
+        require_free(self.port, what="The Firn server")
+        self.metastore = EmbeddedMetastore(self.data_dir / "metastore", port=self._metastore_port())
+        try:
+            self._start_parts()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def tend(self) -> None:
+        """Start again what has ended by itself; to be called every second or so."""
+        for child in self._children:
+            child.tend(self.tell)
+        self._tend_metastore()
+
+    def stop(self) -> None:
+        """End all in order: the optimizer hands its job back while the server still listens."""
+        for child in reversed(self._children):
+            child.stop()
+        self._children.clear()
+        self.metastore.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start_parts(self) -> None:
+        self.metastore.start()
+        self.tell(f"metastore  {self.metastore.uri} (log: {self.metastore.log})")
+        self.url = f"http://{LOOPBACK}:{self.port}"
+        server = self._child(
+            "server",
+            *("--data-dir", str(self.data_dir), "--port", str(self.port), "--metastore", self.metastore.uri),
+        )
+        self._wait_for_server(server)
+        self.tell(f"server     {self.url} (log: {server.log})")
+        optimizer = self._child(
+            "optimizer", "--server", self.url, "--master", self.master, "--driver-memory", self.memory
+        )
+        self.tell(f"optimizer  {self.master} (log: {optimizer.log})")
+
+    def _child(self, module: str, *arguments: str) -> Child:
+        child = Child(name=module, command=python_module(module, *arguments), log=self.data_dir / f"{module}.log")
+        self._children.append(child)
+        child.start()
+        return child
+
+    def _wait_for_server(self, server: Child) -> None:
+        give_up = time.monotonic() + START_SECONDS
+        while not _answers(self.url):
+            status = server.process.exit_status if server.process is not None else None
+            if status is not None:
+                raise ended_early("The Firn server", status, server.log)
+            if time.monotonic() > give_up:
+                raise StartFailed(
+                    f"The Firn server did not answer within {START_SECONDS:.0f} s. "
+                    f"The end of {server.log}:\n{last_lines(server.log)}"
+                )
+            time.sleep(0.1)
+
+    def _metastore_port(self) -> int:
+        """The same as last time: the catalog that is linked to the metastore remembers its address."""
+        remembered = self.data_dir / "metastore-port"
+        if remembered.is_file():
+            return int(remembered.read_text(encoding="ascii"))
+        port = free_port() if is_open(METASTORE_PORT) else METASTORE_PORT
+        remembered.write_text(str(port), encoding="ascii")
+        return port
+
+    def _tend_metastore(self) -> None:
+        now = time.monotonic()
+        if self.metastore.running or (self._metastore_due_at is not None and now < self._metastore_due_at):
+            return
+        try:
+            self.metastore.start()
+            self._metastore_due_at = None
+            self.tell("metastore had ended and was started again")
+        except EmbeddedError as error:
+            self._metastore_due_at = now + LONGEST_PAUSE_SECONDS
+            self.tell(f"metastore ended and cannot be started again now: {error}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=2, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
