@@ -13,7 +13,7 @@ from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
 from optimizer.wire import Lease, Registered, Result
 
 LEASE_HEADER = "X-Firn-Lease"
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 5.0  # also how long an idle optimizer takes to stop
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 
@@ -34,7 +34,7 @@ class ServerApi:
         scheme, _, token = self.http.headers.get("Authorization", "").partition(" ")
         return token if scheme == "Bearer" else None
 
-    def register(self, **about: Any) -> Registered:  # noqa: ANN401 -- JSON, for people to look at
+    def register(self, **about: Any) -> Registered:
         """Become known to the server."""
         return Registered.model_validate(self._post("/api/v1/optimizers", about).json())
 

@@ -46,12 +46,12 @@ class JobSession:
     group: str
 
     @property
-    def java(self) -> Any:  # noqa: ANN401 -- the JVM
+    def java(self) -> Any:
         """The session's Java side."""
         return self.spark._jsparkSession
 
     @property
-    def jvm(self) -> Any:  # noqa: ANN401 -- the JVM
+    def jvm(self) -> Any:
         """Java's classes."""
         return self.spark._jvm
 
@@ -59,7 +59,7 @@ class JobSession:
         """A table of the job's catalog, as SQL reads it."""
         return ".".join(quoted(part) for part in (JOB_CATALOG, *parts))
 
-    def table(self, parts: Sequence[str]) -> Any:  # noqa: ANN401 -- the JVM
+    def table(self, parts: Sequence[str]) -> Any:
         """An Iceberg table of the job's catalog, as Java has it now."""
         return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.java, self.name(parts))
 

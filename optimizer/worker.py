@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import httpx
 from pyspark.sql import SparkSession
 
-from optimizer.client import ServerApi
-from optimizer.errors import LeaseLost, Unknown, Unregistered
+from optimizer.client import WAIT_SECONDS, ServerApi
+from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
 from optimizer.hold import Hold
 from optimizer.progress import progress_of
 from optimizer.spark import job_session
@@ -49,7 +49,7 @@ class Worker:
         if optimizer_id is not None:
             self._leave(optimizer_id)
 
-    def work_once(self, optimizer_id: str, *, wait_seconds: float = 20.0) -> bool:
+    def work_once(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> bool:
         """Take one job, run it, tell how it ended. False when there was nothing to do."""
         lease = self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds)
         if lease is None:
@@ -74,9 +74,9 @@ class Worker:
             return None
         except Unknown as error:
             return Result(outcome=Outcome.UNKNOWN, error=str(error))
-        except (
-            Exception
-        ) as error:  # one of three places allowed to; what began to commit raises Unknown, or has committed
+        except Refused as error:
+            return Result(outcome=Outcome.REFUSED, error=str(error))
+        except Exception as error:  # one of three places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
             if hold.is_lost or hold.is_handed_back:
                 return None

@@ -30,7 +30,7 @@ def clean(work: Work, task: CleanTask) -> int:
     return len(paths)
 
 
-def remove_from_table(jvm: Any, table: Any, paths: Sequence[str], properties: dict[str, str]) -> None:  # noqa: ANN401 -- the JVM
+def remove_from_table(jvm: Any, table: Any, paths: Sequence[str], properties: dict[str, str]) -> None:
     """Commit a snapshot without these files. No file is touched: a StringBuilder is what keeps it so.
 
     py4j also sees protected methods, and for a Python string it would choose SnapshotProducer.deleteFile(String), which
@@ -44,7 +44,7 @@ def remove_from_table(jvm: Any, table: Any, paths: Sequence[str], properties: di
     delete.commit()
 
 
-def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:  # noqa: ANN401 -- the JVM
+def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:
     """Files whose rows base contains all. A compacted one carries a later number than its rows: it stays longer."""
     if table.currentSnapshot() is None:
         return []
@@ -60,7 +60,7 @@ def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:  # noqa
     return [row.file_path for row in merged.collect()]
 
 
-def _first_young_sequence(table: Any, before_ms: int) -> int:  # noqa: ANN401 -- the JVM
+def _first_young_sequence(table: Any, before_ms: int) -> int:
     """The sequence number from which on commits may be younger than that; what is not known counts as young.
 
     Sequence numbers rise with time, so one old snapshot tells of all before it, those already expired included.

@@ -61,14 +61,14 @@ def _delete_unneeded(work: Work, table: ExpireTable, before: dict[str, Any], aft
     return sum(_delete(work, io, batch) for batch in _batches(mine))
 
 
-def _delete(work: Work, io: Any, paths: list[str]) -> int:  # noqa: ANN401 -- the JVM
+def _delete(work: Work, io: Any, paths: list[str]) -> int:
     work.hold.check()
     for path in paths:
         io.deleteFile(work.session.jvm.java.lang.String(path))
     return len(paths)
 
 
-def _needed(work: Work, io: Any, loaded: dict[str, Any]) -> DataFrame:  # noqa: ANN401 -- the JVM
+def _needed(work: Work, io: Any, loaded: dict[str, Any]) -> DataFrame:
     """All files that this state of the table refers to: data, deletes, manifests, manifest lists, statistics."""
     iceberg = work.session.jvm.org.apache.iceberg
     operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
