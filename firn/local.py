@@ -9,7 +9,6 @@ However the owner ends, even by kill -9, the children end with it (see firn.embe
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +20,10 @@ import httpx
 
 from firn.embedded.directory import prepared
 from firn.embedded.errors import EmbeddedError, StartFailed
-from firn.embedded.metastore import DEFAULT_PORT as METASTORE_PORT
 from firn.embedded.metastore import EmbeddedMetastore
-from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
+from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
+from firn.embedded.python import python_module
 
 START_SECONDS = 60.0
 CALM_SECONDS = 60.0
@@ -33,11 +32,6 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
 Tell = Callable[[str], None]
-
-
-def python_module(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this installation; -P keeps a like-named directory at hand out of it."""
-    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 @dataclass

@@ -14,9 +14,9 @@ import typer
 
 from firn.cli.told import Told, command
 from firn.client import DEFAULT_URL, connect
-from firn.embedded.metastore import DEFAULT_PORT, EmbeddedMetastore
+from firn.embedded.ports import METASTORE_PORT
 from firn.embedded.process import require_java
-from firn.local import LocalFirn, python_module
+from firn.embedded.python import python_module
 
 TEND_SECONDS = 1.0
 
@@ -38,6 +38,8 @@ def up(
     memory: Annotated[str, typer.Option(help="Heap of the optimizer's JVM.")] = "2g",
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
+    from firn.local import LocalFirn  # noqa: PLC0415 -- its Thrift client takes half a second to import
+
     show = this.show
     with (
         until_told_to_stop() as stopping,
@@ -83,9 +85,11 @@ def run_optimizer(server: str | None, *, group: str, master: str, memory: str) -
 def metastore(
     this: Told,
     data_dir: Annotated[Path, typer.Option(help="Where it keeps its tables.")] = Path("firn-metastore"),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = METASTORE_PORT,
 ) -> None:
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
+    from firn.embedded.metastore import EmbeddedMetastore  # noqa: PLC0415 -- see up
+
     show = this.show
     with until_told_to_stop() as stopping, EmbeddedMetastore(data_dir, port=port) as running:
         facts = {"uri": running.uri, "data_dir": str(running.data_dir), "log": str(running.log)}

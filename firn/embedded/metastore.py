@@ -25,11 +25,10 @@ from thrift.transport.TTransport import TBufferedTransport
 from firn.embedded.directory import exclusive, prepared
 from firn.embedded.errors import DataDirUnusable, StartFailed
 from firn.embedded.hive_service import MAIN_CLASS, announced, serve
-from firn.embedded.ports import LOOPBACK, free_port, is_open, require_free
+from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
 
-DEFAULT_PORT = 9083
 ANSWER_SECONDS = 5
 
 # To standard error: standard output is for the gateway's announcement.
@@ -52,7 +51,7 @@ class EmbeddedMetastore:
     """
 
     def __init__(
-        self, data_dir: Path, port: int = DEFAULT_PORT, *, heap_mib: int = 512, start_seconds: float = 90
+        self, data_dir: Path, port: int = METASTORE_PORT, *, heap_mib: int = 512, start_seconds: float = 90
     ) -> None:
         """`port` 0 takes a free one.  Nothing is touched before start()."""
         self.data_dir = data_dir.absolute()

@@ -7,6 +7,7 @@ import socket
 from firn.embedded.errors import PortTaken
 
 LOOPBACK = "127.0.0.1"
+METASTORE_PORT = 9083
 
 
 def free_port() -> int:
