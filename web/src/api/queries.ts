@@ -1,0 +1,217 @@
+/**
+ * What pages ask for. Pages do not poll by themselves: the pulse asks one cheap question every few seconds, and when its
+ * answer has changed, what is on the screen is asked for again. Only bars that move between commits poll on their own.
+ */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+
+import { answered, api } from './client';
+import type { HiveState, Job, JobKind, JobStatus, Operation, TableKind } from './types';
+import { ACTIVE } from './types';
+
+const PULSE_MS = 3000;
+const BAR_MS = 1000;
+const SLOW_MS = 15_000;
+const PAGE = 100;
+
+export const keys = { pulse: ['pulse'] } as const;
+
+export const pulse = () =>
+  queryOptions({
+    queryKey: keys.pulse,
+    queryFn: async () => {
+      const [health, jobs] = await Promise.all([answered(api.GET('/health')), answered(api.GET('/jobs/counts'))]);
+      return { health, counts: jobs.counts as Partial<Record<JobStatus, number>> };
+    },
+    refetchInterval: PULSE_MS,
+    refetchIntervalInBackground: true,
+    retry: false,
+  });
+
+export const catalogs = () => queryOptions({ queryKey: ['catalogs'], queryFn: () => answered(api.GET('/catalogs')) });
+
+export const namespaces = (catalog: string, parent?: string) =>
+  queryOptions({
+    queryKey: ['namespaces', catalog, parent],
+    queryFn: () =>
+      answered(api.GET('/catalogs/{catalog}/namespaces', { params: { path: { catalog }, query: { limit: 500, parent } } })),
+  });
+
+export interface TableFilter {
+  kind?: TableKind;
+  namespace?: string;
+  search?: string;
+}
+
+export const tables = (catalog: string, filter: TableFilter, limit = PAGE) =>
+  infiniteQueryOptions({
+    queryKey: ['tables', catalog, filter, limit],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables', {
+          params: { path: { catalog }, query: { ...filter, limit, cursor: pageParam } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+const at = (catalog: string, table: string) => ({ params: { path: { catalog, table } } });
+
+export const table = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}', at(catalog, name))),
+    refetchInterval: (query) => (query.state.data?.active_job ? BAR_MS : SLOW_MS),
+  });
+
+export const snapshots = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'snapshots'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/snapshots', at(catalog, name))),
+  });
+
+export const tableHistory = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'history'],
+    queryFn: () =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/history', {
+          params: { path: { catalog, table: name }, query: { limit: 200 } },
+        }),
+      ),
+  });
+
+export const tableFiles = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'files'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/files', at(catalog, name))),
+    staleTime: SLOW_MS,
+  });
+
+export const tablePolicy = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'policy'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/policy', at(catalog, name))),
+  });
+
+const moving = (jobs: readonly Job[]): boolean => jobs.some((job) => ACTIVE.includes(job.status));
+
+export const tableJobs = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'jobs'],
+    queryFn: () =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/jobs', {
+          params: { path: { catalog, table: name }, query: { limit: 50 } },
+        }),
+      ),
+    refetchInterval: (query) => (moving(query.state.data?.items ?? []) ? BAR_MS : false),
+  });
+
+export interface JobFilter {
+  catalog?: string;
+  status?: JobStatus[];
+  kind?: JobKind[];
+}
+
+export const jobs = (filter: JobFilter, limit = PAGE) =>
+  infiniteQueryOptions({
+    queryKey: ['jobs', filter, limit],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET('/jobs', { params: { query: { ...filter, limit, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: (query) =>
+      moving(query.state.data?.pages.flatMap((page) => page.items) ?? []) ? BAR_MS : SLOW_MS,
+  });
+
+export const job = (id: string) =>
+  queryOptions({
+    queryKey: ['job', id],
+    queryFn: () => answered(api.GET('/jobs/{job_id}', { params: { path: { job_id: id } } })),
+    refetchInterval: (query) => (query.state.data && moving([query.state.data]) ? BAR_MS : false),
+  });
+
+export const jobLog = (id: string, live: boolean) =>
+  queryOptions({
+    queryKey: ['job', id, 'log'],
+    queryFn: () => answered(api.GET('/jobs/{job_id}/logs', { params: { path: { job_id: id } } })),
+    refetchInterval: live ? BAR_MS * 2 : false,
+  });
+
+export const optimizers = () =>
+  queryOptions({
+    queryKey: ['optimizers'],
+    queryFn: () => answered(api.GET('/optimizers')),
+    refetchInterval: PULSE_MS,
+  });
+
+export const events = (catalog: string, limit: number) =>
+  queryOptions({
+    queryKey: ['events', catalog, limit],
+    queryFn: () => answered(api.GET('/events', { params: { query: { catalog, limit } } })),
+  });
+
+const works = (operation: Operation): boolean => operation.status === 'running';
+
+export const operations = (catalog: string) =>
+  queryOptions({
+    queryKey: ['operations', catalog],
+    queryFn: () => answered(api.GET('/operations', { params: { query: { catalog, limit: PAGE } } })),
+    refetchInterval: (query) => (query.state.data?.items.some(works) ? BAR_MS : SLOW_MS),
+  });
+
+export const operation = (id: string) =>
+  queryOptions({
+    queryKey: ['operation', id],
+    queryFn: () => answered(api.GET('/operations/{operation_id}', { params: { path: { operation_id: id } } })),
+    refetchInterval: (query) => (query.state.data && !works(query.state.data) ? false : BAR_MS / 2),
+  });
+
+export interface HiveFilter {
+  database?: string;
+  search?: string;
+  state?: HiveState;
+}
+
+export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>
+  infiniteQueryOptions({
+    queryKey: ['hive', catalog, filter, limit],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/hive', {
+          params: { path: { catalog }, query: { ...filter, limit, cursor: pageParam } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: SLOW_MS,
+  });
+
+export const hiveDatabases = (catalog: string) =>
+  queryOptions({
+    queryKey: ['hive', catalog, 'databases'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/hive/databases', { params: { path: { catalog } } })),
+  });
+
+export const hiveTable = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['hive', catalog, name, 'row'],
+    queryFn: () =>
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}', { params: { path: { catalog, full_name: name } } })),
+  });
+
+export const hiveReport = (catalog: string, name: string, primaryKey: string[]) =>
+  queryOptions({
+    queryKey: ['hive', catalog, name, 'check', primaryKey],
+    queryFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/hive/{full_name}/check', {
+          params: { path: { catalog, full_name: name } },
+          body: { primary_key: primaryKey },
+        }),
+      ),
+    // Reads footers: asked for again only when somebody asks for it.
+    staleTime: Infinity,
+    retry: false,
+  });

@@ -1,0 +1,69 @@
+import { Button, Modal } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { notifications } from '@mantine/notifications';
+import type { ReactNode } from 'react';
+
+import { asProblem } from '../api/problem';
+import { ProblemNote } from './notes';
+
+interface AskProps {
+  title: string;
+  opened: boolean;
+  close: () => void;
+  children: ReactNode;
+  yes: string;
+  act: () => Promise<unknown>;
+  danger?: boolean;
+  done?: () => void;
+}
+
+/** Asks once, does it, and stays open with the server's words when it is refused. */
+export function Ask({ title, opened, close, children, yes, act, danger = false, done }: AskProps) {
+  const queries = useQueryClient();
+  const doing = useMutation({
+    mutationFn: act,
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+      done?.();
+    },
+  });
+  const leave = () => {
+    doing.reset();
+    close();
+  };
+  return (
+    <Modal opened={opened} onClose={leave} title={title} closeButtonProps={{ 'aria-label': 'close' }}>
+      <div className="stack">
+        <div>{children}</div>
+        {doing.error && <ProblemNote error={doing.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Button variant="default" onClick={leave}>
+            Not now
+          </Button>
+          <Button color={danger ? 'red' : undefined} loading={doing.isPending} onClick={() => doing.mutate()} data-autofocus>
+            {yes}
+          </Button>
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+/** A small change at once, without asking; a refusal is shown where notifications are. */
+export function useDo(what: string, act: () => Promise<unknown>) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: act,
+    onSuccess: () => queries.invalidateQueries(),
+    onError: (error) => {
+      const problem = asProblem(error);
+      notifications.show({
+        color: 'red',
+        title: `${what}: ${problem.message}`,
+        message: problem.hint ?? '',
+        autoClose: 10_000,
+      });
+    },
+  });
+}

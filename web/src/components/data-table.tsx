@@ -1,0 +1,236 @@
+import { ActionIcon, Button, Checkbox, Menu, Skeleton, Tooltip } from '@mantine/core';
+import { useLocalStorage } from '@mantine/hooks';
+import { IconColumns3 } from '@tabler/icons-react';
+import type { KeyboardEvent, MouseEvent, ReactNode } from 'react';
+import { Link, useNavigate } from 'react-router';
+
+import { Panel } from './panel';
+import { ProblemNote } from './notes';
+import styles from './data-table.module.css';
+
+export interface Column<Row> {
+  key: string;
+  title: string;
+  cell: (row: Row) => ReactNode;
+  right?: boolean;
+  /** Takes the width that others leave. */
+  wide?: boolean;
+  /** Starts hidden; the column choice brings it. */
+  extra?: boolean;
+  help?: string;
+}
+
+interface DataTableProps<Row> {
+  /** Names the table for people who hear it, and for the remembered choice of columns. */
+  name: string;
+  columns: Column<Row>[];
+  rows: readonly Row[] | undefined;
+  id: (row: Row) => string;
+  link?: (row: Row) => string | undefined;
+  empty: ReactNode;
+  error?: unknown;
+  title?: ReactNode;
+  aside?: ReactNode;
+  more?: { has: boolean; loading: boolean; load: () => void };
+  select?: { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void; can: (row: Row) => boolean };
+  /** Without frame and column choice: a table inside something else. */
+  plain?: boolean;
+}
+
+const SKELETONS = [0, 1, 2, 3, 4];
+
+/** A list: the first column opens the row, arrows move between rows, the reader chooses the columns. */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { name, columns, rows, error, title, aside, plain = false } = props;
+  const [shown, setShown] = useLocalStorage<Record<string, boolean>>({
+    key: `firn.columns.${name}`,
+    defaultValue: {},
+    getInitialValueInEffect: false,
+  });
+  const visible = columns.filter((column) => shown[column.key] ?? column.extra !== true);
+  const problem = error !== undefined && error !== null && rows === undefined;
+  const body = problem ? (
+    <div style={{ padding: 12 }}>
+      <ProblemNote error={error} what={`cannot list ${name}`} />
+    </div>
+  ) : (
+    <Grid {...props} columns={visible} />
+  );
+  if (plain) return <div className={styles.scroll}>{body}</div>;
+  return (
+    <Panel
+      flush
+      title={title}
+      aside={
+        <div className="row">
+          {aside}
+          <ColumnChoice columns={columns} shown={shown} setShown={setShown} />
+        </div>
+      }
+    >
+      {body}
+    </Panel>
+  );
+}
+
+function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataTableProps<Row>) {
+  const navigate = useNavigate();
+  const openRow = (event: MouseEvent<HTMLTableRowElement>, to: string | undefined) => {
+    const target = event.target as HTMLElement;
+    if (to === undefined || target.closest('a, button, input, label') !== null) return;
+    if (window.getSelection()?.toString()) return;
+    void navigate(to);
+  };
+  if (rows?.length === 0) return empty;
+  return (
+    <>
+      <table className={styles.table} aria-label={name}>
+        <thead>
+          <tr>
+            {select && <SelectAll rows={rows ?? []} id={id} select={select} />}
+            {columns.map((column) => (
+              <Head key={column.key} column={column} />
+            ))}
+          </tr>
+        </thead>
+        <tbody onKeyDown={moveFocus}>
+          {rows === undefined &&
+            SKELETONS.map((line) => (
+              <tr key={line} aria-hidden>
+                {select && <td />}
+                {columns.map((column) => (
+                  <td key={column.key}>
+                    <Skeleton height={11} my={4} width={column.wide ? '55%' : 48} ml={column.right ? 'auto' : 0} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          {rows?.map((row) => {
+            const to = link?.(row);
+            return (
+              <tr key={id(row)} data-link={to !== undefined} onClick={(event) => openRow(event, to)}>
+                {select && <SelectOne row={row} id={id(row)} select={select} />}
+                {columns.map((column, index) => (
+                  <td key={column.key} className={column.right ? styles.right : ''}>
+                    {index === 0 && to !== undefined ? (
+                      <Link to={to} className={styles.open} data-row-link>
+                        {column.cell(row)}
+                      </Link>
+                    ) : (
+                      column.cell(row)
+                    )}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {more?.has && (
+        <div className={styles.more}>
+          <Button variant="subtle" size="compact-sm" loading={more.loading} onClick={more.load}>
+            Show more
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Head<Row>({ column }: { column: Column<Row> }) {
+  return (
+    <th
+      scope="col"
+      className={column.right ? styles.right : ''}
+      style={column.wide ? { width: '100%' } : undefined}
+      title={column.help}
+    >
+      {column.title}
+    </th>
+  );
+}
+
+type Select<Row> = NonNullable<DataTableProps<Row>['select']>;
+
+function SelectAll<Row>({ rows, id, select }: { rows: readonly Row[]; id: (row: Row) => string; select: Select<Row> }) {
+  const possible = rows.filter(select.can).map(id);
+  const all = possible.length > 0 && possible.every((one) => select.chosen.has(one));
+  return (
+    <th scope="col" className={styles.check}>
+      <Checkbox
+        size="xs"
+        aria-label="select all that can be selected"
+        disabled={possible.length === 0}
+        checked={all}
+        indeterminate={!all && select.chosen.size > 0}
+        onChange={() => select.set(all ? new Set() : new Set(possible))}
+      />
+    </th>
+  );
+}
+
+function SelectOne<Row>({ row, id, select }: { row: Row; id: string; select: Select<Row> }) {
+  const toggle = () => {
+    const next = new Set(select.chosen);
+    if (!next.delete(id)) next.add(id);
+    select.set(next);
+  };
+  return (
+    <td className={styles.check}>
+      <Checkbox
+        size="xs"
+        aria-label={`select ${id}`}
+        disabled={!select.can(row)}
+        checked={select.chosen.has(id)}
+        onChange={toggle}
+      />
+    </td>
+  );
+}
+
+/** Arrow keys move between the rows' links, Home and End to the ends. */
+function moveFocus(event: KeyboardEvent<HTMLTableSectionElement>): void {
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>('[data-row-link]')];
+  const here = links.findIndex((link) => link === document.activeElement);
+  if (here < 0) return;
+  const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: links.length - 1 }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  links[to]?.focus();
+}
+
+interface ColumnChoiceProps<Row> {
+  columns: Column<Row>[];
+  shown: Record<string, boolean>;
+  setShown: (shown: Record<string, boolean>) => void;
+}
+
+function ColumnChoice<Row>({ columns, shown, setShown }: ColumnChoiceProps<Row>) {
+  return (
+    <Menu closeOnItemClick={false} position="bottom-end" withinPortal>
+      <Menu.Target>
+        <Tooltip label="columns">
+          <ActionIcon size="sm" aria-label="choose columns">
+            <IconColumns3 size={15} />
+          </ActionIcon>
+        </Tooltip>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {columns.slice(1).map((column) => {
+          const on = shown[column.key] ?? column.extra !== true;
+          return (
+            <Menu.Item
+              key={column.key}
+              role="menuitemcheckbox"
+              aria-checked={on}
+              onClick={() => setShown({ ...shown, [column.key]: !on })}
+              leftSection={<Checkbox.Indicator size="xs" checked={on} />}
+            >
+              {column.title}
+            </Menu.Item>
+          );
+        })}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

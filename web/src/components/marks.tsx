@@ -1,0 +1,103 @@
+/** States as shape and colour: red and amber only for what needs a person. */
+import {
+  IconAlertTriangleFilled,
+  IconCheck,
+  IconCircleCheckFilled,
+  IconCircleDashed,
+  IconCircleMinus,
+  IconCircleXFilled,
+  IconEye,
+  IconGitCommit,
+  IconHelpHexagonFilled,
+  IconHexagonLetterH,
+  IconKey,
+  IconLoader2,
+  IconSnowflake,
+  IconTable,
+  type Icon,
+} from '@tabler/icons-react';
+
+import type { HiveState, JobStatus, Operation, TableKind } from '../api/types';
+
+interface Look {
+  icon: Icon;
+  tone: string;
+  says: string;
+  breathes?: boolean;
+}
+
+export function Mark({ look, children }: { look: Look; children?: React.ReactNode }) {
+  const { icon: Shape, tone, says, breathes } = look;
+  return (
+    <span className="row" style={{ gap: 6, whiteSpace: 'nowrap', display: 'inline-flex' }}>
+      <Shape size={15} className={`${tone} ${breathes ? 'breathing' : ''}`} aria-hidden style={{ flexShrink: 0 }} />
+      {children ?? <span className={tone === 'dim' ? 'dim' : ''}>{says}</span>}
+    </span>
+  );
+}
+
+const JOB: Record<JobStatus, Look> = {
+  pending: { icon: IconCircleDashed, tone: 'dim', says: 'queued' },
+  running: { icon: IconLoader2, tone: 'accent', says: 'running', breathes: true },
+  committing: { icon: IconGitCommit, tone: 'accent', says: 'committing', breathes: true },
+  succeeded: { icon: IconCheck, tone: 'ok', says: 'succeeded' },
+  failed: { icon: IconCircleXFilled, tone: 'bad', says: 'failed' },
+  unknown: { icon: IconHelpHexagonFilled, tone: 'warn', says: 'outcome unknown' },
+  canceled: { icon: IconCircleMinus, tone: 'dim', says: 'canceled' },
+};
+
+export function JobMark({ status }: { status: JobStatus }) {
+  return <Mark look={JOB[status]} />;
+}
+
+const OPERATION: Record<Operation['status'], Look> = {
+  running: JOB.running,
+  succeeded: JOB.succeeded,
+  failed: JOB.failed,
+  canceled: JOB.canceled,
+};
+
+export function OperationMark({ status }: { status: Operation['status'] }) {
+  return <Mark look={OPERATION[status]} />;
+}
+
+const KIND: Record<TableKind, Look> = {
+  keyed: { icon: IconKey, tone: 'accent', says: 'keyed' },
+  plain: { icon: IconTable, tone: 'dim', says: 'plain' },
+  view: { icon: IconEye, tone: 'dim', says: 'view' },
+};
+
+export function KindMark({ kind }: { kind: TableKind }) {
+  return <Mark look={KIND[kind]} />;
+}
+
+const HIVE: Record<HiveState, Look> = {
+  hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Hive only' },
+  upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
+  upgrading: { icon: IconLoader2, tone: 'accent', says: 'upgrading', breathes: true },
+  blocked: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'cannot be upgraded' },
+};
+
+export function HiveMark({ state }: { state: HiveState }) {
+  return <Mark look={HIVE[state]} />;
+}
+
+const CHECK = {
+  ok: { icon: IconCircleCheckFilled, tone: 'ok', says: 'fine' },
+  warn: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'look at this' },
+  blocked: { icon: IconCircleXFilled, tone: 'bad', says: 'stops the upgrade' },
+} satisfies Record<string, Look>;
+
+export function CheckMark({ status }: { status: string }) {
+  const look = status === 'ok' || status === 'warn' ? CHECK[status] : CHECK.blocked;
+  return (
+    <Mark look={look}>
+      <span className="hidden">{look.says}</span>
+    </Mark>
+  );
+}
+
+export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'fine' };
+export const NEVER_RAN: Look = { icon: IconCircleDashed, tone: 'dim', says: 'has not run yet' };
+export const BROKEN: Look = JOB.failed;
+export const WARNING: Look = HIVE.blocked;

@@ -1,0 +1,60 @@
+import { Spotlight, spotlight } from '@mantine/spotlight';
+import { IconHexagonLetterH, IconKey, IconSearch, IconTable } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useState } from 'react';
+import { useNavigate } from 'react-router';
+
+import { hiveTables, tables } from '../api/queries';
+import { fullName, paths } from '../lib/paths';
+import { useCatalog } from './catalog';
+
+const HITS = 20;
+
+export const openSearch = (): void => spotlight.open();
+
+/** Tables and Hive tables by a part of their name. */
+export function Search() {
+  const [typed, setTyped] = useState('');
+  const [search] = useDebouncedValue(typed.trim(), 150);
+  const { name: catalog } = useCatalog();
+  const navigate = useNavigate();
+  const found = useInfiniteQuery(tables(catalog, search === '' ? {} : { search }, HITS));
+  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false });
+  const own = found.data?.pages[0]?.items ?? [];
+  const hive = (inHive.data?.pages[0]?.items ?? []).filter((row) => row.state !== 'upgraded');
+  return (
+    <Spotlight.Root query={typed} onQueryChange={setTyped} shortcut={null} scrollable maxHeight={420}>
+      <Spotlight.Search placeholder={`Tables of ${catalog}`} aria-label="search tables" leftSection={<IconSearch size={16} />} />
+      <Spotlight.ActionsList>
+        {own.length + hive.length === 0 && <Spotlight.Empty>No table of {catalog} is named like that.</Spotlight.Empty>}
+        {own.length > 0 && (
+          <Spotlight.ActionsGroup label="Tables">
+            {own.map((row) => (
+              <Spotlight.Action
+                key={fullName(row)}
+                label={fullName(row)}
+                description={row.kind}
+                leftSection={row.kind === 'keyed' ? <IconKey size={16} /> : <IconTable size={16} />}
+                onClick={() => void navigate(paths.table(catalog, fullName(row)))}
+              />
+            ))}
+          </Spotlight.ActionsGroup>
+        )}
+        {hive.length > 0 && (
+          <Spotlight.ActionsGroup label="Hive">
+            {hive.map((row) => (
+              <Spotlight.Action
+                key={`${row.database}.${row.name}`}
+                label={`${row.database}.${row.name}`}
+                description={row.format}
+                leftSection={<IconHexagonLetterH size={16} />}
+                onClick={() => void navigate(paths.upgrade(catalog, `${row.database}.${row.name}`))}
+              />
+            ))}
+          </Spotlight.ActionsGroup>
+        )}
+      </Spotlight.ActionsList>
+    </Spotlight.Root>
+  );
+}

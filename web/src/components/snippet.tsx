@@ -1,0 +1,33 @@
+import { ActionIcon, CopyButton, Tooltip } from '@mantine/core';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+
+import styles from './components.module.css';
+
+/** Text to be copied into a terminal or a program. */
+export function Snippet({ code, label }: { code: string; label: string }) {
+  return (
+    <div className={styles.snippet}>
+      {/* Scrolls sideways: a keyboard must be able to reach it. */}
+      <pre tabIndex={0} aria-label={label}>
+        <code>{code}</code>
+      </pre>
+      <div className={styles.snippetCopy}>
+        <Copy text={code} what={label} />
+      </div>
+    </div>
+  );
+}
+
+export function Copy({ text, what }: { text: string; what: string }) {
+  return (
+    <CopyButton value={text} timeout={1500}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? 'copied' : `copy ${what}`}>
+          <ActionIcon size="sm" onClick={copy} aria-label={`copy ${what}`}>
+            {copied ? <IconCheck size={14} className="ok" /> : <IconCopy size={14} />}
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  );
+}

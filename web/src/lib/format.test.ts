@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+
+import { ago, bytes, count, many, percent, remaining, span } from './format';
+
+describe('numbers', () => {
+  it('keep their digits until digits are noise', () => {
+    expect([0, 336_776, 9_999_999, 12_400_000, 3_000_000_000].map(count)).toEqual([
+      '0',
+      '336,776',
+      '9,999,999',
+      '12.4 M',
+      '3 B',
+    ]);
+  });
+
+  it('agree with their noun', () => {
+    expect([many(1, 'file'), many(2, 'file'), many(2, 'entry', 'entries')]).toEqual(['1 file', '2 files', '2 entries']);
+  });
+
+  it('never leave the bar', () => {
+    expect([percent(5, 0), percent(30, 20), percent(1, 4)]).toEqual([0, 100, 25]);
+  });
+});
+
+describe('sizes', () => {
+  it('have three digits and step at the thousand', () => {
+    expect([0, 999, 1000, 12_449, 999_600, 123_456_789, 12_400_000_000].map(bytes)).toEqual([
+      '0 B',
+      '999 B',
+      '1 kB',
+      '12.4 kB',
+      '1 MB',
+      '123 MB',
+      '12.4 GB',
+    ]);
+  });
+});
+
+describe('times', () => {
+  it('name two units where one would mislead', () => {
+    expect([0.34, 4.25, 59, 119, 180, 7500, 36_000, 90_000, 200_000].map(span)).toEqual([
+      '340 ms',
+      '4.3 s',
+      '59 s',
+      '119 s',
+      '3 min',
+      '2 h 5 min',
+      '10 h',
+      '25 h',
+      '2 d 7 h',
+    ]);
+  });
+
+  it('look both ways from now', () => {
+    const now = Date.parse('2026-03-01T12:00:00Z');
+    expect(ago('2026-03-01T11:57:00Z', now)).toBe('3 min ago');
+    expect(ago('2026-03-01T12:10:00Z', now)).toBe('in 10 min');
+    expect(ago('2026-03-01T12:00:01Z', now)).toBe('just now');
+  });
+
+  it('guess the rest only when there is something to go by', () => {
+    expect(remaining(0, 10, 5)).toBeNull();
+    expect(remaining(10, 10, 5)).toBeNull();
+    expect(remaining(2, 10, 4)).toBe(16);
+  });
+});

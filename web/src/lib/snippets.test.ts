@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+
+import { snippetsFor, type Subject } from './snippets';
+
+const orders: Subject = {
+  catalog: 'lake',
+  name: 'shop.orders',
+  keyed: true,
+  view: false,
+  key: ['id', 'region'],
+  columns: [
+    { name: 'id', type: 'long' },
+    { name: 'region', type: 'string' },
+    { name: 'amount', type: 'double' },
+  ],
+};
+
+const text = (subject: Subject): string =>
+  Object.values(snippetsFor(subject, 'http://127.0.0.1:8630'))
+    .flat()
+    .map((one) => one.code)
+    .join('\n');
+
+describe('snippets', () => {
+  it('delete by the whole key', () => {
+    expect(text(orders)).toContain('df.select("id", "region"), "lake.shop.orders"');
+  });
+
+  it('write changes of a keyed table to its change store, with every column', () => {
+    expect(text(orders)).toContain("INSERT INTO lake.shop.orders.change (id, region, amount, _op)\nSELECT id, region, amount, 'U'");
+  });
+
+  it('offer no upsert where there is no key, and no write to a view', () => {
+    const plain = text({ ...orders, keyed: false, key: [] });
+    expect(plain).not.toContain('upsert');
+    expect(plain).toContain('df.writeTo("lake.shop.orders").append()');
+    expect(text({ ...orders, keyed: false, view: true })).not.toContain('append()');
+  });
+});

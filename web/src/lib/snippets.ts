@@ -1,0 +1,118 @@
+/** How to read and write one table from each engine, with its real names. Pure text. */
+
+export interface Subject {
+  catalog: string;
+  name: string;
+  keyed: boolean;
+  view: boolean;
+  key: string[];
+  columns: { name: string; type: string }[];
+}
+
+export interface Snippet {
+  title: string;
+  note?: string;
+  code: string;
+}
+
+const RUNTIME = 'org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0';
+
+export function snippetsFor(subject: Subject, server: string): Record<string, Snippet[]> {
+  const { keyed, view } = subject;
+  return {
+    PySpark: [pysparkRead(subject, server), ...(view ? [] : [keyed ? pysparkUpsert(subject) : pysparkAppend(subject)])],
+    'Spark SQL': [sparkShell(subject, server), ...(keyed ? [sparkAppendChange(subject)] : [])],
+    Python: [keyed ? arrow(subject, server) : pyiceberg(subject, server)],
+    'Command line': [commands(subject)],
+  };
+}
+
+const full = ({ catalog, name }: Subject): string => `${catalog}.${name}`;
+
+function pysparkRead(subject: Subject, server: string): Snippet {
+  return {
+    title: 'Read',
+    code: [
+      'import firn',
+      '',
+      `spark = firn.spark.session("${server}", app="look")`,
+      subject.keyed ? `firn.spark.read("${full(subject)}").show()` : `spark.table("${full(subject)}").show()`,
+    ].join('\n'),
+  };
+}
+
+function pysparkUpsert(subject: Subject): Snippet {
+  return {
+    title: 'Upsert and delete',
+    note: 'Readers see it at once. The batch name makes a repeated call harmless.',
+    code: [
+      `firn.spark.upsert(df, "${full(subject)}", batch="2026-11-21T10")`,
+      `firn.spark.delete(df.select(${subject.key.map((one) => `"${one}"`).join(', ')}), "${full(subject)}", batch="2026-11-21T10-deletes")`,
+    ].join('\n'),
+  };
+}
+
+function pysparkAppend(subject: Subject): Snippet {
+  return { title: 'Append', code: `df.writeTo("${full(subject)}").append()` };
+}
+
+function sparkShell(subject: Subject, server: string): Snippet {
+  const conf = `spark.sql.catalog.${subject.catalog}`;
+  return {
+    title: 'Plain Spark, nothing of Firn on its class path',
+    code: [
+      'spark-sql \\',
+      `  --packages ${RUNTIME} \\`,
+      '  --conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions \\',
+      `  --conf ${conf}=org.apache.iceberg.spark.SparkCatalog \\`,
+      `  --conf ${conf}.type=rest \\`,
+      `  --conf ${conf}.uri=${server}/iceberg \\`,
+      `  --conf ${conf}.warehouse=${subject.catalog} \\`,
+      `  --conf ${conf}.cache-enabled=false \\`,
+      `  --conf ${conf}.rest-catalog-purge=true \\`,
+      `  -e 'SELECT count(*) FROM ${full(subject)}'`,
+    ].join('\n'),
+  };
+}
+
+function sparkAppendChange(subject: Subject): Snippet {
+  const columns = subject.columns.map((column) => column.name);
+  return {
+    title: 'Upsert with plain SQL',
+    note: "Append to the change store: _op is 'I' or 'U' to set a row, 'D' to delete it by its key.",
+    code: [
+      `INSERT INTO ${full(subject)}.change (${[...columns, '_op'].join(', ')})`,
+      `SELECT ${columns.join(', ')}, 'U' FROM my_changes`,
+    ].join('\n'),
+  };
+}
+
+function arrow(subject: Subject, server: string): Snippet {
+  return {
+    title: 'Merged rows as Arrow, without Spark',
+    code: ['import firn', '', `client = firn.connect("${server}")`, `table = client.scan("${full(subject)}").to_arrow()`].join('\n'),
+  };
+}
+
+function pyiceberg(subject: Subject, server: string): Snippet {
+  return {
+    title: 'PyIceberg',
+    code: [
+      'from pyiceberg.catalog import load_catalog',
+      '',
+      `catalog = load_catalog("${subject.catalog}", type="rest", uri="${server}/iceberg", warehouse="${subject.catalog}")`,
+      `table = catalog.load_table("${subject.name}").scan().to_arrow()`,
+    ].join('\n'),
+  };
+}
+
+function commands(subject: Subject): Snippet {
+  return {
+    title: 'firn',
+    code: [
+      `firn table show ${full(subject)}`,
+      `firn sql "SELECT count(*) FROM ${full(subject)}"`,
+      ...(subject.keyed ? [`firn table merge ${full(subject)}`] : []),
+    ].join('\n'),
+  };
+}

@@ -1,0 +1,163 @@
+import { ActionIcon, Autocomplete, Checkbox, Modal, Select, TextInput } from '@mantine/core';
+import { IconPlus, IconTrash } from '@tabler/icons-react';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+import { useNavigate } from 'react-router';
+
+import { answered, api } from '../api/client';
+import { Act } from '../components/act';
+import { ProblemNote } from '../components/notes';
+import { paths } from '../lib/paths';
+import styles from './create-table.module.css';
+
+const TYPES = ['long', 'int', 'string', 'timestamp', 'timestamptz', 'date', 'double', 'float', 'boolean', 'decimal(18,2)', 'binary', 'uuid'];
+
+interface Draft {
+  id: number;
+  name: string;
+  type: string;
+  key: boolean;
+}
+
+const FIRST: Draft[] = [
+  { id: 0, name: 'id', type: 'long', key: true },
+  { id: 1, name: '', type: 'string', key: false },
+];
+
+interface CreateTableProps {
+  catalog: string;
+  namespace: string;
+  opened: boolean;
+  close: () => void;
+}
+
+/** A new table: with a key it is a keyed one. */
+export function CreateTable({ catalog, namespace, opened, close }: CreateTableProps) {
+  return (
+    <Modal opened={opened} onClose={close} title="Create table" size="lg" closeButtonProps={{ 'aria-label': 'close' }}>
+      <Form catalog={catalog} namespace={namespace} close={close} />
+    </Modal>
+  );
+}
+
+function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
+  const [name, setName] = useState(namespace === '' ? '' : `${namespace}.`);
+  const [columns, setColumns] = useState<Draft[]>(FIRST);
+  const [partition, setPartition] = useState('');
+  const [sequence, setSequence] = useState('');
+  const navigate = useNavigate();
+  const queries = useQueryClient();
+  const named = columns.filter((column) => column.name.trim() !== '');
+  const keys = named.filter((column) => column.key).map((column) => column.name.trim());
+  const create = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/tables', {
+          params: { path: { catalog } },
+          body: {
+            name: name.trim(),
+            columns: named.map((column) => ({ name: column.name.trim(), type: column.type.trim() })),
+            primary_key: keys,
+            sequence_field: sequence === '' ? null : sequence,
+            partition_by: partition.split(/,(?![^(]*\))/).map((part) => part.trim()).filter((part) => part !== ''),
+          },
+        }),
+      ),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+      await navigate(paths.table(catalog, name.trim()));
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate();
+  };
+  return (
+    <form onSubmit={submit} className="stack">
+      <TextInput
+        label="Name"
+        description="DATABASE.TABLE; the database is created if need be"
+        placeholder="shop.orders"
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        classNames={{ input: 'mono' }}
+        data-autofocus
+      />
+      <Columns columns={columns} set={setColumns} />
+      <TextInput
+        label="Partition by"
+        description="Optional: columns or transforms, such as day(ordered_at), bucket(16, id)"
+        value={partition}
+        onChange={(event) => setPartition(event.currentTarget.value)}
+        classNames={{ input: 'mono' }}
+      />
+      {keys.length > 0 && (
+        <Select
+          label="Sequence field"
+          description="Optional: of two changes of one key the one with the higher value wins, however late it comes"
+          value={sequence}
+          onChange={(value) => setSequence(value ?? '')}
+          data={[{ value: '', label: 'none: the later commit wins' }, ...named.filter((column) => !column.key).map((column) => column.name)]}
+        />
+      )}
+      {create.error && <ProblemNote error={create.error} />}
+      <div className="row spread">
+        <span className="dim" style={{ fontSize: 13 }}>
+          {keys.length === 0 ? 'No key: a plain Iceberg table.' : `Keyed by ${keys.join(', ')}: takes upserts and merges itself.`}
+        </span>
+        <Act type="submit" loading={create.isPending} disabledReason={missing(name, named)}>
+          {keys.length === 0 ? 'Create plain table' : 'Create keyed table'}
+        </Act>
+      </div>
+    </form>
+  );
+}
+
+function missing(name: string, columns: Draft[]): string | null {
+  if (!/^[^.\s]+(\.[^.\s]+)+$/.test(name.trim())) return 'Give it a name of the form DATABASE.TABLE.';
+  return columns.length === 0 ? 'Name at least one column.' : null;
+}
+
+function Columns({ columns, set }: { columns: Draft[]; set: (columns: Draft[]) => void }) {
+  const change = (id: number, changes: Partial<Draft>) =>
+    set(columns.map((column) => (column.id === id ? { ...column, ...changes } : column)));
+  const add = () => set([...columns, { id: Math.max(-1, ...columns.map((column) => column.id)) + 1, name: '', type: 'string', key: false }]);
+  return (
+    <fieldset className={styles.columns}>
+      <legend>Columns</legend>
+      {columns.map((column, index) => (
+        <div key={column.id} className={styles.column}>
+          <TextInput
+            aria-label={`name of column ${index + 1}`}
+            placeholder="name"
+            value={column.name}
+            onChange={(event) => change(column.id, { name: event.currentTarget.value })}
+            classNames={{ input: 'mono' }}
+          />
+          <Autocomplete
+            aria-label={`type of column ${index + 1}`}
+            size="xs"
+            data={TYPES}
+            value={column.type}
+            onChange={(type) => change(column.id, { type })}
+            classNames={{ input: 'mono' }}
+          />
+          <Checkbox
+            size="xs"
+            label="key"
+            aria-label={`column ${index + 1} is part of the key`}
+            checked={column.key}
+            onChange={(event) => change(column.id, { key: event.currentTarget.checked })}
+          />
+          <ActionIcon size="sm" aria-label={`remove column ${index + 1}`} onClick={() => set(columns.filter((one) => one.id !== column.id))}>
+            <IconTrash size={14} />
+          </ActionIcon>
+        </div>
+      ))}
+      <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} onClick={add} style={{ alignSelf: 'flex-start' }}>
+        Column
+      </Act>
+    </fieldset>
+  );
+}

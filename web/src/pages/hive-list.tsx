@@ -1,0 +1,120 @@
+import { Button } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useEffect } from 'react';
+import { Link } from 'react-router';
+
+import { type HiveFilter, hiveTables } from '../api/queries';
+import type { HiveRow } from '../api/types';
+import { Act } from '../components/act';
+import { DataTable, type Column } from '../components/data-table';
+import { Count, When } from '../components/figures';
+import { TableName } from '../components/job-parts';
+import { HiveMark, Mark, WARNING } from '../components/marks';
+import { Empty } from '../components/notes';
+import { paths } from '../lib/paths';
+
+export const hiveName = (row: HiveRow): string => `${row.database}.${row.name}`;
+
+function columns(catalog: string): Column<HiveRow>[] {
+  return [
+    { key: 'name', title: 'Hive table', cell: (row) => <TableName table={hiveName(row)} /> },
+    { key: 'state', title: 'State', cell: (row) => <State row={row} catalog={catalog} />, wide: true },
+    { key: 'format', title: 'Format', cell: (row) => row.format },
+    { key: 'partitions', title: 'Partitioned by', cell: (row) => <Partitions row={row} /> },
+    { key: 'columns', title: 'Columns', cell: (row) => <Count value={row.columns} />, right: true },
+    { key: 'location', title: 'Location', cell: (row) => <span className="mono dim">{row.location}</span>, extra: true },
+    { key: 'synced', title: 'Synced', cell: (row) => <When at={row.synced_at} />, right: true },
+    { key: 'seen', title: 'Seen', cell: (row) => <When at={row.seen_at} />, right: true, extra: true },
+    { key: 'act', title: '', cell: (row) => <Action row={row} catalog={catalog} />, right: true },
+  ];
+}
+
+function Partitions({ row }: { row: HiveRow }) {
+  const columns = row.partition_columns.join(', ');
+  return <span className={row.partitioned ? 'mono' : 'dim'}>{row.partitioned ? columns : 'nothing'}</span>;
+}
+
+function State({ row, catalog }: { row: HiveRow; catalog: string }) {
+  if (row.drift !== null) return <Mark look={{ ...WARNING, says: row.drift }} />;
+  if (row.state === 'blocked') {
+    return (
+      <span className="row" style={{ gap: 8 }}>
+        <HiveMark state="blocked" />
+        <span className="dim truncate" style={{ maxWidth: 340 }} title={row.blockers.map((one) => one.message).join('; ')}>
+          {row.blockers[0]?.message}
+        </span>
+      </span>
+    );
+  }
+  if (row.upgraded_to === null) return <HiveMark state={row.state} />;
+  return (
+    <span className="row" style={{ gap: 8 }}>
+      <HiveMark state={row.state} />
+      <Link to={paths.table(catalog, row.upgraded_to)} className="mono">
+        {row.upgraded_to}
+      </Link>
+    </span>
+  );
+}
+
+function Action({ row, catalog }: { row: HiveRow; catalog: string }) {
+  const to = paths.upgrade(catalog, hiveName(row), row.operation_id);
+  const small = { size: 'compact-xs', variant: 'default' } as const;
+  if (row.state === 'blocked') {
+    return (
+      <Act {...small} disabledReason={row.blockers.map((one) => `${one.message}. ${one.advice}`).join(' ')}>
+        Upgrade
+      </Act>
+    );
+  }
+  if (row.state === 'hive') {
+    return (
+      <Button component={Link} to={to} size="compact-xs" aria-label={`Upgrade ${hiveName(row)}`}>
+        Upgrade
+      </Button>
+    );
+  }
+  return (
+    <Button component={Link} to={row.upgraded_to === null ? to : paths.table(catalog, row.upgraded_to)} {...small}>
+      {row.state === 'upgrading' ? 'Watch' : 'Open'}
+    </Button>
+  );
+}
+
+interface HiveListProps {
+  catalog: string;
+  filter: HiveFilter;
+  select?: { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void };
+}
+
+/** Hive's tables as Firn's index has them. */
+export function HiveList({ catalog, filter, select }: HiveListProps) {
+  const found = useInfiniteQuery(hiveTables(catalog, filter));
+  const rows = found.data?.pages.flatMap((page) => page.items);
+  const { hasNextPage, isFetching, fetchNextPage } = found;
+  // A filter may leave a page with nothing in it: the next one may have something.
+  useEffect(() => {
+    if (rows?.length === 0 && hasNextPage && !isFetching) void fetchNextPage();
+  }, [rows?.length, hasNextPage, isFetching, fetchNextPage]);
+  return (
+    <DataTable
+      name="Hive tables"
+      columns={columns(catalog)}
+      rows={rows}
+      error={found.error}
+      id={hiveName}
+      link={(row) => (row.upgraded_to === null ? paths.upgrade(catalog, hiveName(row)) : paths.table(catalog, row.upgraded_to))}
+      select={select && { ...select, can: (row) => row.state === 'hive' }}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+      empty={
+        Object.keys(filter).length > 0 ? (
+          <Empty title="No Hive table is like that">Take another database, state or part of a name.</Empty>
+        ) : (
+          <Empty title="The metastore has no tables that Firn knows of">
+            Firn lists the metastore every minute; press Refresh to have it looked at now.
+          </Empty>
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,175 @@
+import { Button, Select, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconRefresh, IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+
+import { answered, api } from '../api/client';
+import { catalogs, hiveDatabases, type HiveFilter } from '../api/queries';
+import type { HiveState } from '../api/types';
+import { Act } from '../components/act';
+import { Ask, useDo } from '../components/ask';
+import { Choice } from '../components/choice';
+import { Empty } from '../components/notes';
+import { Page, Panel } from '../components/panel';
+import { Snippet } from '../components/snippet';
+import { many } from '../lib/format';
+import { paths } from '../lib/paths';
+import { useUrlState } from '../lib/url-state';
+import { HiveList } from './hive-list';
+import { RunningOperations } from './operations';
+
+const STATES = [
+  { value: 'all', label: 'All' },
+  { value: 'hive', label: 'Hive only' },
+  { value: 'upgraded', label: 'Upgraded' },
+  { value: 'blocked', label: 'Blocked' },
+];
+
+/** The metastore's tables: which are Firn's already, which can be, which cannot and why. */
+export function HivePage() {
+  const { catalog = '' } = useParams();
+  const { data } = useQuery(catalogs());
+  const linked = data?.find((one) => one.name === catalog);
+  if (linked !== undefined && linked.metastore === null) return <NotLinked catalog={catalog} />;
+  return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} />;
+}
+
+function NotLinked({ catalog }: { catalog: string }) {
+  return (
+    <Page title="Hive">
+      <Panel>
+        <Empty
+          title={`${catalog} is not linked to a Hive Metastore`}
+          action={
+            <Button component={Link} to={paths.settings()}>
+              Catalogs
+            </Button>
+          }
+        >
+          Start the server with <span className="mono">--metastore thrift://HOST:9083</span>, or create a catalog that names one. To
+          try it on this machine, <span className="mono">firn up</span> brings a metastore of its own.
+        </Empty>
+        <Snippet label="catalog with a metastore" code="firn catalog create hive --warehouse file:///data/warehouse --metastore thrift://localhost:9083" />
+      </Panel>
+    </Page>
+  );
+}
+
+function Linked({ catalog, metastore }: { catalog: string; metastore: string }) {
+  const [get, set] = useUrlState();
+  const [chosen, choose] = useState<Set<string>>(new Set());
+  const state = get('state') ?? 'all';
+  const find = useDebouncedCallback((text: string) => set({ search: text.trim() }), 250);
+  const filter: HiveFilter = {};
+  if (state !== 'all') filter.state = state as HiveState;
+  if (get('search') !== undefined) filter.search = get('search') ?? '';
+  if (get('database') !== undefined) filter.database = get('database') ?? '';
+  const refresh = useDo('cannot look at the metastore', () =>
+    answered(api.POST('/catalogs/{catalog}/hive/refresh', { params: { path: { catalog } } })),
+  );
+  return (
+    <Page
+      title="Hive"
+      sub={
+        <>
+          Tables of <span className="mono">{metastore}</span>
+        </>
+      }
+      actions={
+        <>
+          <Act variant="default" leftSection={<IconRefresh size={14} />} loading={refresh.isPending} onClick={() => refresh.mutate()}>
+            Refresh
+          </Act>
+          <UpgradeChosen catalog={catalog} chosen={chosen} clear={() => choose(new Set())} />
+        </>
+      }
+    >
+      <RunningOperations catalog={catalog} />
+      <div className="row row-wrap">
+        <Choice label="state" value={state} set={(value) => set({ state: value === 'all' ? undefined : value })} options={STATES} />
+        <DatabaseChoice catalog={catalog} />
+        <TextInput
+          aria-label="search by name"
+          placeholder="Part of a name"
+          leftSection={<IconSearch size={14} />}
+          defaultValue={get('search') ?? ''}
+          onChange={(event) => find(event.currentTarget.value)}
+        />
+      </div>
+      <HiveList catalog={catalog} filter={filter} select={{ chosen, set: choose }} />
+    </Page>
+  );
+}
+
+function DatabaseChoice({ catalog }: { catalog: string }) {
+  const [get, set] = useUrlState();
+  const { data } = useQuery(hiveDatabases(catalog));
+  const names = data?.map((one) => one.name) ?? [];
+  const chosen = get('database');
+  const known = chosen === undefined || names.includes(chosen) ? names : [...names, chosen];
+  return (
+    <Select
+      aria-label="database"
+      w={160}
+      searchable
+      value={chosen ?? ''}
+      onChange={(value) => set({ database: value ?? undefined })}
+      data={[{ value: '', label: 'Every database' }, ...known.map((name) => ({ value: name, label: name }))]}
+    />
+  );
+}
+
+interface UpgradeChosenProps {
+  catalog: string;
+  chosen: Set<string>;
+  clear: () => void;
+}
+
+/** One chosen table opens the wizard; several are upgraded as plain tables, each on its own. */
+function UpgradeChosen({ catalog, chosen, clear }: UpgradeChosenProps) {
+  const navigate = useNavigate();
+  const [asking, ask] = useState(false);
+  const names = [...chosen];
+  const only = names.length === 1 ? names[0] : undefined;
+  return (
+    <>
+      <Act
+        disabledReason={names.length === 0 ? 'Select tables that are only in Hive first.' : null}
+        onClick={() => (only === undefined ? ask(true) : void navigate(paths.upgrade(catalog, only)))}
+      >
+        {names.length > 1 ? `Upgrade ${names.length} tables` : 'Upgrade'}
+      </Act>
+      <Ask
+        title={`Upgrade ${many(names.length, 'table')}`}
+        opened={asking}
+        close={() => ask(false)}
+        yes="Upgrade them"
+        done={clear}
+        act={() => upgradeAll(catalog, names)}
+      >
+        <p style={{ marginTop: 0 }}>
+          Each becomes a plain Iceberg table on the files it has: no file is moved or rewritten, Hive readers and writers go on. A
+          table that needs a primary key is upgraded by itself, in the wizard.
+        </p>
+        <ul className="mono" style={{ maxHeight: 220, overflow: 'auto', margin: 0, paddingLeft: 18 }}>
+          {names.map((name) => (
+            <li key={name}>{name}</li>
+          ))}
+        </ul>
+      </Ask>
+    </>
+  );
+}
+
+async function upgradeAll(catalog: string, names: string[]): Promise<void> {
+  for (const table of names) {
+    await answered(
+      api.POST('/catalogs/{catalog}/hive/{full_name}/upgrade', {
+        params: { path: { catalog, full_name: table } },
+        body: { primary_key: [], key_scope: 'global', properties: {} },
+      }),
+    );
+  }
+}

@@ -1,0 +1,270 @@
+import { Button } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import type { ReactNode } from 'react';
+
+import { events, hiveTables, jobs, operations, optimizers, pulse } from '../api/queries';
+import type { CommitEvent, Health, Job, Operation } from '../api/types';
+import { useCatalog } from '../components/catalog';
+import { DataTable, type Column } from '../components/data-table';
+import { Bytes, Count, useNow, When } from '../components/figures';
+import { jobColumns } from '../components/job-parts';
+import { Empty, Note } from '../components/notes';
+import { Page, Panel } from '../components/panel';
+import { many, secondsBetween } from '../lib/format';
+import { paths } from '../lib/paths';
+import styles from './home.module.css';
+import { RunningOperations } from './operations';
+
+const DAY_SECONDS = 86_400;
+
+/** What needs somebody first, then what happens by itself. */
+export function HomePage() {
+  const { name: catalog } = useCatalog();
+  return (
+    <Page title="Home">
+      <Figures catalog={catalog} />
+      <NeedsYou catalog={catalog} />
+      <RunningOperations catalog={catalog} />
+      <Queue catalog={catalog} />
+      <Recent catalog={catalog} />
+    </Page>
+  );
+}
+
+function Figures({ catalog }: { catalog: string }) {
+  const { data: beat } = useQuery(pulse());
+  const { data: workers } = useQuery(optimizers());
+  const { data: commits } = useQuery(events(catalog, 100));
+  const now = useNow();
+  const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
+  const busy = workers?.filter((one) => one.job_id !== null).length ?? 0;
+  const rows = hour.reduce((sum, event) => sum + event.added_rows, 0);
+  return (
+    <div className={styles.figures}>
+      <Figure name="Commits in the last hour" value={<Count value={hour.length} />} note={`${many(rows, 'row')} added`} />
+      <Figure
+        name="Jobs"
+        value={<Count value={(beat?.counts.running ?? 0) + (beat?.counts.committing ?? 0)} />}
+        note={`running, ${beat?.counts.pending ?? 0} queued`}
+        to={paths.jobs()}
+      />
+      <Figure name="Optimizers" value={<Count value={workers?.length} />} note={`${busy} busy`} to={paths.optimizers()} />
+      <Figure
+        name="Jobs that succeeded"
+        value={<Count value={beat?.counts.succeeded ?? 0} />}
+        note={`${beat?.counts.failed ?? 0} failed`}
+        to={`${paths.jobs()}?show=history`}
+      />
+    </div>
+  );
+}
+
+function Figure({ name, value, note, to }: { name: string; value: ReactNode; note: string; to?: string }) {
+  return (
+    <div className={styles.figure}>
+      <div className={styles.figureName}>{to === undefined ? name : <Link to={to}>{name}</Link>}</div>
+      <div>
+        <span className={styles.figureValue}>{value}</span> <span className="dim">{note}</span>
+      </div>
+    </div>
+  );
+}
+
+interface Need {
+  key: string;
+  title: ReactNode;
+  text: ReactNode;
+  action: ReactNode;
+  tone: 'warn' | 'bad';
+}
+
+function NeedsYou({ catalog }: { catalog: string }) {
+  const needs = useNeeds(catalog);
+  if (needs === undefined) return null;
+  if (needs.length === 0) {
+    return <Note title="Nothing needs you.">Failed jobs, Hive tables that cannot follow and a queue that nobody works off appear here.</Note>;
+  }
+  return (
+    <section className="stack" style={{ gap: 8 }} aria-label="what needs you">
+      {needs.map((need) => (
+        <Note key={need.key} tone={need.tone} title={need.title} action={need.action}>
+          {need.text}
+        </Note>
+      ))}
+    </section>
+  );
+}
+
+function useNeeds(catalog: string): Need[] | undefined {
+  const failed = useInfiniteQuery(jobs({ catalog, status: ['failed', 'unknown'] }, 20));
+  const newest = useInfiniteQuery(jobs({ catalog }, 100));
+  const drifted = useInfiniteQuery(hiveTables(catalog, { state: 'upgraded' }, 200));
+  const { data: beat } = useQuery(pulse());
+  const { data: workers } = useQuery(optimizers());
+  const { data: works } = useQuery(operations(catalog));
+  const now = useNow();
+  if (failed.data === undefined || beat === undefined || workers === undefined) return undefined;
+  const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
+  const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
+  const waiting = beat.counts.pending ?? 0;
+  return [
+    ...(waiting > 0 && workers.length === 0 ? [nobodyWorks(waiting)] : []),
+    ...left.slice(0, 5).map(failedJob),
+    ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
+    ...(drifted.data?.pages[0]?.items ?? [])
+      .filter((row) => row.drift !== null)
+      .map((row) => driftedTable(catalog, `${row.database}.${row.name}`, row.upgraded_to, row.drift ?? '')),
+    ...brokenTasks(beat.health),
+  ];
+}
+
+/** A failure is done with when a later job of its kind on its table has succeeded, or after a day. */
+function isOpen(job: Job, all: Job[], now: number): boolean {
+  if (job.status === 'unknown') return true;
+  const ended = job.ended_at ?? job.created_at;
+  if (secondsBetween(ended, now) > DAY_SECONDS) return false;
+  const later = all.filter((one) => one.table === job.table && one.kind === job.kind && one.created_at > job.created_at);
+  return !later.some((one) => one.status === 'succeeded' || one.status === 'failed');
+}
+
+function isFailedUpgrade(one: Operation, all: Operation[], now: number): boolean {
+  if (one.status !== 'failed' || secondsBetween(one.updated_at, now) > DAY_SECONDS) return false;
+  return !all.some((other) => other.target === one.target && other.created_at > one.created_at);
+}
+
+function nobodyWorks(waiting: number): Need {
+  return {
+    key: 'no-optimizer',
+    tone: 'bad',
+    title: `${many(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'} and no optimizer runs`,
+    text: (
+      <>
+        Start one with <span className="mono">firn optimizer</span>; it needs Java and may run on any machine that reaches this server.
+      </>
+    ),
+    action: <Open to={paths.optimizers()} label="How to start one" />,
+  };
+}
+
+function failedJob(job: Job): Need {
+  return {
+    key: job.id,
+    tone: job.status === 'unknown' ? 'warn' : 'bad',
+    title: (
+      <>
+        {job.kind} of <span className="mono">{job.table}</span> {job.status === 'unknown' ? 'ended and nobody knows how' : 'failed'} <When at={job.ended_at ?? job.created_at} />
+      </>
+    ),
+    text: job.error ?? 'The server settles it from its own record.',
+    action: <Open to={paths.job(job.id)} label="Look at it" />,
+  };
+}
+
+function failedOperation(one: Operation): Need {
+  return {
+    key: one.id,
+    tone: 'bad',
+    title: (
+      <>
+        {one.kind} of <span className="mono">{one.target}</span> failed <When at={one.ended_at ?? one.updated_at} />
+      </>
+    ),
+    text: [one.error, one.hint].filter(Boolean).join(' – '),
+    action: <Open to={paths.upgrade(one.catalog, one.target, one.id)} label="Look at it" />,
+  };
+}
+
+function driftedTable(catalog: string, hive: string, table: string | null, drift: string): Need {
+  return {
+    key: `drift-${hive}`,
+    tone: 'warn',
+    title: (
+      <>
+        <span className="mono">{hive}</span> in Hive and its upgraded table differ
+      </>
+    ),
+    text: drift,
+    action: <Open to={table === null ? paths.hive(catalog) : paths.table(catalog, table)} label="Look at it" />,
+  };
+}
+
+function brokenTasks(health: Health): Need[] {
+  return health.tasks
+    .filter((task) => task.error !== null)
+    .map((task) => ({
+      key: `task-${task.name}`,
+      tone: 'bad' as const,
+      title: `The server's background task “${task.name}” fails`,
+      text: task.error,
+      action: <Open to={paths.settings()} label="Look at it" />,
+    }));
+}
+
+function Open({ to, label }: { to: string; label: string }) {
+  return (
+    <Button component={Link} to={to} variant="default">
+      {label}
+    </Button>
+  );
+}
+
+function Queue({ catalog }: { catalog: string }) {
+  const { data, error } = useInfiniteQuery(jobs({ catalog, status: ['pending', 'running', 'committing', 'unknown'] }, 20));
+  const rows = data?.pages.flatMap((page) => page.items);
+  return (
+    <DataTable
+      name="queue"
+      title="Queue"
+      aside={<Link to={paths.jobs()}>all jobs</Link>}
+      columns={jobColumns(true)}
+      rows={rows}
+      error={error}
+      id={(job) => job.id}
+      link={(job) => paths.job(job.id)}
+      empty={<div className={`dim ${styles.quiet}`}>No job is due. Each table's page says when its next one will be.</div>}
+    />
+  );
+}
+
+const RECENT: Column<CommitEvent>[] = [
+  { key: 'table', title: 'Table', cell: (event) => <StoreName table={event.table} />, wide: true },
+  { key: 'operation', title: 'Did', cell: (event) => (event.job_id === null ? event.operation : `${event.operation} by a job`) },
+  { key: 'rows', title: 'Rows added', cell: (event) => <Count value={event.added_rows} />, right: true },
+  { key: 'removed', title: 'Rows removed', cell: (event) => <Count value={event.removed_rows} />, right: true },
+  { key: 'bytes', title: 'Added', cell: (event) => <Bytes value={event.added_bytes} />, right: true },
+  { key: 'engine', title: 'By', cell: (event) => <span className="dim">{event.engine ?? event.writer_id ?? '–'}</span> },
+  { key: 'at', title: 'When', cell: (event) => <When at={event.committed_at} />, right: true },
+];
+
+function StoreName({ table }: { table: string }) {
+  return <span className="mono">{table}</span>;
+}
+
+/** The table that a commit's store belongs to. */
+function owner(table: string): string {
+  return table.replace(/\.(base|change)$/, '');
+}
+
+function Recent({ catalog }: { catalog: string }) {
+  const { data, error } = useQuery(events(catalog, 12));
+  return (
+    <DataTable
+      name="recent commits"
+      title="Recent commits"
+      columns={RECENT}
+      rows={data?.items}
+      error={error}
+      id={(event) => String(event.id)}
+      link={(event) => paths.table(catalog, owner(event.table))}
+      empty={
+        <Panel>
+          <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="Look at Hive's tables" />}>
+            Upgrade a Hive table in place, create a keyed table, or connect Spark and write.
+          </Empty>
+        </Panel>
+      }
+    />
+  );
+}
+

@@ -1,0 +1,151 @@
+import { Button, Modal, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconPlus } from '@tabler/icons-react';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+import { Link } from 'react-router';
+
+import { answered, api } from '../api/client';
+import { catalogs, pulse } from '../api/queries';
+import type { BackgroundTask, Catalog } from '../api/types';
+import { Act } from '../components/act';
+import { DataTable, type Column } from '../components/data-table';
+import { Span, When } from '../components/figures';
+import { BROKEN, HEALTHY, Mark, NEVER_RAN } from '../components/marks';
+import { Empty, ProblemNote } from '../components/notes';
+import { Facts, Page, Panel } from '../components/panel';
+import { span } from '../lib/format';
+import { paths } from '../lib/paths';
+
+const CATALOGS: Column<Catalog>[] = [
+  { key: 'name', title: 'Catalog', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'warehouse', title: 'Warehouse', cell: (one) => <span className="mono dim">{one.warehouse}</span>, wide: true },
+  {
+    key: 'metastore',
+    title: 'Hive Metastore',
+    cell: (one) =>
+      one.metastore === null ? (
+        <span className="dim">not linked</span>
+      ) : (
+        <Link className="mono" to={paths.hive(one.name)}>
+          {one.metastore}
+        </Link>
+      ),
+  },
+  { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
+];
+
+const TASKS: Column<BackgroundTask>[] = [
+  { key: 'name', title: 'Task', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
+  { key: 'does', title: 'Does', cell: (one) => one.does },
+  { key: 'status', title: 'Last time', cell: (one) => <Outcome task={one} />, wide: true },
+  { key: 'every', title: 'Every', cell: (one) => span(one.every_seconds), right: true },
+  { key: 'took', title: 'Took', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
+  { key: 'at', title: 'Ran', cell: (one) => <When at={one.last_at} />, right: true },
+];
+
+function TaskState({ task }: { task: BackgroundTask }) {
+  if (task.error !== null) return <Mark look={{ ...BROKEN, says: 'fails' }} />;
+  return <Mark look={task.last_at === null ? NEVER_RAN : HEALTHY} />;
+}
+
+/** `PlanStatus(looked_at=3, planned=0)` as "looked at 3, planned 0". */
+function statusText(status: string): string {
+  const inside = /^\w+\((.*)\)$/.exec(status)?.[1] ?? status;
+  return inside.replaceAll('=', ' ').replaceAll('_', ' ');
+}
+
+function Outcome({ task }: { task: BackgroundTask }) {
+  const text = task.error ?? (task.status === null ? '' : statusText(task.status));
+  return (
+    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 420 }} title={text}>
+      {text}
+    </div>
+  );
+}
+
+/** Catalogs, metastores and how the server itself is. */
+export function SettingsPage() {
+  const found = useQuery(catalogs());
+  const { data: beat, error } = useQuery(pulse());
+  const [creating, { open, close }] = useDisclosure(false);
+  return (
+    <Page title="Settings">
+      <DataTable
+        name="catalogs"
+        title="Catalogs"
+        aside={
+          <Button variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} onClick={open}>
+            Create catalog
+          </Button>
+        }
+        columns={CATALOGS}
+        rows={found.data}
+        error={found.error}
+        id={(one) => one.name}
+        link={(one) => paths.home(one.name)}
+        empty={<Empty title="No catalog">Create one: a name and a place for its tables.</Empty>}
+      />
+      <DataTable
+        name="background tasks"
+        title="Background tasks"
+        aside={beat && <span className="dim">{beat.health.leads ? 'run by this server' : 'another server runs them now'}</span>}
+        columns={TASKS}
+        rows={beat?.health.tasks}
+        error={error}
+        id={(one) => one.name}
+        empty={<Empty title="This server runs none" />}
+      />
+      {beat && (
+        <Panel title="Server">
+          <Facts
+            facts={[
+              { name: 'version', value: <span className="mono">{beat.health.version}</span> },
+              { name: 'database', value: <span className="mono">{beat.health.database}</span> },
+              { name: 'address', value: <span className="mono">{location.origin}</span> },
+              { name: 'metrics', value: <a href="/metrics">/metrics</a> },
+              { name: 'API', value: <a href="/api/v1/docs">/api/v1/docs</a> },
+            ]}
+          />
+        </Panel>
+      )}
+      <CreateCatalog opened={creating} close={close} />
+    </Page>
+  );
+}
+
+function CreateCatalog({ opened, close }: { opened: boolean; close: () => void }) {
+  const queries = useQueryClient();
+  const [name, setName] = useState('');
+  const [warehouse, setWarehouse] = useState('');
+  const [metastore, setMetastore] = useState('');
+  const create = useMutation({
+    mutationFn: () =>
+      answered(api.POST('/catalogs', { body: { name, warehouse, metastore: metastore === '' ? null : metastore } })),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    create.mutate();
+  };
+  const missing = name === '' ? 'Give it a name.' : warehouse === '' ? 'Say where its tables go.' : null;
+  return (
+    <Modal opened={opened} onClose={close} title="Create catalog" closeButtonProps={{ 'aria-label': 'close' }}>
+      <form onSubmit={submit} className="stack">
+        <TextInput label="Name" description="Engines see it as the warehouse parameter" value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+        <TextInput label="Warehouse" placeholder="file:///data/warehouse" description="Where new tables go" value={warehouse} onChange={(event) => setWarehouse(event.currentTarget.value)} />
+        <TextInput label="Hive Metastore" placeholder="thrift://localhost:9083" description="Optional: lists its tables for upgrade" value={metastore} onChange={(event) => setMetastore(event.currentTarget.value)} />
+        {create.error && <ProblemNote error={create.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act type="submit" loading={create.isPending} disabledReason={missing}>
+            Create
+          </Act>
+        </div>
+      </form>
+    </Modal>
+  );
+}

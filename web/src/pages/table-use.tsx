@@ -1,0 +1,37 @@
+import { useState } from 'react';
+
+import type { Table } from '../api/types';
+import { Choice } from '../components/choice';
+import { Snippet } from '../components/snippet';
+import { fullName } from '../lib/paths';
+import { snippetsFor } from '../lib/snippets';
+
+/** Snippets for each engine, with this table's own names. */
+export function HowToUse({ table }: { table: Table }) {
+  const subject = {
+    catalog: table.catalog,
+    name: fullName(table),
+    keyed: table.kind === 'keyed',
+    view: table.kind === 'view',
+    key: table.primary_key,
+    columns: table.columns,
+  };
+  const all = snippetsFor(subject, location.origin);
+  const engines = Object.keys(all);
+  const [engine, choose] = useState(engines[0] ?? '');
+  return (
+    <div className="stack" style={{ maxWidth: 900 }}>
+      <div>
+        <Choice label="engine" value={engine} set={choose} options={engines.map((one) => ({ value: one, label: one }))} />
+      </div>
+      {all[engine]?.map((one) => (
+        <div key={one.title} className="stack" style={{ gap: 5 }}>
+          <div>
+            <b>{one.title}</b> {one.note !== undefined && <span className="dim">{one.note}</span>}
+          </div>
+          <Snippet label={one.title} code={one.code} />
+        </div>
+      ))}
+    </div>
+  );
+}

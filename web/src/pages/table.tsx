@@ -1,0 +1,182 @@
+import { Tabs } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+
+import { table as tableQuery, tableJobs } from '../api/queries';
+import type { Table } from '../api/types';
+import { DataTable } from '../components/data-table';
+import { Bytes, Count, When } from '../components/figures';
+import { JobBar, jobColumns, TableName } from '../components/job-parts';
+import { JobMark, KindMark } from '../components/marks';
+import { Empty, ProblemNote } from '../components/notes';
+import { Facts, Page, Panel } from '../components/panel';
+import { Copy } from '../components/snippet';
+import { fullName, paths } from '../lib/paths';
+import { useUrlState } from '../lib/url-state';
+import { TableActions } from './table/actions';
+import { LayoutTab } from './table/layout';
+import { PolicyTab } from './table/policy';
+import { PropertiesTab } from './table/properties';
+import { SchemaTab } from './table/schema';
+import { SnapshotsTab } from './table/snapshots';
+import { StoresStrip } from './table/stores';
+import { Timeline } from './table/timeline';
+import { HowToUse } from './table-use';
+import styles from './table.module.css';
+
+/** One table: what it is, what comes next, where its rows are, what happened to it. */
+export function TablePage() {
+  const { catalog = '', table: name = '' } = useParams();
+  const { data: table, error } = useQuery(tableQuery(catalog, name));
+  if (table === undefined) {
+    return <Page title={<TableName table={name} />}>{error ? <ProblemNote error={error} /> : <Panel>…</Panel>}</Page>;
+  }
+  return (
+    <Page
+      title={
+        <span className="row">
+          <TableName table={name} />
+          <Copy text={`${catalog}.${name}`} what="name" />
+        </span>
+      }
+      sub={<Kind table={table} />}
+      actions={table.kind === 'view' ? undefined : <TableActions table={table} />}
+    >
+      {error && <ProblemNote error={error} what="what you see may be old" />}
+      {table.kind !== 'view' && <Next table={table} />}
+      <Panel>
+        <Health table={table} />
+      </Panel>
+      {table.kind === 'keyed' && <StoresStrip table={table} />}
+      <Timeline catalog={catalog} table={name} />
+      <Details table={table} />
+    </Page>
+  );
+}
+
+function Kind({ table }: { table: Table }) {
+  return (
+    <span className="row row-wrap" style={{ gap: 14 }}>
+      <KindMark kind={table.kind} />
+      {table.primary_key.length > 0 && (
+        <span>
+          key <span className="mono">{table.primary_key.join(', ')}</span>
+        </span>
+      )}
+      {table.sequence_field !== null && (
+        <span>
+          newest by <span className="mono">{table.sequence_field}</span>
+        </span>
+      )}
+      {table.hive_name !== null && (
+        <span>
+          upgraded from Hive's <Link className="mono" to={`${paths.hive(table.catalog)}?search=${table.hive_name.split('.').pop() ?? ''}`}>{table.hive_name}</Link>
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** The one sentence: what runs, what is due, or why nothing is. */
+function Next({ table }: { table: Table }) {
+  const { next, active_job: job } = table;
+  return (
+    <div className={styles.next}>
+      {job !== null ? (
+        <>
+          <JobMark status={job.status} />
+          <span className="grow">
+            <Link to={paths.job(job.id)}>{job.kind}</Link>: {job.reason}
+          </span>
+          {job.status === 'pending' ? <span className="dim">waits for an optimizer</span> : <JobBar job={job} />}
+        </>
+      ) : (
+        <span>
+          <b>next:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.why}` : next.why}
+          {next.next_at !== null && (
+            <>
+              {' '}
+              – looked at again <When at={next.next_at} />
+            </>
+          )}
+        </span>
+      )}
+    </div>
+  );
+}
+
+function Health({ table }: { table: Table }) {
+  const main = table.stores.base ?? table.stores.table;
+  const keyed = table.kind === 'keyed';
+  return (
+    <Facts
+      facts={[
+        { name: keyed ? 'rows in base' : 'rows', value: <Count value={table.records} /> },
+        ...(keyed ? [{ name: 'pending changes', value: <Count value={table.pending_rows} className={table.pending_rows > 0 ? 'accent' : ''} /> }] : []),
+        { name: 'size', value: <Bytes value={table.bytes} /> },
+        { name: 'files', value: <Count value={table.data_files} />, ...(table.small_files > 0 ? { note: `${table.small_files.toLocaleString('en-US')} small since the last rewrite` } : {}) },
+        { name: 'delete files', value: <Count value={table.delete_files} /> },
+        { name: 'snapshots', value: <Count value={table.snapshots} /> },
+        { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">nothing</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
+        { name: 'format', value: main === undefined ? '–' : `Iceberg v${main.format_version}` },
+        { name: 'last write', value: <When at={table.last_commit_at} /> },
+      ]}
+    />
+  );
+}
+
+const TABS = ['schema', 'layout', 'snapshots', 'jobs', 'policy', 'properties', 'use'] as const;
+const LABELS: Record<(typeof TABS)[number], string> = {
+  schema: 'Schema',
+  layout: 'Layout',
+  snapshots: 'Snapshots',
+  jobs: 'Jobs',
+  policy: 'Policy',
+  properties: 'Properties',
+  use: 'How to read and write it',
+};
+
+function Details({ table }: { table: Table }) {
+  const [get, set] = useUrlState();
+  const tab = get('tab') ?? 'schema';
+  return (
+    <section className={styles.details}>
+      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined })} keepMounted={false}>
+        <Tabs.List className={styles.tabs ?? ''} aria-label="details">
+          {TABS.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {LABELS[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="schema"><SchemaTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="snapshots"><SnapshotsTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="jobs"><JobsTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="policy"><PolicyTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="properties"><PropertiesTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="use">
+          <div style={{ padding: 14 }}>
+            <HowToUse table={table} />
+          </div>
+        </Tabs.Panel>
+      </Tabs>
+    </section>
+  );
+}
+
+function JobsTab({ table }: { table: Table }) {
+  const { data, error } = useQuery(tableJobs(table.catalog, fullName(table)));
+  return (
+    <DataTable
+      plain
+      name="jobs of this table"
+      columns={jobColumns(false)}
+      rows={data?.items}
+      error={error}
+      id={(job) => job.id}
+      link={(job) => paths.job(job.id)}
+      empty={<Empty title="No job has run on this table">{table.next.why}</Empty>}
+    />
+  );
+}

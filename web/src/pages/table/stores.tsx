@@ -1,0 +1,139 @@
+import type { ReactNode } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+
+import { hiveTable } from '../../api/queries';
+import type { Store, Table } from '../../api/types';
+import { Bytes, Count, When } from '../../components/figures';
+import { WARNING, Mark } from '../../components/marks';
+import { many } from '../../lib/format';
+import { paths } from '../../lib/paths';
+import styles from './stores.module.css';
+
+/** A keyed table as it is: changes flow into base, and Hive's own data into both. */
+export function StoresStrip({ table }: { table: Table }) {
+  const { change, base } = table.stores;
+  if (change === undefined || base === undefined) return null;
+  const behind = (table.change_sequence ?? 0) - (table.watermark ?? 0);
+  return (
+    <section className={styles.strip} aria-label="stores">
+      <StoreBox
+        title="change"
+        note="upserts and deletes, newest first to be read"
+        store={change}
+        lag={
+          table.pending_rows === 0 && table.pending_commits === 0 ? (
+            <span className="dim">nothing pending</span>
+          ) : (
+            <span className="accent">
+              {many(table.pending_rows, 'row')} pending in {many(table.pending_commits, 'commit')}
+              {table.pending_since !== null && (
+                <>
+                  {', the oldest '}
+                  <When at={table.pending_since} />
+                </>
+              )}
+            </span>
+          )
+        }
+      />
+      <Flow
+        above="merge"
+        below={
+          <span title="the change store's sequence number up to which base holds everything">
+            watermark <b>{table.watermark ?? 0}</b> of {table.change_sequence ?? 0}
+          </span>
+        }
+        live={behind > 0}
+      />
+      <StoreBox
+        title="base"
+        note="one row per key"
+        store={base}
+        lag={base.delete_files > 0 ? `${many(base.delete_files, 'delete file')}` : <span className="dim">no delete files</span>}
+      />
+      {table.hive_name !== null && <HiveBox catalog={table.catalog} hive={table.hive_name} />}
+    </section>
+  );
+}
+
+function StoreBox({ title, note, store, lag }: { title: string; note: string; store: Store; lag: ReactNode }) {
+  return (
+    <div className={styles.box}>
+      <div className="row spread">
+        <b className="mono">{title}</b>
+        <span className="dim" style={{ fontSize: 12 }}>
+          v{store.format_version}
+        </span>
+      </div>
+      <div className={styles.note}>{note}</div>
+      <div className={styles.numbers}>
+        <Number name="rows" value={<Count value={store.records} />} />
+        <Number name="size" value={<Bytes value={store.bytes} />} />
+        <Number name="files" value={<Count value={store.data_files} />} />
+        <Number name="snapshots" value={<Count value={store.snapshots} />} />
+      </div>
+      <div className={styles.lag}>{lag}</div>
+    </div>
+  );
+}
+
+function Number({ name, value }: { name: string; value: ReactNode }) {
+  return (
+    <div>
+      <div className={styles.number}>{value}</div>
+      <div className={styles.note}>{name}</div>
+    </div>
+  );
+}
+
+function Flow({ above, below, live, back = false }: { above: ReactNode; below: ReactNode; live: boolean; back?: boolean }) {
+  return (
+    <div className={styles.flow} data-live={live}>
+      <span>{above}</span>
+      <svg viewBox="0 0 120 12" preserveAspectRatio="none" aria-hidden className={styles.arrow}>
+        <path d={back ? 'M120 6H4M10 1 4 6l6 5' : 'M0 6h116M110 1l6 5-6 5'} vectorEffect="non-scaling-stroke" />
+      </svg>
+      <span>{below}</span>
+    </div>
+  );
+}
+
+function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
+  const { data } = useQuery({ ...hiveTable(catalog, hive), refetchInterval: 5000 });
+  return (
+    <>
+      <Flow
+        back
+        above="sync"
+        live={false}
+        below={
+          data?.synced_at ? (
+            <>
+              synced <When at={data.synced_at} />
+            </>
+          ) : (
+            'not synced yet'
+          )
+        }
+      />
+      <div className={styles.box}>
+        <Link className="mono" to={paths.hive(catalog)}>
+          <b>Hive</b>
+        </Link>
+        <div className={styles.note}>
+          <span className="mono">{hive}</span>: its readers and writers go on, on their own files
+        </div>
+        {data && (
+          <div className={styles.numbers}>
+            <Number name="columns" value={<Count value={data.columns} />} />
+            <Number name="format" value={data.format} />
+          </div>
+        )}
+        <div className={styles.lag}>
+          {data?.drift ? <Mark look={{ ...WARNING, says: data.drift }} /> : <span className="dim">no drift known</span>}
+        </div>
+      </div>
+    </>
+  );
+}

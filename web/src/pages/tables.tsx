@@ -1,0 +1,183 @@
+import { Button, TextInput } from '@mantine/core';
+import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
+import { IconDatabase, IconPlus, IconSearch } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+
+import { namespaces, tables } from '../api/queries';
+import type { TableKind, TableRow } from '../api/types';
+import { Choice } from '../components/choice';
+import { DataTable, type Column } from '../components/data-table';
+import { Bytes, Count, When } from '../components/figures';
+import { TableName } from '../components/job-parts';
+import { KindMark } from '../components/marks';
+import { Empty } from '../components/notes';
+import { Page } from '../components/panel';
+import { fullName, paths } from '../lib/paths';
+import { useUrlState } from '../lib/url-state';
+import { CreateTable } from './create-table';
+import { HiveList } from './hive-list';
+import styles from './tables.module.css';
+
+const KINDS = [
+  { value: 'all', label: 'All' },
+  { value: 'keyed', label: 'Keyed' },
+  { value: 'plain', label: 'Plain' },
+  { value: 'view', label: 'Views' },
+  { value: 'hive', label: 'Hive only' },
+];
+
+const COLUMNS: Column<TableRow>[] = [
+  { key: 'name', title: 'Table', cell: (row) => <TableName table={fullName(row)} />, wide: true },
+  { key: 'kind', title: 'Kind', cell: (row) => <KindMark kind={row.kind} /> },
+  { key: 'hive', title: 'Hive', cell: (row) => <span className="mono dim">{row.hive_name ?? '–'}</span>, help: 'the Hive table it was upgraded from' },
+  { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.records} />, right: true, help: 'in the base store for a keyed table' },
+  { key: 'pending', title: 'Pending', cell: (row) => <Pending row={row} />, right: true, help: 'changes not yet merged' },
+  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true },
+  { key: 'small', title: 'Small', cell: (row) => <Count value={row.small_files} />, right: true, help: 'small files since the last rewrite' },
+  { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={row.delete_files} />, right: true, extra: true },
+  { key: 'snapshots', title: 'Snapshots', cell: (row) => <Count value={row.snapshots} />, right: true, extra: true },
+  { key: 'written', title: 'Last write', cell: (row) => <When at={row.last_commit_at} />, right: true },
+];
+
+function Pending({ row }: { row: TableRow }) {
+  if (row.kind !== 'keyed') return <span className="dim">–</span>;
+  return <Count value={row.pending_rows} className={row.pending_rows > 0 ? 'accent' : 'dim'} />;
+}
+
+/** The databases as a tree, their tables as a list. */
+export function TablesPage() {
+  const { catalog = '' } = useParams();
+  const [creating, { open, close }] = useDisclosure(false);
+  const [get, set] = useUrlState();
+  const kind = get('kind') ?? 'all';
+  const database = get('database');
+  const find = useDebouncedCallback((text: string) => set({ search: text.trim() }), 250);
+  return (
+    <Page
+      title="Tables"
+      actions={
+        <Button leftSection={<IconPlus size={14} />} onClick={open}>
+          Create table
+        </Button>
+      }
+    >
+      <div className={styles.split}>
+        <Databases catalog={catalog} chosen={database} />
+        <div className={`stack ${styles.list}`}>
+          <div className="row row-wrap">
+            <Choice label="kind of table" value={kind} set={(value) => set({ kind: value === 'all' ? undefined : value })} options={KINDS} />
+            <TextInput
+              aria-label="search by name"
+              placeholder="Part of a name"
+              leftSection={<IconSearch size={14} />}
+              defaultValue={get('search') ?? ''}
+              onChange={(event) => find(event.currentTarget.value)}
+              className={styles.search}
+            />
+          </div>
+          {kind === 'hive' ? (
+            <HiveList catalog={catalog} filter={{ state: 'hive', ...optional({ database, search: get('search') }) }} />
+          ) : (
+            <List catalog={catalog} create={open} />
+          )}
+        </div>
+      </div>
+      <CreateTable catalog={catalog} namespace={database ?? ''} opened={creating} close={close} />
+    </Page>
+  );
+}
+
+/** The given values without those that are not given. */
+function optional<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof T]?: Exclude<T[Key], undefined>;
+  };
+}
+
+function List({ catalog, create }: { catalog: string; create: () => void }) {
+  const [get] = useUrlState();
+  const kind = get('kind') as TableKind | undefined;
+  const filter = optional({ kind, namespace: get('database'), search: get('search') });
+  const found = useInfiniteQuery(tables(catalog, filter));
+  const filtered = Object.keys(filter).length > 0;
+  return (
+    <DataTable
+      name="tables"
+      columns={COLUMNS}
+      rows={found.data?.pages.flatMap((page) => page.items)}
+      error={found.error}
+      id={fullName}
+      link={(row) => paths.table(catalog, fullName(row))}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+      empty={
+        filtered ? (
+          <Empty title="No table is like that">Take another kind, database or part of a name.</Empty>
+        ) : (
+          <Empty
+            title={`${catalog} has no tables yet`}
+            action={
+              <div className="row">
+                <Button component={Link} to={paths.hive(catalog)}>
+                  Upgrade a Hive table
+                </Button>
+                <Button variant="default" onClick={create}>
+                  Create a table
+                </Button>
+              </div>
+            }
+          >
+            Take over a Hive table where it is, create one here, or let Spark create one with CREATE TABLE.
+          </Empty>
+        )
+      }
+    />
+  );
+}
+
+function Databases({ catalog, chosen }: { catalog: string; chosen: string | undefined }) {
+  const { data } = useQuery(namespaces(catalog));
+  return (
+    <nav aria-label="databases" className={styles.tree}>
+      <Link to={paths.tables(catalog)} className={styles.node} aria-current={chosen === undefined ? 'true' : undefined}>
+        All databases
+      </Link>
+      {data?.items.map((one) => (
+        <Branch key={one.name} catalog={catalog} name={one.name} chosen={chosen} depth={0} />
+      ))}
+    </nav>
+  );
+}
+
+interface BranchProps {
+  catalog: string;
+  name: string;
+  chosen: string | undefined;
+  depth: number;
+}
+
+function Branch({ catalog, name, chosen, depth }: BranchProps) {
+  const open = chosen === name || chosen?.startsWith(`${name}.`) === true;
+  return (
+    <>
+      <Link
+        to={paths.tables(catalog, name)}
+        className={styles.node}
+        style={{ paddingLeft: 10 + depth * 14 }}
+        aria-current={chosen === name ? 'true' : undefined}
+      >
+        <IconDatabase size={14} stroke={1.6} aria-hidden className="dim" />
+        <span className="mono truncate" title={name}>
+          {name.slice(name.lastIndexOf('.') + 1)}
+        </span>
+      </Link>
+      {open && <Children catalog={catalog} name={name} chosen={chosen} depth={depth + 1} />}
+    </>
+  );
+}
+
+function Children({ catalog, name, chosen, depth }: BranchProps) {
+  const { data } = useQuery(namespaces(catalog, name));
+  return data?.items.map((one) => <Branch key={one.name} catalog={catalog} name={one.name} chosen={chosen} depth={depth} />);
+}

@@ -1,0 +1,309 @@
+import { Button, Checkbox, Select } from '@mantine/core';
+import { IconArrowLeft, IconArrowRight, IconCheck, IconMinus } from '@tabler/icons-react';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+
+import { answered, api } from '../api/client';
+import type { Check, HiveReport } from '../api/types';
+import { Act } from '../components/act';
+import { DataTable, type Column } from '../components/data-table';
+import { Bytes, Count } from '../components/figures';
+import { CheckMark } from '../components/marks';
+import { Note, ProblemNote } from '../components/notes';
+import { Facts } from '../components/panel';
+import { bytes, many } from '../lib/format';
+import styles from './upgrade.module.css';
+
+export interface Choices {
+  key: string[];
+  sequence: string;
+}
+
+export interface StepProps {
+  catalog: string;
+  report: HiveReport;
+  choices: Choices;
+  go: (step: number) => void;
+  /** The report with the chosen key is on its way, or why it does not come. */
+  checking: boolean;
+  problem: unknown;
+}
+
+type HiveColumn = HiveReport['columns'][number];
+
+const COLUMNS: Column<HiveColumn>[] = [
+  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
+  { key: 'role', title: '', cell: (one) => (one.partition ? 'partition' : '') },
+  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span>, wide: true },
+];
+
+function Footer({ children }: { children: ReactNode }) {
+  return <div className={styles.footer}>{children}</div>;
+}
+
+function Back({ to, go }: { to: number; go: (step: number) => void }) {
+  return (
+    <Button variant="default" leftSection={<IconArrowLeft size={14} />} onClick={() => go(to)}>
+      Back
+    </Button>
+  );
+}
+
+function Next({ to, go, reason }: { to: number; go: (step: number) => void; reason?: string | null }) {
+  return (
+    <Act rightSection={<IconArrowRight size={14} />} onClick={() => go(to)} disabledReason={reason}>
+      Next
+    </Act>
+  );
+}
+
+/** Step 1: format, size, columns. */
+export function Found({ report, go }: StepProps) {
+  const partitions = report.columns.filter((column) => column.partition).map((column) => column.name);
+  return (
+    <div className="stack">
+      <Facts
+        facts={[
+          { name: 'format', value: report.format },
+          { name: 'files', value: <Count value={report.files} /> },
+          { name: 'size', value: <Bytes value={report.bytes} /> },
+          { name: 'partitions', value: partitions.length === 0 ? 'not partitioned' : <Count value={report.partitions} /> },
+          ...(partitions.length === 0 ? [] : [{ name: 'partitioned by', value: <span className="mono">{partitions.join(', ')}</span> }]),
+          { name: 'location', value: <span className="mono">{report.location}</span> },
+        ]}
+      />
+      <div className={styles.inner}>
+        <DataTable plain name="columns" columns={COLUMNS} rows={report.columns} id={(column) => column.name} empty={null} />
+      </div>
+      <Footer>
+        <Next to={1} go={go} />
+      </Footer>
+    </div>
+  );
+}
+
+function CheckLine({ check }: { check: Check }) {
+  return (
+    <li className={styles.check}>
+      <CheckMark status={check.status} />
+      <div>
+        <div className="wrap-anywhere">{check.message}</div>
+        {check.advice !== '' && <div className="dim">{check.advice}</div>}
+      </div>
+    </li>
+  );
+}
+
+const ORDER = ['blocked', 'warn', 'ok'];
+const rank = (check: Check): number => ORDER.indexOf(check.status);
+
+/** Step 2: what was looked at, worst first. */
+export function Checks({ report, go, again, looking }: StepProps & { again: () => void; looking: boolean }) {
+  const sorted = [...report.checks].sort((one, other) => rank(one) - rank(other));
+  const blocked = sorted.filter((check) => check.status === 'blocked').length;
+  return (
+    <div className="stack">
+      {blocked > 0 && (
+        <Note tone="bad" title={`${many(blocked, 'thing')} ${blocked === 1 ? 'stands' : 'stand'} in the way of an upgrade`}>
+          Put right what is marked red, then check again. Nothing has been changed.
+        </Note>
+      )}
+      <ul className={styles.checks}>
+        {sorted.map((check) => (
+          <CheckLine key={`${check.code}${check.message}`} check={check} />
+        ))}
+      </ul>
+      <Footer>
+        <Back to={0} go={go} />
+        <Button variant="default" onClick={again} loading={looking}>
+          Check again
+        </Button>
+        <Next to={2} go={go} reason={report.eligible ? null : 'A check marked red has to be put right first.'} />
+      </Footer>
+    </div>
+  );
+}
+
+const KEY_COLUMNS = (choices: Choices, candidates: string[], toggle: (name: string) => void): Column<HiveColumn>[] => [
+  {
+    key: 'key',
+    title: 'Key',
+    cell: (one) => (
+      <Checkbox
+        size="xs"
+        aria-label={`${one.name} is part of the key`}
+        checked={choices.key.includes(one.name)}
+        disabled={!candidates.includes(one.name)}
+        onChange={() => toggle(one.name)}
+      />
+    ),
+  },
+  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
+  {
+    key: 'note',
+    title: '',
+    wide: true,
+    cell: (one) => (
+      <span className="dim">
+        {candidates.includes(one.name) ? (one.partition ? 'partition column' : '') : 'cannot be a key: values of this type have no exact equality'}
+      </span>
+    ),
+  },
+];
+
+/** Step 3: which columns name a row, and which change of a row is newer. */
+export function KeyChoice(props: StepProps & { choose: (choices: Choices) => void }) {
+  const { report, choices, go, choose, checking, problem } = props;
+  const toggle = (name: string) => {
+    const key = choices.key.includes(name) ? choices.key.filter((one) => one !== name) : [...choices.key, name];
+    choose({ key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
+  };
+  const against = report.checks.filter((check) => check.status !== 'ok');
+  const others = report.columns.filter((column) => !choices.key.includes(column.name) && !column.partition);
+  return (
+    <div className="stack">
+      <div className={styles.lead}>
+        With a primary key the table takes upserts and deletes and merges itself; without one it becomes a plain Iceberg table. A key
+        cannot be changed later.
+      </div>
+      <div className={styles.keys}>
+        <DataTable
+          plain
+          name="key columns"
+          columns={KEY_COLUMNS(choices, report.primary_key_candidates, toggle)}
+          rows={report.columns}
+          id={(column) => column.name}
+          empty={null}
+        />
+      </div>
+      {choices.key.length > 0 && (
+        <>
+          <Note
+            title={
+              <>
+                A row is named by <span className="mono">{choices.key.join(', ')}</span>
+              </>
+            }
+          >
+            {checking
+              ? 'Looking at these columns …'
+              : 'Nulls are known from the files’ footers and stop the upgrade if there are any. That no key comes twice is taken from you: checking it means reading every row.'}
+          </Note>
+          <Select
+            label="Sequence field"
+            description="Of two changes of one key the one with the higher value wins, however late it comes"
+            w={360}
+            value={choices.sequence}
+            onChange={(value) => choose({ ...choices, sequence: value ?? '' })}
+            data={[{ value: '', label: 'none: the later commit wins' }, ...others.map((column) => column.name)]}
+          />
+        </>
+      )}
+      {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
+      {against.length > 0 && (
+        <ul className={styles.checks}>
+          {against.map((check) => (
+            <CheckLine key={`${check.code}${check.message}`} check={check} />
+          ))}
+        </ul>
+      )}
+      <Footer>
+        <Back to={1} go={go} />
+        <Next to={3} go={go} reason={whyNotOn(props)} />
+      </Footer>
+    </div>
+  );
+}
+
+function whyNotOn({ report, checking, problem }: StepProps): string | null {
+  if (checking) return 'The chosen columns are being looked at.';
+  if (problem !== null && problem !== undefined) return 'These columns cannot be the key.';
+  return report.eligible ? null : 'A check marked red has to be put right first, or take other columns.';
+}
+
+/** Step 4: what will and will not happen, and the button. */
+export function Consequences(props: StepProps & { started: (operation: string) => void }) {
+  const { catalog, report, choices, go, started } = props;
+  const start = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/hive/{full_name}/upgrade', {
+          params: { path: { catalog, full_name: report.table } },
+          body: {
+            primary_key: choices.key,
+            sequence_field: choices.sequence === '' ? null : choices.sequence,
+          },
+        }),
+      ),
+    onSuccess: (operation) => started(operation.id),
+  });
+  return (
+    <div className="stack">
+      <div className={styles.two}>
+        <Plan title="What will happen" items={will(catalog, report, choices)} icon={<IconCheck size={15} className="ok" aria-hidden />} />
+        <Plan title="What will not happen" items={willNot()} icon={<IconMinus size={15} className="dim" aria-hidden />} />
+      </div>
+      {start.error && <ProblemNote error={start.error} />}
+      <Footer>
+        <Back to={2} go={go} />
+        <Act loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
+          Upgrade {report.table}
+        </Act>
+      </Footer>
+    </div>
+  );
+}
+
+function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon: ReactNode }) {
+  return (
+    <section>
+      <h2 className={styles.planTitle}>{title}</h2>
+      <ul className={styles.checks}>
+        {items.map((item, index) => (
+          <li key={index} className={styles.check}>
+            <span className={styles.planIcon}>{icon}</span>
+            <div>{item}</div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function will(catalog: string, report: HiveReport, { key, sequence }: Choices): ReactNode[] {
+  const name = <span className="mono">{`${catalog}.${report.target}`}</span>;
+  return [
+    `The footers of ${many(report.files, 'file')} (${bytes(report.bytes)} of data) are read, not the data.`,
+    <>
+      {key.length === 0 ? 'A plain Iceberg table ' : 'A keyed table '}
+      {name} appears, its rows the files that Hive has now, in one commit.
+    </>,
+    ...(key.length === 0
+      ? []
+      : [
+          <>
+            Upserts and deletes by <span className="mono">{key.join(', ')}</span> go to its change store and are seen at once; an
+            optimizer merges them in the background.
+          </>,
+        ]),
+    ...(sequence === ''
+      ? []
+      : [
+          <>
+            Of two changes of one key the one with the higher <span className="mono">{sequence}</span> wins.
+          </>,
+        ]),
+    'What Hive-side writers do from now on is synced into it, on a schedule and on request.',
+  ];
+}
+
+function willNot(): ReactNode[] {
+  return [
+    'No file of the Hive table is moved, rewritten or deleted, now or by a later merge.',
+    'Hive readers and writers go on as before, on their own data.',
+    'Changes made through Firn are not written back to Hive.',
+    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. To go back later, drop the table in Firn; its Hive files stay.',
+  ];
+}

@@ -1,0 +1,82 @@
+import { Stepper } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from 'react-router';
+
+import { hiveReport, hiveTable } from '../api/queries';
+import type { HiveReport } from '../api/types';
+import { TableName } from '../components/job-parts';
+import { ProblemNote } from '../components/notes';
+import { Page, Panel } from '../components/panel';
+import { useUrlState } from '../lib/url-state';
+import { UpgradeProgress } from './upgrade-progress';
+import { Checks, Consequences, Found, KeyChoice, type Choices } from './upgrade-steps';
+import styles from './upgrade.module.css';
+
+/** From a Hive table to a Firn table in four steps; once started, the address leads to its progress. */
+export function UpgradePage() {
+  const { catalog = '', table = '' } = useParams();
+  const [get] = useUrlState();
+  const known = useQuery({ ...hiveTable(catalog, table), enabled: get('operation') === undefined });
+  const operation = get('operation') ?? known.data?.operation_id ?? undefined;
+  return (
+    <Page
+      title={
+        <>
+          Upgrade <TableName table={table} />
+        </>
+      }
+      sub={operation === undefined ? 'Makes a Hive table an Iceberg table in place. Nothing is changed before the last step.' : undefined}
+    >
+      {operation === undefined ? <Wizard catalog={catalog} table={table} /> : <UpgradeProgress id={operation} catalog={catalog} table={table} />}
+    </Page>
+  );
+}
+
+const STEPS = ['What was found', 'Checks', 'Key and options', 'What will happen'];
+
+function Wizard({ catalog, table }: { catalog: string; table: string }) {
+  const [get, set] = useUrlState();
+  const key = get('key')?.split(',') ?? [];
+  const choices: Choices = { key, sequence: get('sequence') ?? '' };
+  const plain = useQuery(hiveReport(catalog, table, []));
+  const keyed = useQuery({ ...hiveReport(catalog, table, key), enabled: key.length > 0 });
+  const step = Math.min(Number(get('step') ?? 0), STEPS.length - 1);
+  const go = (to: number) => set({ step: to === 0 ? undefined : String(to) });
+  if (plain.data === undefined) return <Looking error={plain.error} table={table} />;
+  const report: HiveReport = (key.length > 0 ? keyed.data : plain.data) ?? plain.data;
+  const parts = { catalog, report, choices, go, checking: key.length > 0 && keyed.isFetching, problem: keyed.error };
+  return (
+    <Panel>
+      <Stepper
+        active={step}
+        onStepClick={go}
+        size="xs"
+        iconSize={24}
+        allowNextStepsSelect={report.eligible}
+        classNames={{ steps: styles.steps ?? '', stepLabel: styles.stepLabel ?? '' }}
+      >
+        {STEPS.map((label) => (
+          <Stepper.Step key={label} label={label} />
+        ))}
+      </Stepper>
+      <div className={styles.body}>
+        {step === 0 && <Found {...parts} />}
+        {step === 1 && <Checks {...parts} again={() => void plain.refetch()} looking={plain.isFetching} />}
+        {step === 2 && <KeyChoice {...parts} choose={(next) => set({ key: next.key.join(','), sequence: next.sequence })} />}
+        {step === 3 && <Consequences {...parts} started={(id) => set({ operation: id, step: undefined })} />}
+      </div>
+    </Panel>
+  );
+}
+
+function Looking({ error, table }: { error: unknown; table: string }) {
+  return (
+    <Panel>
+      {error ? (
+        <ProblemNote error={error} what={`cannot look at ${table}`} />
+      ) : (
+        <span className="dim">Asking the metastore and listing the table's directories …</span>
+      )}
+    </Panel>
+  );
+}

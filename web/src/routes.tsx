@@ -1,0 +1,62 @@
+import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
+
+import { useCatalog } from './components/catalog';
+import { Empty, ProblemNote } from './components/notes';
+import { Page } from './components/panel';
+import { Shell } from './components/shell';
+import { paths } from './lib/paths';
+import { HivePage } from './pages/hive';
+import { HomePage } from './pages/home';
+import { JobPage } from './pages/job';
+import { JobsPage } from './pages/jobs';
+import { OptimizersPage } from './pages/optimizers';
+import { SettingsPage } from './pages/settings';
+import { TablePage } from './pages/table';
+import { TablesPage } from './pages/tables';
+import { UpgradePage } from './pages/upgrade';
+
+function ToHome() {
+  const { name } = useCatalog();
+  return <Navigate to={paths.home(name)} replace />;
+}
+
+function Nowhere() {
+  return (
+    <Page title="No such page">
+      <Empty title="There is nothing at this address">Choose a place on the left, or search for a table with ⌘K.</Empty>
+    </Page>
+  );
+}
+
+function Broken() {
+  return (
+    <Page title="This page broke">
+      <ProblemNote error={useRouteError()} what="the console has a bug here; loading the page again may help" />
+    </Page>
+  );
+}
+
+export const router = createBrowserRouter([
+  {
+    element: <Shell />,
+    errorElement: <Broken />,
+    children: [
+      {
+        errorElement: <Broken />,
+        children: [
+          { path: '/', element: <ToHome /> },
+          { path: '/c/:catalog', element: <HomePage /> },
+          { path: '/c/:catalog/tables', element: <TablesPage /> },
+          { path: '/c/:catalog/tables/:table', element: <TablePage /> },
+          { path: '/c/:catalog/hive', element: <HivePage /> },
+          { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
+          { path: '/jobs', element: <JobsPage /> },
+          { path: '/jobs/:id', element: <JobPage /> },
+          { path: '/optimizers', element: <OptimizersPage /> },
+          { path: '/settings', element: <SettingsPage /> },
+          { path: '*', element: <Nowhere /> },
+        ],
+      },
+    ],
+  },
+]);
