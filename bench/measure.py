@@ -1,0 +1,59 @@
+"""Wall and CPU seconds of what processes do, and what many rounds of them say."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What something took. Other work on the machine stretches wall seconds much, CPU seconds little."""
+
+    wall: float
+    cpu: float
+
+    def to_json(self) -> dict[str, float]:
+        """Rounded to what the clocks can tell."""
+        return {"wall_s": round(self.wall, 3), "cpu_s": round(self.cpu, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stopwatch:
+    """Times actions, counting the CPU seconds of the processes that do the work."""
+
+    pids: Sequence[int]
+
+    def cost(self, action: Callable[[], T]) -> tuple[Cost, T]:
+        """Run the action: what it cost, and what it returned."""
+        wall, cpu = time.perf_counter(), self._cpu()
+        value = action()
+        return Cost(time.perf_counter() - wall, self._cpu() - cpu), value
+
+    def _cpu(self) -> float:
+        return sum(cpu_seconds(pid) for pid in self.pids)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a process so far, user and system, all threads."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / _TICKS_PER_SECOND
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """The medians of both clocks, each for itself."""
+    return Cost(statistics.median(cost.wall for cost in costs), statistics.median(cost.cpu for cost in costs))
+
+
+def ratio(one: Cost, other: Cost) -> dict[str, float]:
+    """How many times the other's cost the one's is, by both clocks."""
+    return {"wall": round(one.wall / other.wall, 2), "cpu": round(one.cpu / max(other.cpu, 0.01), 2)}
