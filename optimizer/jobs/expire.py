@@ -54,7 +54,7 @@ def _expire(work: Work, table: ExpireTable) -> int:
 
 def _delete_unneeded(work: Work, table: ExpireTable, before: dict[str, Any], after: dict[str, Any]) -> int:
     io = work.session.table(table.parts).io()
-    unneeded = _needed(work, io, before).exceptAll(_needed(work, io, after)).distinct()
+    unneeded = _needed(work, io, before).subtract(_needed(work, io, after))
     own = _directory(table.location)
     paths = (row.path for row in unneeded.toLocalIterator())
     mine = (path for path in paths if _plain(path).startswith(own))
