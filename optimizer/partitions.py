@@ -23,7 +23,12 @@ _SQL_TYPES = {"date": "DATE", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIME
 
 
 def predicate(
-    fields: Sequence[PartitionField], types: Sequence[str], partitions: Iterable[Sequence[Value]], *, alias: str = ""
+    fields: Sequence[PartitionField],
+    types: Sequence[str],
+    partitions: Iterable[Sequence[Value]],
+    *,
+    alias: str = "",
+    limit: int | None = MAX_PARTITIONS,
 ) -> str | None:
     """SQL that is true for the rows of these partitions alone; "false" for none of them.
 
@@ -31,13 +36,23 @@ def predicate(
     not, or too many partitions.
     """
     rows = sorted({tuple(row) for row in partitions}, key=repr)
-    if len(rows) > MAX_PARTITIONS:
+    if limit is not None and len(rows) > limit:
         return None
     terms = [_Terms(field, kind, alias) for field, kind in zip(fields, types, strict=True)]
     try:
         return _any([_partition(terms, prefix, last) for prefix, last in _by_prefix(rows)])
     except (OverflowError, ValueError):
         return None
+
+
+def outside(fields: Sequence[PartitionField], types: Sequence[str], partitions: Iterable[Sequence[Value]]) -> str:
+    """SQL that is true for the rows of all other partitions; "true" when none is named. For identity partitions.
+
+    Written without NOT around whole terms: it must be pushed down to the partitions, and null is in none of them.
+    """
+    rows = sorted({tuple(row) for row in partitions}, key=repr)
+    terms = [_Terms(field, kind, "") for field, kind in zip(fields, types, strict=True)]
+    return _joined([_not_in(terms, prefix, last) for prefix, last in _by_prefix(rows)], "AND", nothing="true")
 
 
 class _Terms:
@@ -57,6 +72,14 @@ class _Terms:
         if known:
             terms.append(f"{self.column} IN ({', '.join(self._literal(value, self.kind) for value in known)})")
         return _any(terms)
+
+    def none_of(self, values: Sequence[Value]) -> str:
+        """The column, null or not, lies in none of these identity partitions."""
+        known = [self._literal(value, self.kind) for value in values if value is not None]
+        other = f"{self.column} NOT IN ({', '.join(known)})" if known else "true"
+        if None in values:
+            return f"({self.column} IS NOT NULL AND {other})" if known else f"{self.column} IS NOT NULL"
+        return f"({self.column} IS NULL OR {other})"
 
     def _range(self, value: str) -> str:
         """A time transform's partition is the time from its start to the next one's."""
@@ -78,6 +101,11 @@ def _partition(terms: Sequence[_Terms], prefix: Sequence[Value], last: Sequence[
     return " AND ".join([*parts, terms[-1].any_of(last)])
 
 
+def _not_in(terms: Sequence[_Terms], prefix: Sequence[Value], last: Sequence[Value]) -> str:
+    parts = [term.none_of([value]) for term, value in zip(terms, prefix, strict=False)]
+    return "(" + " OR ".join([*parts, terms[-1].none_of(last)]) + ")"
+
+
 def _by_prefix(rows: Sequence[Sequence[Value]]) -> list[tuple[tuple[Value, ...], list[Value]]]:
     """Rows with all but the last value in common as one: a year of days is twelve terms, not 365."""
     grouped: dict[tuple[Value, ...], list[Value]] = {}
@@ -87,13 +115,19 @@ def _by_prefix(rows: Sequence[Sequence[Value]]) -> list[tuple[tuple[Value, ...],
 
 
 def _any(terms: Sequence[str]) -> str:
-    """One of the terms, as a balanced tree: Spark's parser and Iceberg's visitors recurse into every OR."""
+    """One of the terms."""
+    return _joined(terms, "OR", nothing="false")
+
+
+def _joined(terms: Sequence[str], word: str, *, nothing: str) -> str:
+    """A balanced tree: Spark's parser and Iceberg's visitors recurse into every OR and AND."""
     if not terms:
-        return "false"
+        return nothing
     if len(terms) == 1:
         return f"({terms[0]})"
     middle = len(terms) // 2
-    return f"({_any(terms[:middle])} OR {_any(terms[middle:])})"
+    left, right = (_joined(some, word, nothing=nothing) for some in (terms[:middle], terms[middle:]))
+    return f"({left} {word} {right})"
 
 
 def _bounds(transform: str, value: str) -> tuple[datetime, datetime]:

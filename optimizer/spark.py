@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
-from firn.spark.sessions import DEFAULTS, Connection, catalog_conf
+from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
 from optimizer.client import LEASE_HEADER
 from optimizer.wire import Lease
 
@@ -35,7 +35,11 @@ SETTINGS = {
 def start(*, master: str, app: str, memory: str = "2g") -> SparkSession:
     """The process's Spark. Settings given to spark-submit win over Firn's, except those that jobs rely on."""
     builder = SparkSession.builder.appName(app).master(master)
-    return builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory}).getOrCreate()
+    builder = builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory})
+    session = builder.config(map=loopback_if_local(master)).getOrCreate()
+    # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,7 @@ class MergeTask(Wire):
 
     pending: bool
     primary_key: list[str]
+    sequence_field: str | None = None
     columns: list[str]
     base: BaseFacts
     change: ChangeFacts

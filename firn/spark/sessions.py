@@ -19,6 +19,8 @@ DEFAULTS = {
     "spark.driver.memory": "2g",
 }
 """What a session on one machine starts with; settings made on the builder later win."""
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""For a Spark that runs in one process: it opens ports, and nobody else has any business there."""
 TIMEOUT_SECONDS = 30.0
 
 
@@ -54,7 +56,9 @@ def session(
 ) -> SparkSession:
     """A session on the server's catalogs; the running one, told of them, when there is one already."""
     builder = configure(SparkSession.builder.appName(app), client, catalogs=catalogs)
-    return (builder if master is None else builder.master(master)).getOrCreate()
+    if master is not None:
+        builder = builder.master(master).config(map=loopback_if_local(master))
+    return builder.getOrCreate()
 
 
 def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
@@ -63,6 +67,11 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
     if active is None:
         raise RuntimeError("no Spark session is running: start one with firn.spark.session(client)")
     return active.sql(statement)
+
+
+def loopback_if_local(master: str) -> dict[str, bool | float | int | str | None]:
+    """Settings that keep a Spark on one machine to that machine; none for a cluster, which must reach its driver."""
+    return {**LOOPBACK} if master.startswith("local") else {}
 
 
 def catalog_conf(

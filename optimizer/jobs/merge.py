@@ -14,7 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrameWriterV2
+from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.errors import Refused, Unknown
@@ -50,7 +50,7 @@ def run(work: Work) -> Result:
         merge = _rewrite if plan.mode == "rewrite" else _merge_into
         work.commit(lambda: merge(work, task, plan))
         done = {"mode": plan.mode, "pending_rows": task.pending_rows, "merged_through": task.through}
-    done["cleaned_files"] = _cleaned(work, task.clean)
+    done["cleaned_files"] = clean_after(work, task.clean)
     outcome = Outcome.COMMITTED if work.hold.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
 
@@ -66,7 +66,7 @@ def signature(work: Work, task: MergeTask) -> dict[str, str]:
     }
 
 
-def _cleaned(work: Work, task: CleanTask) -> int:
+def clean_after(work: Work, task: CleanTask) -> int:
     """The merge stands whatever becomes of the clean: what stays behind is taken by the next one."""
     work.hold.stage("cleaning")
     try:
@@ -102,13 +102,21 @@ def _has_one_live_spec(work: Work, task: MergeTask) -> bool:
 def _touched(work: Work, task: MergeTask, fields: list[PartitionField]) -> tuple[str | None, str | None]:
     touched = work.session.spark.sql(task.sql["touched"])
     types = [field.dataType.simpleString() for field in touched.schema.fields]
-    as_text = [
-        (F.hex(quoted(name)) if kind == "binary" else F.col(name).cast("string"))
-        for name, kind in zip(touched.columns, types, strict=True)
-    ]
-    rows = [tuple(row) for row in touched.select(*as_text).collect()]
+    rows = [tuple(row) for row in as_text(touched).collect()]
     work.hold.say(f"{len(rows)} partitions are touched")
     return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
+
+
+def as_text(partitions: DataFrame) -> DataFrame:
+    """Partition values as predicates take them."""
+    return partitions.select(
+        *[
+            F.hex(quoted(field.name))
+            if field.dataType.simpleString() == "binary"
+            else F.col(quoted(field.name)).cast("string")
+            for field in partitions.schema.fields
+        ]
+    )
 
 
 def _cheaper_mode(work: Work, task: MergeTask, where: str) -> str:
@@ -122,7 +130,7 @@ def _cheaper_mode(work: Work, task: MergeTask, where: str) -> str:
 def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
     where = plan.where or EVERYTHING
     rows = work.session.spark.sql(task.sql["merged"]).where(where)
-    writer = _signed(rows.writeTo(work.session.name(task.base.parts)), signature(work, task))
+    writer = signed(rows.writeTo(work.session.name(task.base.parts)), signature(work, task))
     writer = writer.option("target-file-size-bytes", task.target_file_size)
     if task.base.snapshot_id is None or where == NOTHING:
         writer.append()  # of no rows at all when no partition is touched: only the watermark moves
@@ -131,7 +139,8 @@ def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
     writer.option("validate-from-snapshot-id", task.base.snapshot_id).overwrite(F.expr(where))
 
 
-def _signed(writer: DataFrameWriterV2, properties: dict[str, str]) -> DataFrameWriterV2:
+def signed(writer: DataFrameWriterV2, properties: dict[str, str]) -> DataFrameWriterV2:
+    """The writer, whose snapshot will say this of itself."""
     for key, value in properties.items():
         writer = writer.option(f"snapshot-property.{key}", value)
     return writer

@@ -1,0 +1,129 @@
+"""Rows of Hive files as rows of the table that the Hive table has become.
+
+Files are read by Hive's types and by name, whatever the case of the names in them; partition columns are not in them.
+Of rows with one key the last one counts: by the sequence field where the table has one, then files that are new before
+those that are not, then by modification time, location and position in the file. So one listing gives one result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
+
+from optimizer.spark import JobSession, quoted
+from optimizer.sync_task import HiveFile, SyncTask
+
+SOURCE = "_source"
+ADDED = "_firn_added"
+_PATH = "_firn_path"
+_ORDER = "_firn_order"
+_POSITION = "_firn_position"
+_RANK = "_firn_rank"
+# Spark has no columns of bounded strings in files; their values were cut or padded when they were written.
+_BOUNDED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_READ = {
+    # A name of a file is no pattern, whatever characters it holds. Iceberg's readers move no date or time either.
+    "__globPaths__": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+
+
+@dataclass(frozen=True)
+class HiveRows:
+    """The rows of a sync's files, in the table's columns and types."""
+
+    session: JobSession
+    task: SyncTask
+    table: StructType
+
+    def newest(self) -> DataFrame:
+        """One row per key: the table's columns, `_source`, and whether the row's file is new.
+
+        A row without a key, or without a sequence value, fails whatever reads this, in words that name its file.
+        """
+        rows = self._checked(self._rows())
+        keys = [F.col(quoted(key)) for key in self.task.merge.primary_key]
+        sequence = self.task.merge.sequence_field
+        order = [F.col(quoted(sequence)).desc()] if sequence else []
+        order += [F.col(ADDED).desc(), F.col(_ORDER).desc(), F.col(_POSITION).desc()]
+        ranked = rows.withColumn(_RANK, F.row_number().over(Window.partitionBy(*keys).orderBy(*order)))
+        return ranked.where(F.col(_RANK) == 1).select(*self._names(), SOURCE, ADDED)
+
+    def _rows(self) -> DataFrame:
+        files = list(self._ordered())
+        if not files:
+            return self._none()
+        known = self._known(files)
+        read = self.session.spark.read.options(**_READ).schema(self._file_schema())
+        rows = read.parquet(*[file.location for file, _ in files]).select(
+            "*", F.col("_metadata.file_path").alias(_PATH), F.col("_metadata.row_index").alias(_POSITION)
+        )
+        joined = rows.join(F.broadcast(known), _PATH, "left")
+        # A path that is spelled otherwise than expected must not pass for a row without a source.
+        source = F.coalesce(SOURCE, F.raise_error(F.concat(F.lit("unknown file "), F.col(_PATH))).cast("string"))
+        columns = [self._column(field) for field in self.table.fields]
+        return joined.select(*columns, source.alias(SOURCE), ADDED, _ORDER, _POSITION)
+
+    def _ordered(self) -> Iterator[tuple[HiveFile, Sequence[str | None]]]:
+        files = [(file, unit.values) for unit in self.task.units for file in unit.files]
+        return iter(sorted(files, key=lambda one: (one[0].mtime_ns, one[0].location)))
+
+    def _known(self, files: Sequence[tuple[HiveFile, Sequence[str | None]]]) -> DataFrame:
+        """What is known of each file, by the path that Spark will name it by."""
+        rows = [
+            (self._path(file.location), file.source, file.added, order, *values)
+            for order, (file, values) in enumerate(files)
+        ]
+        parts = ", ".join(f"{_value(at)} string" for at in range(len(self.task.partition_columns)))
+        schema = f"{_PATH} string, {SOURCE} string, {ADDED} boolean, {_ORDER} int" + (f", {parts}" if parts else "")
+        return self.session.spark.createDataFrame(rows, schema)
+
+    def _path(self, location: str) -> str:
+        path = self.session.jvm.org.apache.hadoop.fs.Path(location)
+        filesystem = path.getFileSystem(self.session.spark._jsc.hadoopConfiguration())
+        return str(filesystem.makeQualified(path).toUri().toString())
+
+    def _file_schema(self) -> StructType:
+        wanted = [column for column in self.task.columns if column.name is not None]
+        return StructType([StructField(column.hive, spark_type(column.type)) for column in wanted])
+
+    def _column(self, field: StructField) -> Column:
+        hive = {column.name: quoted(column.hive) for column in self.task.columns}
+        parts = {column.name: quoted(_value(at)) for at, column in enumerate(self.task.partition_columns)}
+        name = hive.get(field.name) or parts.get(field.name)
+        value = F.lit(None) if name is None else F.col(name)
+        return value.cast(field.dataType).alias(field.name)
+
+    def _checked(self, rows: DataFrame) -> DataFrame:
+        sequence = self.task.merge.sequence_field
+        needed = [*self.task.merge.primary_key, *([sequence] if sequence else [])]
+        for name in needed:
+            words = f"a row has null in column {name}, which says which row it is or how new; it is in "
+            failed = F.raise_error(F.concat(F.lit(words), F.col(SOURCE))).cast(self.table[name].dataType)
+            rows = rows.withColumn(name, F.coalesce(F.col(quoted(name)), failed))
+        return rows
+
+    def _none(self) -> DataFrame:
+        told = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (_ORDER, IntegerType())]
+        told.append((_POSITION, spark_type("bigint")))
+        optional = [StructField(field.name, field.dataType) for field in self.table.fields]
+        schema = StructType([*optional, *(StructField(name, kind) for name, kind in told)])
+        return self.session.spark.createDataFrame([], schema)
+
+    def _names(self) -> list[str]:
+        return [quoted(field.name) for field in self.table.fields]
+
+
+def spark_type(hive_type: str) -> DataType:
+    """The Spark type that reads what Hive keeps in Parquet under this type."""
+    return DataType.fromDDL(_BOUNDED.sub("string", hive_type))
+
+
+def _value(at: int) -> str:
+    return f"_firn_p{at}"

@@ -1,0 +1,208 @@
+"""Rebuild: partitions that Hive has overwritten, dropped or moved are built anew, in one commit that is also a merge.
+
+    ground     the rows that Hive lists in the rebuilt partitions now, and base's rows of all other partitions
+    history    every change there ever was, merged or not, but for those out of files that Hive lists no more
+    result     history replayed over ground, by the same SQL as every merge
+
+Nothing published yet means that Hive was given none of the changes: all of them are replayed (rule 3.1). Base's own
+rows of the rebuilt partitions are never read: their files may be gone. Only keys that the rebuild can change are
+replayed, and only partitions that they touch are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.errors import Refused
+from optimizer.hive_rows import ADDED, HiveRows
+from optimizer.jobs.merge import as_text, signature, signed
+from optimizer.partitions import Value, outside, predicate
+from optimizer.spark import quoted
+from optimizer.sync_task import SyncTask
+from optimizer.wire import PartitionField
+from optimizer.work import Work
+
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+_WINS = "_firn_wins"
+
+
+def rebuild(work: Work, task: SyncTask) -> int:
+    """Commit the rebuilt partitions; how many partitions were written. Raises as Work.commit does."""
+    if not task.replay.is_whole:
+        raise Refused("the change store's history is not whole: snapshots were removed that a rebuild must replay")
+    work.hold.stage("finding touched partitions")
+    with _prepared(work, task) as made:
+        touched = made.touched()
+        where = made.predicate(touched)
+        work.hold.say(f"{len(touched)} partitions are touched")
+        work.hold.stage("rebuilding")
+        work.commit(lambda: _overwrite(work, task, where))
+    return len(touched)
+
+
+def _overwrite(work: Work, task: SyncTask, where: str) -> None:
+    rows = work.session.spark.sql(task.replay.sql["merged"]).where(where)
+    writer = signed(rows.writeTo(work.session.name(task.merge.base.parts)), signature(work, task.merge))
+    writer = writer.option("target-file-size-bytes", task.merge.target_file_size)
+    if task.merge.base.snapshot_id is None:
+        writer.append()
+        return
+    writer = writer.option("isolation-level", "serializable")
+    writer.option("validate-from-snapshot-id", task.merge.base.snapshot_id).overwrite(F.expr(where))
+
+
+@contextmanager
+def _prepared(work: Work, task: SyncTask) -> Iterator[_Rebuild]:
+    """The views that the replay's SQL reads; what was kept for them is let go at the end."""
+    made = _Rebuild(work, task)
+    contested = made.contested().persist()
+    try:
+        made.name_views(contested)
+        yield made
+    finally:
+        contested.unpersist()
+
+
+@dataclass(frozen=True)
+class _Rebuild:
+    work: Work
+    task: SyncTask
+
+    @property
+    def hive(self) -> DataFrame:
+        """What Hive lists in the rebuilt partitions, one row per key."""
+        return HiveRows(self.work.session, self.task, self._base_table.schema).newest()
+
+    @property
+    def rest(self) -> DataFrame:
+        """Base's rows of the other partitions."""
+        columns = [quoted(name) for name in self.task.merge.columns]
+        return self._base_table.where(self._outside).select(*columns)
+
+    @property
+    def _base_table(self) -> DataFrame:
+        return self.work.session.spark.table(self.work.session.name(self.task.replay.base))
+
+    def contested(self) -> DataFrame:
+        """Keys that both sides of the ground have, and whether Hive's row wins: only a new file's row may.
+
+        Of the others it was decided before that they had lost. With a sequence field the newer row wins.
+        """
+        hive, rest = self.hive.alias("h"), self.rest.alias("b")
+        same = [F.col(f"h.{quoted(key)}") == F.col(f"b.{quoted(key)}") for key in self._key]
+        wins = F.col(f"h.{ADDED}")
+        if self.task.merge.sequence_field:
+            mine, theirs = (F.col(f"{side}.{quoted(self.task.merge.sequence_field)}") for side in ("h", "b"))
+            wins = wins & (theirs.isNull() | F.coalesce(mine >= theirs, F.lit(False)))
+        kept = [F.col(f"b.{quoted(name)}") for name in self._listed]
+        return hive.join(rest, reduce(Column.__and__, same)).select(*kept, wins.alias(_WINS))
+
+    def name_views(self, contested: DataFrame) -> None:
+        """`ground` and `history`, as the SQL calls them."""
+        columns = [quoted(name) for name in self.task.merge.columns]
+        won = contested.where(F.col(_WINS)).select(*self._keys)
+        lost = contested.where(~F.col(_WINS)).select(*self._keys)
+        hive = self.hive.join(lost, self._key, "left_anti").select(*columns)
+        ground = hive.unionByName(self.rest.join(won, self._key, "left_anti").select(*columns))
+        ground.createOrReplaceTempView(self.task.replay.ground)
+        self._history(hive).createOrReplaceTempView(self.task.replay.history)
+        contested.where(F.col(_WINS)).createOrReplaceTempView("firn_won")
+
+    def _history(self, hive: DataFrame) -> DataFrame:
+        """The changes of every key that the rebuild can change.
+
+        Those are pending ones; keys that Hive lists, or a change has put, in rebuilt partitions; and keys that have
+        lost a change with its file, whose change before that counts again.
+        """
+        every = self._changes()
+        dead = self.work.session.spark.createDataFrame([(one,) for one in self.task.dead], "_source string")
+        alive = every.join(F.broadcast(dead), "_source", "left_anti")
+        pending = alive.where(F.col("_last_updated_sequence_number") > self.task.merge.watermark)
+        inside = alive.where(self._inside)
+        lost = every.join(F.broadcast(dead), "_source", "left_semi")
+        keys = [frame.select(*self._keys) for frame in (pending, inside, lost, hive)]
+        return alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
+
+    def _changes(self) -> DataFrame:
+        """All rows ever appended to the change store. An incremental scan leaves out the snapshot that it starts at."""
+        replay, spark, name = self.task.replay, self.work.session.spark, self.work.session.name
+        columns = [*(quoted(column) for column in self.task.merge.columns), "_op", "_source", *_LINEAGE]
+        current = spark.table(name(self.task.merge.change.parts))
+        if replay.first is None:
+            return current.limit(0).select(*columns)
+        first = spark.table(name(replay.first)).select(*columns)
+        if replay.first_id == replay.last_id:
+            return first
+        later = spark.read.option("start-snapshot-id", str(replay.first_id))
+        later = later.option("end-snapshot-id", str(replay.last_id))
+        return first.unionByName(later.table(name(self.task.merge.change.parts)).select(*columns))
+
+    def touched(self) -> set[tuple[Value, ...]]:
+        """The partitions to be written: the rebuilt ones, and those that keys leave or come to."""
+        rebuilt = {tuple(unit.values) for unit in self.task.units}
+        if not self._listed_partition:
+            return {()}
+        spark = self.work.session.spark
+        effective = spark.sql(self.task.replay.sql["effective"])
+        led_to = effective.where("_op <> 'D'")
+        left = self.rest.join(effective.select(*self._keys), self._key, "left_semi")
+        columns = [quoted(name) for name in self._listed_partition]
+        frames = [frame.select(*columns).distinct() for frame in (led_to, left, spark.table("firn_won"))]
+        return rebuilt | {tuple(row) for frame in frames for row in as_text(frame).collect()}
+
+    def predicate(self, partitions: set[tuple[Value, ...]]) -> str:
+        """SQL that is true for the rows of these partitions alone."""
+        if not self._listed_partition:
+            return "true"
+        found = predicate(self._fields, self._types, partitions, limit=None)
+        if found is None:
+            raise Refused("a touched partition has a value that no predicate can name")
+        return found
+
+    @property
+    def _inside(self) -> str:
+        return self.predicate({tuple(unit.values) for unit in self.task.units})
+
+    @property
+    def _outside(self) -> str:
+        """Pushed down to base's partitions, so that no file of the rebuilt ones is opened."""
+        if not self._listed_partition:
+            return "false"
+        return outside(self._fields, self._types, {tuple(unit.values) for unit in self.task.units})
+
+    @property
+    def _key(self) -> list[str]:
+        return self.task.merge.primary_key
+
+    @property
+    def _keys(self) -> list[str]:
+        return [quoted(key) for key in self._key]
+
+    @property
+    def _listed(self) -> list[str]:
+        """Key and partition columns, each once."""
+        return list(dict.fromkeys([*self._key, *self._listed_partition]))
+
+    @property
+    def _listed_partition(self) -> list[str]:
+        names = [column.name for column in self.task.partition_columns]
+        if None in names:
+            raise Refused(
+                "a column that Hive partitions the table by was dropped here: partitions cannot be told apart"
+            )
+        return [name for name in names if name is not None]
+
+    @property
+    def _fields(self) -> Sequence[PartitionField]:
+        return [PartitionField(column=name, transform="identity", type="") for name in self._listed_partition]
+
+    @property
+    def _types(self) -> Sequence[str]:
+        schema = self._base_table.schema
+        return [schema[name].dataType.simpleString() for name in self._listed_partition]

@@ -1,0 +1,55 @@
+"""Sync: what Hive-side writers did to a keyed table (protocol section 3).
+
+`upsert`: files came and none went; their rows are appended to the change store. `rebuild`: partitions are not what they
+were; base gets them anew. The server advances its record of what Hive has in the commit's own transaction, so each
+mode ends in exactly one commit that counts, also when there are no rows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.hive_rows import SOURCE, HiveRows
+from optimizer.jobs import rebuild
+from optimizer.jobs.merge import clean_after, signed
+from optimizer.sync_task import SyncTask
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+TARGET_ROWS_PER_TASK = 500_000
+
+
+def run(work: Work) -> Result:
+    """Take over what the lease says Hive has changed."""
+    task = SyncTask.model_validate(work.lease.task)
+    work.hold.say(f"{task.mode}: {len(task.units)} partitions, {task.files} files to read")
+    if task.mode == "upsert":
+        _upsert(work, task)
+        return Result(outcome=Outcome.COMMITTED, result={"mode": task.mode, "files": task.files})
+    touched = rebuild.rebuild(work, task)
+    cleaned = clean_after(work, task.merge.clean)
+    done = {"mode": task.mode, "files": task.files, "touched_partitions": touched, "cleaned_files": cleaned}
+    return Result(outcome=Outcome.COMMITTED, result=done)
+
+
+def _upsert(work: Work, task: SyncTask) -> None:
+    """Keys meet in one task on their way through `newest`, so a key is in the commit once."""
+    session = work.session
+    work.hold.stage("reading Hive's new files")
+    table = session.spark.table(session.name(task.merge.base.parts)).schema
+    work.hold.stage("appending to the change store")
+    work.commit(lambda: _append(work, task, HiveRows(session, task, table).newest()))
+
+
+def _append(work: Work, task: SyncTask, rows: DataFrame) -> None:
+    columns = [name for name in rows.columns if name in task.merge.columns]
+    changes = rows.select(*[F.col(f"`{name.replace('`', '``')}`") for name in columns], F.lit("U").alias("_op"), SOURCE)
+    writer = changes.writeTo(work.session.name(task.merge.change.parts))
+    marks = {
+        "firn.writer-id": task.writer,
+        "firn.batch-id": task.batch,
+        "firn.job-id": work.lease.job_id,
+        "firn.reason": f"{task.files} files that Hive has added",
+    }
+    signed(writer, marks).append()

@@ -1,0 +1,67 @@
+"""What a lease of kind `sync` tells: which Hive files to read, as what, and which partitions to build anew."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from optimizer.wire import MergeTask, Wire
+
+
+class HiveColumn(Wire):
+    """A column as Hive has it; `name` is the table's name for it, None when the table has it no more."""
+
+    hive: str
+    type: str
+    name: str | None
+
+
+class HiveFile(Wire):
+    """A file to read. `source` is the identity that changes out of it carry; `added` says that it is new."""
+
+    location: str
+    source: str
+    mtime_ns: int
+    added: bool
+
+
+class HiveUnit(Wire):
+    """A partition (or a whole table without partitions): its values as Hive spells them, None for null."""
+
+    values: list[str | None]
+    files: list[HiveFile]
+
+
+class Replay(Wire):
+    """What a rebuild reads besides Hive's files: base as it is, and all changes there ever were.
+
+    `first` is the change store's first snapshot under a pinned name, None while it has none; `is_whole` says whether
+    every snapshot since is still there. `sql` is over the views `ground` and `history`, which the optimizer makes.
+    """
+
+    base: list[str]
+    first: list[str] | None
+    first_id: int | None
+    last_id: int | None
+    is_whole: bool
+    ground: str
+    history: str
+    sql: dict[str, str]
+
+
+class SyncTask(Wire):
+    """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild."""
+
+    mode: Literal["upsert", "rebuild"]
+    writer: str
+    batch: str
+    columns: list[HiveColumn]
+    partition_columns: list[HiveColumn]
+    units: list[HiveUnit]
+    dead: list[str]
+    merge: MergeTask
+    replay: Replay
+
+    @property
+    def files(self) -> int:
+        """How many files there are to read."""
+        return sum(len(unit.files) for unit in self.units)
