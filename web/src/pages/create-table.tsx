@@ -1,7 +1,7 @@
 import { ActionIcon, Autocomplete, Checkbox, Modal, Select, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { useState, type SyntheticEvent } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../api/client';
@@ -69,7 +69,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
       await navigate(paths.table(catalog, name.trim()));
     },
   });
-  const submit = (event: FormEvent) => {
+  const submit = (event: SyntheticEvent) => {
     event.preventDefault();
     create.mutate();
   };

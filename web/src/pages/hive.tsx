@@ -32,7 +32,7 @@ export function HivePage() {
   const { catalog = '' } = useParams();
   const { data } = useQuery(catalogs());
   const linked = data?.find((one) => one.name === catalog);
-  if (linked !== undefined && linked.metastore === null) return <NotLinked catalog={catalog} />;
+  if (linked?.metastore === null) return <NotLinked catalog={catalog} />;
   return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} />;
 }
 

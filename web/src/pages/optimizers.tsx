@@ -68,5 +68,6 @@ function State({ optimizer }: { optimizer: Optimizer }) {
 
 function Fact({ optimizer, names }: { optimizer: Optimizer; names: string[] }) {
   const value = names.map((name) => optimizer.facts[name]).find((one) => one !== undefined && one !== null);
-  return value === undefined ? <span className="dim">–</span> : <span className="mono">{typeof value === 'object' ? Object.values(value as object).join(', ') : String(value)}</span>;
+  if (typeof value !== 'string' && typeof value !== 'number') return <span className="dim">–</span>;
+  return <span className="mono">{value}</span>;
 }

@@ -50,7 +50,7 @@ export function StoresStrip({ table }: { table: Table }) {
         title="base"
         note="one row per key"
         store={base}
-        lag={base.delete_files > 0 ? `${many(base.delete_files, 'delete file')}` : <span className="dim">no delete files</span>}
+        lag={base.delete_files > 0 ? many(base.delete_files, 'delete file') : <span className="dim">no delete files</span>}
       />
       {table.hive_name !== null && <HiveBox catalog={table.catalog} hive={table.hive_name} />}
     </section>
