@@ -40,10 +40,11 @@ from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.middleware import RequestRecords
 from server.service.commit import Committer
+from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
 from server.service.hive.services import HiveServices
-from server.service.hive.sync import Syncs, advance_with_job, staged_task
+from server.service.hive.sync import Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables

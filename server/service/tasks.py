@@ -19,6 +19,7 @@ from catalog.keyed.merge_task import (
     merge_task,
     rewrite_task,
 )
+from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import TableName
 from catalog.policy import Policy
@@ -143,8 +144,14 @@ def _expire(moment: _Moment) -> Json:
 
 
 def _sync(moment: _Moment) -> Json:
-    """A sync that rebuilds partitions also merges."""
-    return {"merge": _merge(moment)}
+    """A sync that rebuilds partitions is also a merge, of everything whether pending or not."""
+    keyed, base, change = _keyed(moment), moment.metadata[BASE], moment.metadata[CHANGE]
+    through = replayed_through(change)
+    clean = clean_task(keyed, moment.relation.name, through=through, policy=_merge_policy(moment), now=moment.now)
+    return {
+        "merge": _merge(moment) | {"through": through, "clean": clean},
+        "replay": replay_task(keyed, moment.relation.name, base, change),
+    }
 
 
 _BUILDERS: Mapping[JobKind, Callable[[_Moment], Json]] = {

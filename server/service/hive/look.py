@@ -25,9 +25,9 @@ class Looked:
     listed: int = 0
 
     @property
-    def only_additions(self) -> bool:
-        """Whether files came and none went anywhere (rule 3.1)."""
-        return all(isinstance(one, Additions | New) for one in self.changed.values())
+    def rebuilds(self) -> dict[str, Changed]:
+        """Partitions that saw more than additions (rule 3.1): until they are built anew, base may lack files."""
+        return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | Dropped)}
 
     @property
     def sentence(self) -> str | None:

@@ -77,3 +77,8 @@ def read_state(metastore: Metastore, database: str, name: str) -> HiveState:
 def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
     """The directories' files, in the order asked."""
     return zip(units, files.listings([unit.location for unit in units]), strict=True)
+
+
+def join(directory: str, path: str) -> str:
+    """A file's location."""
+    return f"{directory.rstrip('/')}/{path}"

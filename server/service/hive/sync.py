@@ -7,16 +7,14 @@ because a Hive-side load may bring keys that exist. Either way the ground advanc
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from catalog.commit import Change
 from catalog.datafile import AddSnapshot, DataFileEntry
 from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed
-from catalog.hive.drift import Additions, Dropped, New, Rebuild
-from catalog.hive.ground import Ground
+from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn
@@ -28,17 +26,22 @@ from catalog.job import Job, JobKind
 from catalog.names import CatalogName, TableName
 from catalog.planning import Due
 from catalog.ports.hive import TableFiles
-from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
-from server.service.commit import CommitRequest, Committer
+from catalog.ports.store import Database
+from catalog.relation import Relation
+from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.facts import load_metadata
+from server.service.hive.books import Linked, advance, is_due, linked_table, next_books, note_columns, note_drift
 from server.service.hive.index import HiveIndex
-from server.service.hive.look import Looked, look
-from server.service.hive.state import HiveState, read_state, split_name
+from server.service.hive.look import Changed, Looked, look
+from server.service.hive.state import HiveState, join, read_state, split_name
 from server.service.hive.task import sync_task
-from server.service.hive.upgrade import join, link_of
+from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of, planned_job, planned_relation
+
+NOTHING = "nothing changed"
+WAITS = "waits:"
+MAX_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +64,8 @@ class SyncStatus:
     unavailable: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Linked:
-    """A linked table and its books, read in one transaction."""
-
-    relation: Relation
-    target: Relation
-    """What is committed to: the table itself, or the base store."""
-    grounds: dict[str, Ground]
-    link: dict[str, Any]
-    synced_at: datetime
-    interval_over: bool
-    busy: Job | None
+class _Moved(Exception):
+    """Somebody else has committed to the table since it was looked at: look again."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +85,7 @@ class Syncs:
             linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
             with self.database.reading() as uow:
-                if not self._linked(uow, relation).interval_over:
+                if not is_due(uow, relation):
                     continue
             status = replace(status, looked_at=status.looked_at + 1)
             try:
@@ -100,7 +93,7 @@ class Syncs:
             except CatalogError:
                 status = replace(status, unavailable=status.unavailable + 1)
                 continue
-            changed = outcome.did != "nothing changed"
+            changed = outcome.did != NOTHING and not outcome.did.startswith(WAITS)
             status = replace(status, changed=status.changed + changed, conflicts=status.conflicts + outcome.conflict)
         return status
 
@@ -113,72 +106,80 @@ class Syncs:
             relation = planned_relation(uow, catalog, name)
             if relation.hive_name is None:
                 raise NotFound(f"{name} is not linked to a Hive table", hint="upgrade a Hive table first")
-            linked = self._linked(uow, relation)
+        for _ in range(MAX_ROUNDS):
+            try:
+                return self._round(relation, everything=everything)
+            except _Moved:
+                continue
+        return SyncOutcome(table=str(name), did=f"{WAITS} others commit to the table faster than it can be compared")
+
+    def _round(self, relation: Relation, *, everything: bool) -> SyncOutcome:
+        with self.database.reading() as uow:
+            linked = linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
-            return SyncOutcome(table=str(name), did=f"waits: a {linked.busy.kind} job is {linked.busy.status}")
+            did = f"{WAITS} a {linked.busy.kind} job is {linked.busy.status}"
+            return SyncOutcome(table=str(relation.name), did=did)
+        full_name = relation.hive_name or ""
         try:
-            state = read_state(self.index.metastore(catalog), *split_name(relation.hive_name))
+            state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except NotFound:
-            return self._conflict(linked, f"the Hive table {relation.hive_name} is gone; nothing was changed here")
+            return self._conflict(linked, f"the Hive table {full_name} is gone; nothing was changed here")
         try:
             altered = self._sync_schema(linked, state)
         except SchemaConflict as error:
             return self._conflict(linked, f"{error.message}. {error.hint or ''}".strip())
         if altered:
             with self.database.reading() as uow:
-                linked = self._linked(uow, uow.relations.get(relation.id))
+                linked = linked_table(uow, uow.relations.get(relation.id))
         found = look(state, linked.grounds, self.files, everything=everything)
         return self._take_over(linked, state, found, altered)
 
-    def _take_over(self, linked: _Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
+    def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
         name, did = str(linked.relation.name), "; ".join(altered)
         if not found.changed:
             self._books_alone(linked, state, found)
-            waiting = f"waits: {next(iter(found.postponed.values()))}" if found.postponed else "nothing changed"
+            waiting = f"{WAITS} {next(iter(found.postponed.values()))}" if found.postponed else NOTHING
             return SyncOutcome(table=name, did=did or waiting)
         sentence = "; ".join([*altered, found.sentence or ""])
-        if linked.relation.kind is RelationKind.KEYED:
-            return SyncOutcome(table=name, did=sentence, job=self._plan(linked, state, found))
+        if linked.is_keyed:
+            return self._take_over_rows(linked, state, found, sentence)
         try:
             self._register(linked, state, found)
         except RequirementFailed as error:
             return self._conflict(linked, f"Hive changed files that were changed here too: {error.message}")
         return SyncOutcome(table=name, did=sentence)
 
-    def _linked(self, uow: UnitOfWork, relation: Relation) -> _Linked:
-        books = uow.grounds.link(relation.id)
-        if books is None:
-            raise NotFound(f"{relation.name} is not linked to a Hive table")
-        link, synced_at = books
-        facts = facts_of(uow, relation)
-        target = relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id)
-        return _Linked(
-            relation=relation,
-            target=target,
-            grounds={unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()},
-            link=link,
-            synced_at=synced_at,
-            interval_over=uow.now() - synced_at >= facts.policy["firn.hive.sync.interval"],
-            busy=uow.jobs.active_of(relation.id),
-        )
+    def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, sentence: str) -> SyncOutcome:
+        """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
-    def _conflict(self, linked: _Linked, sentence: str) -> SyncOutcome:
+        A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
+        """
+        name = str(linked.relation.name)
+        taken = found.rebuilds or found.changed
+        broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
+        if found.rebuilds and broken:
+            return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")
+        job = self._plan(linked, state, found, taken, sentence)
+        if job is None:
+            return SyncOutcome(table=name, did=f"{WAITS} another job came first")
+        return SyncOutcome(table=name, did=sentence, job=job)
+
+    def _conflict(self, linked: Linked, sentence: str) -> SyncOutcome:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
-            uow.grounds.put_link(linked.relation.id, {**linked.link, "drift": sentence}, uow.now())
+            note_drift(uow, linked.relation.id, sentence)
         return SyncOutcome(table=str(linked.relation.name), did=sentence, conflict=True)
 
-    def _sync_schema(self, linked: _Linked, state: HiveState) -> list[str]:
+    def _sync_schema(self, linked: Linked, state: HiveState) -> list[str]:
         """Bring changed columns into the table; what was changed, in words."""
         metadata = load_metadata(self.metadata, linked.target)
         synced = [HiveColumn(name=name, type=kind, comment=said) for name, kind, said in linked.link["columns"]]
         drift = schema_changes(synced, state.table.columns, current_schema(metadata), metadata["last-column-id"])
         if drift.changes:
-            link = {**linked.link, "columns": link_of(state.table)["columns"]}
-            self._alter(linked, metadata, drift, link)
+            self._alter(linked, metadata, drift, link_of(state.table)["columns"])
         return drift.changes
 
-    def _alter(self, linked: _Linked, metadata: Json, drift: SchemaDrift, link: Mapping[str, Any]) -> None:
+    def _alter(self, linked: Linked, metadata: Json, drift: SchemaDrift, columns: Sequence[Any]) -> None:
         aliases = known_aliases(metadata["properties"][NAME_MAPPING])
         updates: list[Json] = [
             {"action": "add-schema", "schema": drift.schema, "last-column-id": drift.last_column_id},
@@ -187,20 +188,24 @@ class Syncs:
         ]
         unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
         change = Change(name=linked.target.name, requirements=[unmoved], updates=updates)
-        self.committer.commit(
-            CommitRequest(
-                catalog=linked.relation.catalog,
-                changes=[change],
-                engine="firn sync",
-                also=lambda uow: uow.grounds.put_link(linked.relation.id, link, linked.synced_at),
-            )
-        )
+        self._apply(linked, change, lambda uow: note_columns(uow, linked.relation.id, columns))
 
-    def _books_alone(self, linked: _Linked, state: HiveState, found: Looked) -> None:
+    def _apply(self, linked: Linked, change: Change, also: InSameTransaction) -> None:
+        """Commit; _Moved when the table is not as it was looked at any more."""
+        catalog = linked.relation.catalog
+        try:
+            self.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also))
+        except RequirementFailed as error:
+            raise _Moved from error
+
+    def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
         with self.database.writing() as uow:
-            _advance(uow, linked.relation, _books(linked, state, found, replace(found, changed={})))
+            try:
+                advance(uow, linked.relation.id, next_books(linked, state, found, {}))
+            except RequirementFailed as error:
+                raise _Moved from error
 
-    def _register(self, linked: _Linked, state: HiveState, found: Looked) -> None:
+    def _register(self, linked: Linked, state: HiveState, found: Looked) -> None:
         """One snapshot of a plain table; see the module for its books."""
         metadata = load_metadata(self.metadata, linked.target)
         added, removed = self._files(linked, state, found, metadata)
@@ -218,14 +223,14 @@ class Syncs:
             self._commit(linked, state, found, metadata, snapshot, added)
         except CommitUnknown:
             raise
-        except CatalogError:
+        except (CatalogError, _Moved):
             for location in snapshot.written:
                 self.files.delete(location)
             raise
 
     def _commit(
         self,
-        linked: _Linked,
+        linked: Linked,
         state: HiveState,
         found: Looked,
         metadata: Json,
@@ -241,18 +246,11 @@ class Syncs:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        books = _books(linked, state, found, found)
-        self.committer.commit(
-            CommitRequest(
-                catalog=linked.relation.catalog,
-                changes=[change],
-                engine="firn sync",
-                also=lambda uow: _advance(uow, linked.relation, books),
-            )
-        )
+        books = next_books(linked, state, found, found.changed)
+        self._apply(linked, change, lambda uow: advance(uow, linked.relation.id, books))
 
     def _files(
-        self, linked: _Linked, state: HiveState, found: Looked, metadata: Json
+        self, linked: Linked, state: HiveState, found: Looked, metadata: Json
     ) -> tuple[list[DataFileEntry], list[str]]:
         locations: list[str] = []
         partitions: list[tuple[Any, ...]] = []
@@ -269,48 +267,20 @@ class Syncs:
         entries = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, partitions, strict=True)]
         return entries, removed
 
-    def _plan(self, linked: _Linked, state: HiveState, found: Looked) -> Job | None:
-        """A sync job, with what its commit will make the ground; None when another job came first."""
+    def _plan(
+        self, linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], why: str
+    ) -> Job | None:
+        """A sync job, with what its commit will make of the books; None when another job or sync came first."""
         metadata = load_metadata(self.metadata, linked.target)
+        books = next_books(linked, state, found, taken)
+        task = sync_task(linked, state, found, taken, metadata)
         with self.database.writing() as uow:
+            if linked_table(uow, linked.relation).link["generation"] != books["since"]:
+                return None
             facts = facts_of(uow, linked.relation)
-            due = Due(kind=JobKind.SYNC, why=found.sentence or "", state=f"sync {linked.link['generation'] + 1}")
+            due = Due(kind=JobKind.SYNC, why=why, state=f"sync {books['link']['generation']}")
             job = planned_job(linked.relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             if not uow.jobs.add(job):
                 return None
-            task = sync_task(linked.relation, state, found, linked.grounds, linked.link, metadata)
-            uow.grounds.stage(job.id, {"books": _books(linked, state, found, found), "task": task})
+            uow.grounds.stage(job.id, {"books": books, "task": task})
         return job
-
-
-def _books(linked: _Linked, state: HiveState, found: Looked, taken: Looked) -> Json:
-    """What becomes true with the commit: grounds, and the link."""
-    grounds = {name: ground.to_json() for name, ground in found.refreshed.items()}
-    for name, change in taken.changed.items():
-        if isinstance(change, Additions | New | Rebuild):
-            grounds[name] = change.ground.to_json()
-    dropped = [name for name, change in taken.changed.items() if isinstance(change, Dropped)]
-    generation = linked.link["generation"] + bool(taken.changed)
-    link = {**linked.link, "ddl_time": state.table.ddl_time, "generation": generation, "drift": None}
-    return {"grounds": grounds, "dropped": dropped, "link": link}
-
-
-def _advance(uow: UnitOfWork, relation: Relation, books: Json) -> None:
-    uow.grounds.put(relation.id, books["grounds"])
-    uow.grounds.remove(relation.id, books["dropped"])
-    uow.grounds.put_link(relation.id, books["link"], uow.now())
-
-
-def advance_with_job(uow: UnitOfWork, job: Job, _relation: Relation) -> None:
-    """The ground follows a sync job's commit, in its transaction."""
-    staged = uow.grounds.staged(job.id)
-    if staged is None:
-        raise NotFound(f"sync job {job.id} has no listing to take over")
-    _advance(uow, uow.relations.get(job.relation_id), staged["books"])
-
-
-def staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
-    """What a sync job is told besides the facts of a merge."""
-    staged = uow.grounds.staged(job.id)
-    task: Json = {} if staged is None else staged["task"]
-    return task

@@ -3,81 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from catalog.hive.drift import Additions, Dropped, New, Rebuild
-from catalog.hive.ground import Ground, ListedFile
+from catalog.hive.drift import Dropped, Rebuild
+from catalog.hive.ground import ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases
 from catalog.hive.model import HiveColumn
 from catalog.hive.names import NULL_NAME, partition_values
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.relation import Relation
-from server.service.hive.look import Looked
-from server.service.hive.state import HiveState, Unit
-from server.service.hive.upgrade import join
+from server.service.hive.books import Linked, next_sources, source_of
+from server.service.hive.look import Changed, Looked
+from server.service.hive.state import HiveState, Unit, join
 
 WRITER = "firn-hive-sync"
 
 
-def sync_task(
-    relation: Relation,
-    state: HiveState,
-    found: Looked,
-    grounds: Mapping[str, Ground],
-    link: Mapping[str, Any],
-    base: Json,
-) -> Json:
+def sync_task(linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], base: Json) -> Json:
     """The facts of one sync.
 
-    `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when a
-    partition is no longer what the ground says: its rows are those of all files that Hive lists, then a replay of the
-    changes that Hive was never given, but for changes out of files that are no longer listed (`vanished`).
+    `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
+    partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
+    the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
     """
     names = _current_names(base)
+    is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.values())
     return {
-        "mode": "upsert" if found.only_additions else "rebuild",
+        "mode": "rebuild" if is_rebuild else "upsert",
         "writer": WRITER,
-        "batch": f"{relation.id}-{link['generation'] + 1}",
+        "batch": f"{linked.relation.id}-{linked.link['generation'] + 1}",
         "columns": [_column(column, names) for column in state.table.columns],
         "partition_columns": [_column(column, names) for column in state.table.partition_columns],
         "units": [
-            _unit(name, change, found, grounds) | {"values": _values(state, name)}
-            for name, change in found.changed.items()
+            {"values": _values(state, name), "files": _files(found.units.get(name), change)}
+            for name, change in taken.items()
         ],
+        "dead": sorted(next_sources(linked, found, taken).dead),
     }
 
 
-def source_of(location: str, file: ListedFile) -> str:
-    """The identity of a Hive file, as changes carry it in `_source` (rule 3.3)."""
-    return f"{location}#{file.mtime_ns}"
-
-
-def _unit(name: str, change: Additions | New | Rebuild | Dropped, found: Looked, grounds: Mapping[str, Ground]) -> Json:
-    ground = grounds.get(name)
-    unit = found.units.get(name)
-    listed = [] if unit is None or isinstance(change, Dropped) else _listed(unit, change.files)
-    vanished = change.removed if isinstance(change, Rebuild | Dropped) else ()
-    return {
-        "name": name,
-        "rebuild": isinstance(change, Rebuild | Dropped),
-        "files": listed,
-        "added": _added(unit, change),
-        "vanished": [source_of(join(ground.location, file.path), file) for file in vanished if ground is not None],
-    }
-
-
-def _added(unit: Unit | None, change: Additions | New | Rebuild | Dropped) -> list[Json]:
-    """Files that were not there before: their keys may live in other partitions."""
+def _files(unit: Unit | None, change: Changed) -> list[Json]:
+    """The files to read; `added` ones were not there before, so their keys may live in other partitions."""
     if unit is None or isinstance(change, Dropped):
         return []
-    return _listed(unit, change.added if isinstance(change, Rebuild) else change.files)
+    added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
+    return [_file(unit, file) | {"added": file.path in added} for file in change.files]
 
 
-def _listed(unit: Unit, files: tuple[ListedFile, ...]) -> list[Json]:
-    locations = [(join(unit.location, file.path), file) for file in files]
-    return [{"location": location, "source": source_of(location, file)} for location, file in locations]
+def _file(unit: Unit, file: ListedFile) -> Json:
+    location = join(unit.location, file.path)
+    return {"location": location, "source": source_of(location, file), "mtime_ns": file.mtime_ns}
 
 
 def _values(state: HiveState, name: str) -> list[str | None]:

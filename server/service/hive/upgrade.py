@@ -35,7 +35,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import RelationKind
 from server.service.hive.check import Checks, all_columns, check_eligible, target_name
 from server.service.hive.index import HiveIndex
-from server.service.hive.state import HiveState, Unit, list_units, read_state, split_name
+from server.service.hive.state import HiveState, Unit, join, list_units, read_state, split_name
 from server.service.keyed import KeyedTables, new_base
 from server.service.namespaces import Namespaces
 from server.service.tables import NewTable, TableDefinition, Tables, default_location
@@ -293,11 +293,6 @@ class Upgrades:
             self.tables.add(operation.catalog, [new], also=lambda uow: finish(uow, new.id))
             return
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=operation.target, also=finish)
-
-
-def join(directory: str, path: str) -> str:
-    """A file's location."""
-    return f"{directory.rstrip('/')}/{path}"
 
 
 def hive_schema(table: HiveTable) -> Json:

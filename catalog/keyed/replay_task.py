@@ -1,0 +1,58 @@
+"""What a rebuild is told: where all changes of a keyed table are, and the SQL that replays them over new ground.
+
+The SQL is that of every merge, over two views that the optimizer makes: the ground in base's place, and the whole
+history of changes above a watermark of 0. So a rebuilt partition cannot read otherwise than a merged one.
+"""
+
+from __future__ import annotations
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot, ref_snapshot_id, sequence_number, snapshot_by_id
+from catalog.keyed.merge_task import columns_of
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable
+from catalog.keyed.view_sql import Pair, effective_sql, merged_sql, pinned_name
+from catalog.names import TableName
+
+GROUND = "firn_ground"
+HISTORY = "firn_history"
+
+
+def replay_task(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Json:
+    """The facts of a replay; both metadata and `keyed` are of one moment.
+
+    `is_whole` is False when a snapshot of the change store's history is gone: then nothing can be replayed.
+    """
+    first, is_whole = _first(change)
+    pair = Pair(spec=keyed.spec, columns=columns_of(base), base=GROUND, change=HISTORY, watermark=0, pending=True)
+    return {
+        "base": _pinned(name, BASE, base, ref_snapshot_id(base, "main")),
+        "first": None if first is None else _pinned(name, CHANGE, change, first["snapshot-id"]),
+        "first_id": None if first is None else first["snapshot-id"],
+        "last_id": ref_snapshot_id(change, "main"),
+        "is_whole": is_whole,
+        "ground": GROUND,
+        "history": HISTORY,
+        "sql": {"merged": merged_sql(pair), "effective": effective_sql(pair)},
+    }
+
+
+def replayed_through(change: Json) -> int:
+    """The watermark that a rebuild leaves: it merges everything, whether pending or not."""
+    head = current_snapshot(change)
+    return 0 if head is None else sequence_number(head)
+
+
+def _first(change: Json) -> tuple[Json | None, bool]:
+    """The oldest snapshot that can be reached from the head, and whether nothing came before it."""
+    snapshot = current_snapshot(change)
+    while snapshot is not None:
+        parent_id = snapshot.get("parent-snapshot-id")
+        parent = None if parent_id is None else snapshot_by_id(change, parent_id)
+        if parent is None:
+            return snapshot, parent_id is None
+        snapshot = parent
+    return None, True
+
+
+def _pinned(name: TableName, store: str, metadata: Json, snapshot_id: int | None) -> list[str]:
+    return [*name.as_namespace, pinned_name(store, snapshot_id, metadata["current-schema-id"])]

@@ -1,0 +1,179 @@
+"""What Firn remembers of a linked table between two syncs, and how it moves on with a commit.
+
+Per partition the ground; for the table itself the link. Whatever is written here was computed from what was read a
+moment before, so every writer makes sure that nobody else has moved the books meanwhile: their `generation` grows with
+everything that is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from catalog.errors import NotFound, RequirementFailed
+from catalog.hive.drift import Additions, Dropped, New, Rebuild
+from catalog.hive.ground import Ground, ListedFile
+from catalog.iceberg.json import Json
+from catalog.job import Job
+from catalog.names import RelationId
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.hive.look import Changed, Looked
+from server.service.hive.state import HiveState, join
+from server.service.planner import facts_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linked:
+    """A linked table and its books, read in one transaction."""
+
+    relation: Relation
+    target: Relation
+    """What is committed to: the table itself, or the base store."""
+    grounds: dict[str, Ground]
+    link: dict[str, Any]
+    synced_at: datetime
+    busy: Job | None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether rows have to be read to be taken over."""
+        return self.relation.kind is RelationKind.KEYED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Hive files whose rows went into the change store (rule 3.3): those that Hive lists, and those it lists no more.
+
+    A rebuild replays the changes of the first and leaves out those of the second, however long ago they vanished.
+    """
+
+    live: frozenset[str]
+    dead: frozenset[str]
+
+    def appended(self, sources: Collection[str]) -> Sources:
+        """Once these were appended; a file that came back lives again."""
+        return Sources(live=self.live | set(sources), dead=self.dead - set(sources))
+
+    def vanished(self, sources: Collection[str]) -> Sources:
+        """Once Hive has ceased to list these. Files that were registered or rebuilt have no changes to leave out."""
+        gone = self.live & set(sources)
+        return Sources(live=self.live - gone, dead=self.dead | gone)
+
+
+def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
+    """The books of a linked table; NotFound when it is not linked."""
+    found = uow.grounds.link(relation.id)
+    if found is None:
+        raise NotFound(f"{relation.name} is not linked to a Hive table")
+    link, synced_at = found
+    facts = facts_of(uow, relation)
+    return Linked(
+        relation=relation,
+        target=relation if facts.keyed is None else uow.relations.get(facts.keyed.base_id),
+        grounds={unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()},
+        link=link,
+        synced_at=synced_at,
+        busy=uow.jobs.active_of(relation.id),
+    )
+
+
+def is_due(uow: UnitOfWork, relation: Relation) -> bool:
+    """Whether a linked table's sync interval is over; cheap, for asking often."""
+    found = uow.grounds.link(relation.id)
+    return found is not None and uow.now() - found[1] >= facts_of(uow, relation).policy["firn.hive.sync.interval"]
+
+
+def sources_of(link: Mapping[str, Any]) -> Sources:
+    """Out of a link."""
+    return Sources(live=frozenset(link.get("sources", ())), dead=frozenset(link.get("dead", ())))
+
+
+def source_of(location: str, file: ListedFile) -> str:
+    """The identity of a Hive file, as changes carry it in `_source`."""
+    return f"{location}#{file.mtime_ns}"
+
+
+def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed]) -> Json:
+    """What becomes true once `taken` of what a look has found is taken over: grounds, and the link.
+
+    When something is left for later, the table does not count as synced.
+    """
+    grounds = {name: ground.to_json() for name, ground in found.refreshed.items()}
+    for name, change in taken.items():
+        if isinstance(change, Additions | New | Rebuild):
+            grounds[name] = change.ground.to_json()
+    link = {
+        "ddl_time": state.table.ddl_time,
+        "generation": linked.link["generation"] + bool(taken),
+        "drift": None,
+    }
+    if linked.is_keyed:
+        sources = next_sources(linked, found, taken)
+        link |= {"sources": sorted(sources.live), "dead": sorted(sources.dead)}
+    return {
+        "since": linked.link["generation"],
+        "grounds": grounds,
+        "dropped": [name for name, change in taken.items() if isinstance(change, Dropped)],
+        "link": link,
+        "is_all": len(taken) == len(found.changed),
+    }
+
+
+def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed]) -> Sources:
+    """What is known of sources once this is taken over."""
+    sources = sources_of(linked.link)
+    for name, change in taken.items():
+        if isinstance(change, Additions | New):
+            unit = found.units[name]
+            sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
+        else:
+            place = linked.grounds[name].location
+            sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
+    return sources
+
+
+def advance(uow: UnitOfWork, relation_id: RelationId, books: Json) -> None:
+    """Move the books on; RequirementFailed when somebody else has moved them since they were read."""
+    found = uow.grounds.link(relation_id)
+    if found is None or found[0]["generation"] != books["since"]:
+        raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
+    link, synced_at = found
+    uow.grounds.put(relation_id, books["grounds"])
+    uow.grounds.remove(relation_id, books["dropped"])
+    uow.grounds.put_link(relation_id, {**link, **books["link"]}, uow.now() if books["is_all"] else synced_at)
+
+
+def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:
+    """Tell people why the table and Hive differ."""
+    found = uow.grounds.link(relation_id)
+    if found is not None:
+        uow.grounds.put_link(relation_id, {**found[0], "drift": sentence}, uow.now())
+
+
+def note_columns(uow: UnitOfWork, relation_id: RelationId, columns: Sequence[Any]) -> None:
+    """The columns that Hive has and the table now has too."""
+    found = uow.grounds.link(relation_id)
+    if found is not None:
+        uow.grounds.put_link(relation_id, {**found[0], "columns": list(columns)}, found[1])
+
+
+def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
+    """The books follow the commit of a sync job that counts, in its transaction: not that of the clean after it."""
+    staged = uow.grounds.staged(job.id)
+    if staged is None:
+        raise NotFound(f"sync job {job.id} has no listing to take over")
+    counts = RelationKind.CHANGE if staged["task"]["mode"] == "upsert" else RelationKind.BASE
+    if store.kind is counts:
+        advance(uow, job.relation_id, staged["books"])
+
+
+def staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
+    """What a sync job is told besides the facts of a merge."""
+    staged = uow.grounds.staged(job.id)
+    if staged is None:
+        raise NotFound(f"sync job {job.id} has no listing to take over", hint="ask for a sync, which plans its job")
+    task: Json = staged["task"]
+    return task
