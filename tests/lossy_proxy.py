@@ -1,8 +1,7 @@
-"""A proxy that loses answers: what was asked is done, and nobody hears of it."""
+"""Proxies that lose, delay, repeat or make up answers: what was asked is done, and nobody hears of it."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 
 Loses = Callable[[str, str], bool]
+Forward = Callable[[], httpx.Response]
+"""Have the target answer the request; each call delivers it once more."""
+Meddle = Callable[[str, str, Forward], httpx.Response | None]
+"""What becomes of a request, by method and path: the answer to give, or None to close the connection without one."""
 _HOP = {"connection", "content-length", "transfer-encoding", "keep-alive", "host", "content-encoding"}
+_MADE_UP = {"error": {"message": "made up by the proxy", "type": "CommitFailedException", "code": 409}}
 
 
 @dataclass
@@ -29,36 +33,50 @@ def lossy_proxy(target: str, loses: Loses, answers: Mapping[str, int] | None = N
 
     `answers` gives commits on paths with these ends a status without asking the target.
     """
-    made_up = {"error": {"message": "made up by the proxy", "type": "CommitFailedException", "code": 409}}
+
+    def meddle(method: str, path: str, forward: Forward) -> httpx.Response | None:
+        status = next((code for end, code in (answers or {}).items() if path.endswith(end)), None)
+        if status is not None and method == "POST":
+            return httpx.Response(status, json=_MADE_UP)
+        answer = forward()
+        return None if loses(method, path) else answer
+
+    with meddling_proxy(target, meddle) as proxy:
+        yield proxy
+
+
+@contextmanager
+def meddling_proxy(target: str, meddle: Meddle) -> Iterator[Proxy]:
+    """Every request goes through `meddle`, each in a thread of its own."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def _forward(self) -> None:
+        def _handle(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status = next((code for end, code in (answers or {}).items() if self.path.endswith(end)), None)
-            if status is not None and self.command == "POST":
-                self._say(status, json.dumps(made_up).encode(), {})
-                return
             headers = {key: value for key, value in self.headers.items() if key.lower() not in _HOP}
-            answer = http.request(self.command, f"{target}{self.path}", content=body, headers=headers)
-            if loses(self.command, self.path):
+
+            def forward() -> httpx.Response:
+                return http.request(self.command, f"{target}{self.path}", content=body, headers=headers)
+
+            answer = meddle(self.command, self.path, forward)
+            if answer is None:
                 proxy.lost.append(f"{self.command} {self.path}")
                 self.close_connection = True
                 return
-            self._say(answer.status_code, answer.content, answer.headers)
+            self._say(answer)
 
-        def _say(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-            self.send_response(status)
-            for key, value in headers.items():
+        def _say(self, answer: httpx.Response) -> None:
+            self.send_response(answer.status_code)
+            for key, value in answer.headers.items():
                 if key.lower() not in _HOP:
                     self.send_header(key, value)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(answer.content)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(body)
+                self.wfile.write(answer.content)
 
-        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _forward  # noqa: N815 -- http.server's names
+        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _handle  # noqa: N815 -- http.server's names
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: the server under test has a log."""

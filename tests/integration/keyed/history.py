@@ -1,0 +1,266 @@
+"""Random histories of one keyed table: whatever is done to it, its view says what a plain dict says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx
+from hypothesis import note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from optimizer.worker import Worker
+from tests.integration.keyed.appends import Json, Store, as_rows
+from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, Row, Shape
+from tests.integration.keyed.table import Table
+from tests.spark_fixtures import RunningServer
+
+T = TypeVar("T")
+Draw = Callable[[st.SearchStrategy[T]], T]
+PARTITIONS = ["p", "q", "it's r", None]
+KEYS = range(10)
+SPARK_EVERY = 10
+
+
+class History(RuleBasedStateMachine):
+    """One table and its model. Each step is one operation; `WEIGHTS` says how often which is chosen."""
+
+    def __init__(self, server: RunningServer, worker: Worker, shape: Shape, *, steps: int, met: Counter[str]) -> None:
+        super().__init__()
+        self.shape = shape
+        self.model = Model(shape, dict(shape.columns))
+        self.table = Table.create(server, worker, shape)
+        self.steps, self.done, self.met = steps, Counter[str](), met
+        self.written = 0
+        self.sent: tuple[Store, Json] | None = None
+        self.batch: str | None = None
+        self.is_sound = True
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """Near the end what was not done yet is done, so that no history leaves an operation out."""
+        missing = [name for name in WEIGHTS if not self.done[name]]
+        is_late = self.steps - self.done.total() <= len(missing)
+        names = missing if is_late else [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+        name = data.draw(st.sampled_from(names), label="operation")
+        self.done[name] += 1
+        self.met[name] += 1
+        self.is_sound = False
+        OPERATIONS[name](self, data.draw)
+        note(f"{self.done.total()}: {name}")
+
+    @invariant()
+    def the_view_says_what_the_model_says(self) -> None:
+        self.is_sound = False
+        self.table.check_stores()
+        assert self.table.by_arrow() == self.model.rows
+        self.table.by_arrow(".base")  # fails on two rows of one key
+        if self.done.total() % SPARK_EVERY == 0:
+            assert self.table.by_spark() == self.model.rows
+        self.is_sound = True
+
+    def teardown(self) -> None:
+        if not self.is_sound:
+            return  # the step that failed says more than the state it has left
+        assert self.table.by_spark() == self.model.rows
+        self.merge("auto")
+        assert self.table.by_spark() == self.model.rows
+        assert self.table.active_jobs() == []
+
+    # -- writes ----------------------------------------------------------------------------------------------------
+
+    def append_changes(self, draw: Draw[Any]) -> None:
+        changes = [self.change(key, draw) for key in self.keys(draw)]
+        self.send(self.table.change, as_rows(changes))
+        self.model.apply(changes)
+
+    def upsert_by_spark(self, draw: Draw[Any]) -> None:
+        changes = [self.upsert(key, draw) for key in self.keys(draw)]
+        self.batch = str(uuid4())
+        rows = [change.row for change in changes]
+        assert not self.table.upsert(rows, self.model.columns, batch=self.batch).was_there
+        self.model.apply(changes)
+
+    def delete_by_spark(self, draw: Draw[Any]) -> None:
+        changes = [self.delete(key, draw) for key in self.keys(draw)]
+        columns = {name: kind for name, kind in self.model.columns.items() if name in changes[0].row}
+        self.table.delete([change.row for change in changes], columns)
+        self.model.apply(changes)
+
+    def move_a_partition(self, draw: Draw[Any]) -> None:
+        """All rows of one partition go to another; where keys cannot move they are written again where they are."""
+        source, target = draw(st.sampled_from(PARTITIONS)), draw(st.sampled_from(PARTITIONS))
+        rows = self.model.in_partition(source) or list(self.model.rows.values())[:1]
+        changes = [self.upsert(self.model.key(row), draw, partition=target) for row in rows]
+        self.send(self.table.change, as_rows(changes))
+        self.model.apply(changes)
+
+    def empty_a_partition(self, draw: Draw[Any]) -> None:
+        rows = self.model.in_partition(draw(st.sampled_from(PARTITIONS))) or list(self.model.rows.values())[:1]
+        changes = [self.delete(self.model.key(row), draw, at=self.model.rows[self.model.key(row)]) for row in rows]
+        self.send(self.table.change, as_rows(changes))
+        self.model.apply(changes)
+
+    def append_to_base(self, draw: Draw[Any]) -> None:
+        """Somebody loads rows whose keys are new, past the change store."""
+        rows = [self.upsert(self.new_key(), draw).row for _ in range(draw(st.integers(1, 2)))]
+        self.send(self.table.base, rows)
+        self.model.insert(rows)
+
+    def send_again(self, draw: Draw[Any]) -> None:
+        """A request whose answer was lost is answered as before, however late; a batch of a known name is not taken."""
+        if self.sent is not None:
+            store, commit = self.sent
+            assert store.send(commit).status_code == httpx.codes.OK
+            summary = commit["updates"][0]["snapshot"]["summary"]
+            named = {name: value for name, value in summary.items() if name.startswith("firn.")}
+            rows = [{**self.upsert(self.new_key(), draw).row, "_op": "U", "_source": None}]
+            if store == self.table.change:
+                assert store.append(rows, named).status_code == httpx.codes.BAD_REQUEST
+        if self.batch is not None:
+            again = [self.upsert(key, draw).row for key in self.keys(draw)]
+            assert self.table.upsert(again, self.model.columns, batch=self.batch).was_there
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    def merge_by_rewriting(self, _: Draw[Any]) -> None:
+        self.merge("rewrite")
+
+    def merge_by_vectors(self, _: Draw[Any]) -> None:
+        self.merge("vectors")
+
+    def merge(self, mode: str) -> None:
+        self.table.run("merge", mode=mode)
+        assert self.table.show()["pending_rows"] == 0
+        assert self.table.by_arrow(".base") == self.model.rows
+
+    def rewrite(self, _: Draw[Any]) -> None:
+        self.table.run("rewrite")
+
+    def clean(self, _: Draw[Any]) -> None:
+        self.table.run("clean")
+
+    def expire(self, _: Draw[Any]) -> None:
+        self.table.run("expire")
+
+    # -- columns ---------------------------------------------------------------------------------------------------
+
+    def add_column(self, draw: Draw[Any]) -> None:
+        kind = draw(st.sampled_from([INT, TEXT]))
+        name = f"c{self.number()}"
+        self.table.alter(f"ADD COLUMN {name} {kind}", draw(st.sampled_from(["base", "change"])))
+        self.model.add_column(name, kind)
+
+    def widen_column(self, draw: Draw[Any]) -> None:
+        name = self.free_column(draw, INT)
+        self.table.alter(f"ALTER COLUMN {name} TYPE {LONG}", draw(st.sampled_from(["base", "change"])))
+        self.model.columns[name] = LONG
+
+    def rename_column(self, draw: Draw[Any]) -> None:
+        old, new = self.free_column(draw), f"r{self.number()}"
+        self.table.alter(f"RENAME COLUMN {old} TO {new}", draw(st.sampled_from(["base", "change"])))
+        self.model.rename_column(old, new)
+
+    def drop_column(self, draw: Draw[Any]) -> None:
+        name = self.free_column(draw)
+        self.table.alter(f"DROP COLUMN {name}", draw(st.sampled_from(["base", "change"])))
+        self.model.drop_column(name)
+
+    def free_column(self, draw: Draw[Any], kind: str | None = None) -> str:
+        """A column that may be altered; made first if there is none."""
+        free = [name for name in self.model.columns if name not in self.shape.fixed]
+        if kind is not None:
+            free = [name for name in free if self.model.columns[name] == kind]
+        if free:
+            return str(draw(st.sampled_from(free)))
+        name = f"c{self.number()}"
+        self.table.alter(f"ADD COLUMN {name} {kind or INT}")
+        self.model.add_column(name, kind or INT)
+        return name
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def keys(self, draw: Draw[Any]) -> list[Key]:
+        numbers = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True))
+        return [self.numbered(number) for number in numbers]
+
+    def numbered(self, number: int) -> Key:
+        """Numbers tell keys apart; a second key column shares its values among them."""
+        return tuple(number if name == "id" else "ab"[number % 2] for name in self.shape.key)
+
+    def new_key(self) -> Key:
+        return self.numbered(1000 + self.number())
+
+    def change(self, key: Key, draw: Draw[Any]) -> Change:
+        op = draw(st.sampled_from("UID"))
+        return self.delete(key, draw) if op == "D" else Change(op, self.upsert(key, draw).row)
+
+    def upsert(self, key: Key, draw: Draw[Any], *, partition: str | None = "any") -> Change:
+        row: Row = {name: self.value(kind) for name, kind in self.model.columns.items()}
+        row |= zip(self.shape.key, key, strict=True)
+        if self.shape.partition is not None:
+            row[self.shape.partition] = self.place(key, draw, partition)
+        if self.shape.sequence is not None:
+            row[self.shape.sequence] = self.moment(draw)
+        return Change("U", row)
+
+    def delete(self, key: Key, draw: Draw[Any], *, at: Row | None = None) -> Change:
+        """`at` is the row that it must hit; any other delete may be late or find nothing."""
+        row: Row = dict(zip(self.shape.key, key, strict=True))
+        if self.shape.scope == "partition" and self.shape.partition is not None:
+            row[self.shape.partition] = self.place(key, draw)
+        if self.shape.sequence is not None:
+            row[self.shape.sequence] = at[self.shape.sequence] if at is not None else self.moment(draw)
+        return Change("D", row)
+
+    def place(self, key: Key, draw: Draw[Any], wanted: str | None = "any") -> str | None:
+        if self.shape.scope == "partition":
+            return PARTITIONS[hash(key[-1]) % len(PARTITIONS)]
+        return draw(st.sampled_from(PARTITIONS)) if wanted == "any" else wanted
+
+    def moment(self, draw: Draw[Any]) -> int:
+        """Mostly a little later than before, often not."""
+        return self.done.total() + int(draw(st.integers(-4, 2)))
+
+    def value(self, kind: str) -> Any:
+        number = self.number()
+        if number % 11 == 0:
+            return None
+        return f"v{number}" if kind == TEXT else number + (2**40 if kind == LONG else 0)
+
+    def number(self) -> int:
+        self.written += 1
+        return self.written
+
+    def send(self, store: Store, rows: list[Row]) -> None:
+        """Commit, and keep the request."""
+        if not rows:
+            return
+        commit = store.prepared(rows, {"firn.writer-id": "rest", "firn.batch-id": str(uuid4())})
+        answer = store.send(commit)
+        assert answer.is_success, answer.text
+        self.sent = (store, commit)
+
+
+WEIGHTS: Mapping[str, int] = {
+    "append_changes": 12,
+    "upsert_by_spark": 4,
+    "delete_by_spark": 2,
+    "move_a_partition": 2,
+    "empty_a_partition": 2,
+    "append_to_base": 2,
+    "send_again": 2,
+    "merge_by_rewriting": 3,
+    "merge_by_vectors": 3,
+    "rewrite": 2,
+    "clean": 1,
+    "expire": 2,
+    "add_column": 1,
+    "widen_column": 1,
+    "rename_column": 1,
+    "drop_column": 1,
+}
+OPERATIONS: Mapping[str, Callable[[History, Draw[Any]], None]] = {name: getattr(History, name) for name in WEIGHTS}

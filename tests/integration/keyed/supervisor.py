@@ -1,0 +1,151 @@
+"""Mortal processes: a server that is started again at its address when it has died, optimizers with a JVM each."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from firn.spark.sessions import catalog_conf
+from tests.optimizer.conftest import a_worker
+from tests.spark_fixtures import RunningServer, shared_spark
+
+QUICK = {
+    "FIRN_LEASE__SECONDS": "3",
+    "FIRN_LEASE__BEAT_SECONDS": "1",
+    "FIRN_BACKGROUND__PLAN_SECONDS": "3600",
+    "FIRN_BACKGROUND__REAP_SECONDS": "0.5",
+    "FIRN_BACKGROUND__LEADER_SECONDS": "1",
+}
+
+
+def wait_for(reached: Callable[[], bool], what: str, *, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Supervisor:
+    """One data directory, and whatever server runs on it now."""
+
+    data_dir: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    deaths: int = 0
+    http: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.http = httpx.Client(base_url=self.url, timeout=30)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def told(self) -> Path:
+        """Where the server reads when to die."""
+        return self.data_dir.parent / "die-at"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.integration.keyed.dying", "server"]
+        arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
+        environment = {**os.environ, **QUICK, "DYING_FILE": str(self.told)}
+        with (self.data_dir.parent / "server.log").open("ab") as log:
+            self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log, env=environment)
+        wait_for(self._answers, "the server's first answer")
+
+    def die_at(self, moment: str) -> None:
+        self.told.write_text(moment, encoding="utf-8")
+
+    def start_again(self) -> None:
+        """Wait for the death that it was told to die, and raise it."""
+        assert self.process is not None
+        assert self.process.wait(90) == -9
+        self.deaths += 1
+        self.start()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(20)
+        self.http.close()
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, "the server does not start: its log is beside its data directory"
+        try:
+            return httpx.get(f"{self.url}/readyz").is_success
+        except httpx.TransportError:
+            return False
+
+
+@contextmanager
+def supervised(directory: Path) -> Iterator[tuple[Supervisor, RunningServer]]:
+    """A mortal server, and the same to those who only use it."""
+    supervisor = Supervisor(directory / "data", _free_port())
+    supervisor.start()
+    session = shared_spark().newSession()
+    for key, value in catalog_conf(supervisor.url, "lake").items():
+        session.conf.set(key, value)
+    assert supervisor.process is not None
+    try:
+        yield (
+            supervisor,
+            RunningServer(
+                url=supervisor.url,
+                data_dir=supervisor.data_dir,
+                process=supervisor.process,  # type: ignore[arg-type]  # nobody reads its output
+                spark=session,
+                http=supervisor.http,
+            ),
+        )
+    finally:
+        supervisor.stop()
+
+
+@contextmanager
+def working(url: str) -> Iterator[None]:
+    """An optimizer that works on and on, in a thread of this process and with the Spark that all tests share."""
+    worker = a_worker(url)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stopping.set()
+        thread.join()
+
+
+@contextmanager
+def mortal_optimizer(url: str, directory: Path, moment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """An optimizer as a process with a JVM of its own, told where to die."""
+    told = directory / "optimizer-dies-at"
+    told.write_text(moment, encoding="utf-8")
+    command = [sys.executable, "-m", "tests.integration.keyed.dying", "optimizer", "--server", url]
+    command += ["--master", "local[1]", "--driver-memory", "700m"]
+    environment = {**os.environ, "DYING_FILE": str(told)}
+    with (
+        (directory / "optimizer.log").open("ab") as log,
+        subprocess.Popen(command, stdout=log, stderr=log, env=environment) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,102 @@
+"""A keyed table of a test on a real server: made by SQL, written in every way there is, read in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import firn
+from firn.spark.write import Written, delete, upsert
+from optimizer.worker import Worker
+from tests.integration.keyed.appends import Store
+from tests.integration.keyed.invariants import check_files, check_versions, check_watermarks
+from tests.integration.keyed.model import Key, Row, Shape, by_key
+from tests.spark_fixtures import RunningServer
+
+NUMBERS = count()
+
+
+@dataclass(frozen=True)
+class Table:
+    """One keyed table, and whoever works on it."""
+
+    server: RunningServer
+    worker: Worker
+    shape: Shape
+    short: str
+
+    @classmethod
+    def create(cls, server: RunningServer, worker: Worker, shape: Shape, **properties: str) -> Table:
+        table = cls(server, worker, shape, f"db.t{next(NUMBERS)}")
+        columns = ", ".join(f"`{name}` {kind}" for name, kind in shape.columns.items())
+        by = f"PARTITIONED BY (`{shape.partition}`)" if shape.partition else ""
+        listed = ", ".join(f"'{key}'='{value}'" for key, value in {**shape.properties, **properties}.items())
+        server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+        server.spark.sql(f"CREATE TABLE {table.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
+        return table
+
+    @property
+    def name(self) -> str:
+        return f"lake.{self.short}"
+
+    @property
+    def base(self) -> Store:
+        return Store(self.server.http, (*self.short.split("."), "base"))
+
+    @property
+    def change(self) -> Store:
+        return Store(self.server.http, (*self.short.split("."), "change"))
+
+    def upsert(self, rows: Sequence[Row], columns: Mapping[str, str], *, batch: str | None = None) -> Written:
+        return upsert(self._frame(rows, columns), self.name, batch=batch, writer="test")
+
+    def delete(self, rows: Sequence[Row], columns: Mapping[str, str], *, batch: str | None = None) -> Written:
+        return delete(self._frame(rows, columns), self.name, batch=batch, writer="test")
+
+    def alter(self, what: str, store: str = "base") -> None:
+        self.server.spark.sql(f"ALTER TABLE {self.name}.{store} {what}")
+
+    def ask(self, kind: str, **params: str) -> str:
+        """Ask for a job; its id."""
+        return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
+
+    def run(self, kind: str, **params: str) -> dict[str, Any]:
+        """Ask for a job, have it run, and see that it ended well and left nothing behind."""
+        job_id = self.ask(kind, **params)
+        assert self.worker.work_once(self.worker.api.register(**self.worker.about).id, wait_seconds=5)
+        job = self.server.get(f"jobs/{job_id}")
+        assert job["status"] == "succeeded", job
+        return job
+
+    def show(self) -> dict[str, Any]:
+        return self.server.get(f"catalogs/lake/tables/{self.short}")
+
+    def active_jobs(self) -> list[str]:
+        jobs = self.server.get(f"catalogs/lake/tables/{self.short}/jobs")["items"]
+        over = ("succeeded", "failed", "canceled")
+        return [f"{job['kind']} {job['id']} {job['status']}" for job in jobs if job["status"] not in over]
+
+    def by_arrow(self, store: str = "") -> dict[Key, Row]:
+        """The merged rows, or those of one store, as the client reads them without Spark."""
+        with firn.connect(self.server.url) as client:
+            return by_key(self.shape, client.scan(f"{self.name}{store}").to_arrow().to_pylist())
+
+    def by_spark(self) -> dict[Key, Row]:
+        """The rows of the view."""
+        rows = self.server.spark.sql(f"SELECT * FROM {self.name}").collect()
+        return by_key(self.shape, (row.asDict() for row in rows))
+
+    def check_stores(self) -> None:
+        """What holds whatever was done."""
+        base, change = self.base.load(), self.change.load()
+        check_watermarks(base)
+        check_files(self.base, base)
+        check_files(self.change, change)
+        listed: Any = self.server.get(f"catalogs/lake/tables/{self.short}/versions")
+        check_versions(base, change, listed)
+
+    def _frame(self, rows: Sequence[Row], columns: Mapping[str, str]) -> Any:
+        ddl = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+        return self.server.spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], ddl)

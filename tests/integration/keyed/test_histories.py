@@ -1,0 +1,57 @@
+"""At least 200 random steps on tables of four shapes, compared with a plain dict after each (invariants 1 to 6, 10).
+
+A red run prints its steps and the seed: `pytest --hypothesis-seed=…` repeats it. `make soak` goes on for SOAK_SECONDS.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from optimizer.worker import Worker
+from tests.integration.keyed.history import OPERATIONS, History
+from tests.integration.keyed.model import INT, LONG, TEXT, Shape
+from tests.spark_fixtures import RunningServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900)]
+
+SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
+STEPS = 30
+HISTORIES = 2
+COLUMNS = {"id": LONG, "part": TEXT, "n": INT, "v": TEXT}
+SHAPES = {
+    "one key": Shape(columns=COLUMNS, key=("id",), partition="part"),
+    "late changes": Shape(columns={**COLUMNS, "at": INT}, key=("id",), partition="part", sequence="at"),
+    "composite key in v2": Shape(columns={"kind": TEXT, **COLUMNS}, key=("id", "kind"), base_version=2),
+    "keys of partitions": Shape(
+        columns={**COLUMNS, "at": INT}, key=("id",), partition="part", sequence="at", scope="partition", base_version=2
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_view_is_the_model_after_every_step(server: RunningServer, worker: Worker, shape: Shape) -> None:
+    # A history takes a minute: one that fails is shown as it is, for to shorten it would take hours.
+    chosen = settings(
+        max_examples=HISTORIES,
+        stateful_step_count=STEPS,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    met = Counter[str]()
+
+    class OfShape(History):
+        def __init__(self) -> None:
+            super().__init__(server, worker, shape, steps=STEPS, met=met)
+
+    deadline = time.monotonic() + SOAK_SECONDS / len(SHAPES)
+    while not met or time.monotonic() < deadline:
+        run_state_machine_as_test(OfShape, settings=chosen)
+    assert met.total() >= HISTORIES * STEPS
+    assert met.keys() == OPERATIONS.keys()
