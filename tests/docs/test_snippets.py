@@ -1,0 +1,104 @@
+"""The pages of docs/, run as they stand there: options, SQL, Python, and the refusals that they promise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from catalog.policy import SETTINGS
+from firn.spark.jars import ICEBERG_RUNTIME
+from firn.spark.sessions import EXTENSIONS, catalog_conf
+from tests.spark_fixtures import RunningServer, running_server
+
+DOCS = Path(__file__).parents[2] / "docs"
+QUICKSTART = DOCS / "quickstart.md"
+ADDRESS = "http://127.0.0.1:8630"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block; `language` is all that stands behind its opening fence."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: str) -> Iterator[Block]:
+    for found in re.finditer(r"^```([a-z ]+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        yield Block(found[1], found[2], page[: found.start()].count("\n") + 1)
+
+
+def documented_options() -> dict[str, str]:
+    shown = next(block.text for block in blocks(QUICKSTART.read_text(encoding="utf-8")) if "spark-sql" in block.text)
+    return dict(re.findall(r"--conf (\S+?)=(\S+)", shown))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("docs") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def plain(server: RunningServer) -> SparkSession:
+    """A session that knows what the quickstart says and no more; its extensions it has from its start."""
+    session = server.spark.newSession()
+    for key, value in documented_options().items():
+        if key != "spark.sql.extensions":
+            session.conf.set(key, value.replace(ADDRESS, server.url))
+    return session
+
+
+def run_page(path: Path, server: RunningServer, spark: SparkSession) -> dict[str, Any]:
+    """Run a page's blocks in order; a `text` block is what the one before it shows. Gives Python's names."""
+    names: dict[str, Any] = {}
+    shown = ""
+    for block in blocks(path.read_text(encoding="utf-8").replace(ADDRESS, server.url)):
+        where = f"{path}:{block.line}"
+        statements = [part for part in block.text.split(";") if part.strip()]
+        match block.language:
+            case "sql":
+                for statement in statements:
+                    shown = spark.sql(statement)._jdf.showString(20, 20, False)
+            case "sql refused":
+                with pytest.raises((Py4JJavaError, PySparkException)) as refused:
+                    spark.sql(statements[0]).collect()
+                shown = str(refused.value)
+            case "text":
+                assert block.text.strip() in shown, where
+            case "python":
+                exec(compile(block.text, where, "exec"), names)
+            case _:
+                assert block.language == "bash", where
+    return names
+
+
+def test_the_options_of_plain_spark_are_those_that_the_helpers_set() -> None:
+    assert f"--packages {':'.join(ICEBERG_RUNTIME)} " in QUICKSTART.read_text(encoding="utf-8")
+    assert documented_options() == {"spark.sql.extensions": EXTENSIONS, **catalog_conf(ADDRESS, "lake")}
+
+
+@pytest.mark.spark
+def test_every_block_of_the_quickstart_does_what_the_page_says(server: RunningServer, plain: SparkSession) -> None:
+    assert run_page(QUICKSTART, server, plain)["job"].kind == "merge"
+
+
+@pytest.mark.spark
+def test_keyed_tables_allow_and_refuse_what_their_page_says(server: RunningServer, plain: SparkSession) -> None:
+    run_page(DOCS / "keyed-tables.md", server, plain)
+
+
+def test_the_page_of_keyed_tables_lists_every_policy_with_its_default() -> None:
+    listed = re.findall(
+        r"^\| `(firn\.\S+)` \| `([^`]+)` \|", (DOCS / "keyed-tables.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert dict(listed) == {setting.key: setting.default for setting in SETTINGS.values()}
