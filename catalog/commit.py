@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +33,12 @@ class Change:
     name: TableName
     requirements: Sequence[Json] = ()
     updates: Sequence[Json] = ()
+
+
+def digest_of(change: Change) -> str:
+    """The same for a request and its repetition, different for any other request."""
+    text = json.dumps([list(change.requirements), list(change.updates)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

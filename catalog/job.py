@@ -88,6 +88,18 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecord:
+    """What a job has committed to one relation, noted by the transaction that applied it.
+
+    `digest` tells the request that was applied from another one under the same lease.
+    """
+
+    token: LeaseToken
+    snapshot_id: int | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of background work on one table.
 

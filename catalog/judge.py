@@ -7,15 +7,15 @@ data files, so whatever may have been applied before is found first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from catalog.commit import Change, CommitEvent
+from catalog.commit import Change, CommitEvent, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import check_requirements, snapshot_by_id
-from catalog.job import Job, JobStatus, Lease, LeaseToken, check_lease
+from catalog.job import CommitRecord, Job, JobStatus, Lease, check_lease
 from catalog.keyed.guard import StoreCommit, guarded
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import RelationId
@@ -31,7 +31,7 @@ class LeaseFacts:
 
     lease: Lease
     job: Job
-    recorded: tuple[LeaseToken, int | None] | None = None
+    recorded: CommitRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class Facts:
     lease: LeaseFacts | None = None
     batch: CommitEvent | None = None
     """The commit that brought this writer's batch before."""
+    past: Mapping[int, CommitEvent] = field(default_factory=dict)
+    """The commits that brought snapshots with the ids of these before, by id; their snapshots may have gone since."""
     store: StoreCommit | None = None
     """For a keyed table's store: what its own rules need."""
 
@@ -56,20 +58,27 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """The commit may be applied: these updates, in which the server has written what it must."""
+    """The commit may be applied: each table's updates, in which the server has written what it must."""
 
-    updates: Sequence[Json]
+    updates: Sequence[Sequence[Json]]
 
 
-def judged(facts: Facts) -> Replay | Apply:
-    """What to do with a commit; raises the refusal."""
-    if _is_applied(facts):
+def judged(tables: Sequence[Facts]) -> Replay | Apply:
+    """What to do with a commit on one or several tables; raises the refusal.
+
+    One table that shows the commit is enough for a replay: a commit is applied to all of its tables or to none.
+    """
+    if any(_is_applied(facts) for facts in tables):
         return Replay()
+    return Apply([_judged_alone(facts) for facts in tables])
+
+
+def _judged_alone(facts: Facts) -> Sequence[Json]:
     _check_lease(facts)
     _check_batch(facts)
     updates = _ruled(facts)
     check_requirements(facts.metadata, facts.change.requirements)
-    return Apply(updates)
+    return updates
 
 
 def added_snapshots(updates: Sequence[Json]) -> list[Json]:
@@ -89,15 +98,24 @@ def writer_and_batch(updates: Sequence[Json]) -> tuple[str, str] | None:
 def _is_applied(facts: Facts) -> bool:
     """A repeated request after a lost answer. Judged by anything else it would be refused and its files deleted."""
     added = added_snapshots(facts.change.updates)
-    if added:
-        return all(_has_snapshot(facts.metadata, snapshot) for snapshot in added)
+    if added and all(_was_added(facts, snapshot) for snapshot in added):
+        return True
     recorded = facts.lease.recorded if facts.lease else None
-    return recorded is not None and facts.lease is not None and recorded[0] == facts.lease.lease.token
+    if recorded is None or facts.lease is None:
+        return False
+    return recorded.token == facts.lease.lease.token and recorded.digest == digest_of(facts.change)
 
 
-def _has_snapshot(metadata: Json, snapshot: Json) -> bool:
-    known = snapshot_by_id(metadata, snapshot.get("snapshot-id", -1))
-    return known is not None and known.get("manifest-list") == snapshot.get("manifest-list")
+def _was_added(facts: Facts, snapshot: Json) -> bool:
+    """Whether the table has the snapshot, or had it until it expired or the table was set back."""
+    known = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
+    if known is not None:
+        return known.get("manifest-list") == snapshot.get("manifest-list")
+    event = facts.past.get(snapshot.get("snapshot-id", -1))
+    if event is None:
+        return False
+    said = (snapshot.get("parent-snapshot-id"), snapshot.get("sequence-number", 0))
+    return (event.parent_id, event.sequence_number or 0) == said
 
 
 def _check_lease(facts: Facts) -> None:
@@ -114,7 +132,7 @@ def _check_lease(facts: Facts) -> None:
         raise LeaseLost(f"the lease on job {job.id} is {facts.now - job.leased_at} old: its files may pass for orphans")
     if facts.lease.recorded is not None:
         raise LeaseLost(
-            f"job {job.id} has committed to {facts.relation.name} already, in snapshot {facts.lease.recorded[1]}"
+            f"job {job.id} has committed to {facts.relation.name} already: snapshot {facts.lease.recorded.snapshot_id}"
         )
 
 

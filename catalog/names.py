@@ -41,6 +41,8 @@ def checked_namespace(namespace: Namespace) -> Namespace:
 def _check_characters(part: str) -> None:
     if any(ord(char) < 0x20 or char == "\x7f" for char in part):
         raise Invalid(f"invalid name {part!r}: control characters are not allowed")
+    if "/" in part:
+        raise Invalid(f"invalid name {part!r}: a slash is not allowed, the name would not fit into a URL")
 
 
 @dataclass(frozen=True, slots=True, order=True)

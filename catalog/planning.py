@@ -131,8 +131,11 @@ def _held_back(due: Due, past: Sequence[Job], now: datetime) -> NotDue | None:
     if not same:
         return None
     last = same[0]
-    if last.status is JobStatus.SUCCEEDED and last.params.get("state") == due.state:
-        return NotDue(why=f"{due.kind} is due ({due.why}), but the last one found nothing to do for this state")
+    if last.params.get("state") == due.state:
+        if last.status is JobStatus.SUCCEEDED:
+            return NotDue(why=f"{due.kind} is due ({due.why}), but the last one found nothing to do for this state")
+        if last.status is JobStatus.CANCELED:
+            return NotDue(why=f"{due.kind} is due ({due.why}), but it was canceled: it waits for the next commit")
     failures = 0
     for job in same:
         if job.status is not JobStatus.FAILED:

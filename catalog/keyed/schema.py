@@ -89,6 +89,8 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
             raise CommitRefused(f"column {field['name']!r} is the sequence field: it cannot be dropped or renamed")
         if is_change and field["name"] in _RESERVED and kept != field:
             raise CommitRefused(f"column {field['name']!r} of a change store cannot be altered")
+    if not is_change and set(new.get("identifier-field-ids") or ()) != _key_ids(old, spec):
+        raise CommitRefused("the identifier fields of a keyed table are its primary key and stay so")
     allowed = _RESERVED if is_change else set()
     for field in new["fields"]:
         if field["name"] in _RESERVED - allowed:
@@ -98,6 +100,10 @@ def check_altered(new: Json, old: Json, spec: KeySpec, *, is_change: bool) -> No
                 f"column {field['name']!r} cannot be required: in a keyed table only key columns are",
                 hint="add the column as optional",
             )
+
+
+def _key_ids(schema: Json, spec: KeySpec) -> set[int]:
+    return {field["id"] for field in schema["fields"] if field["name"] in spec.primary_key}
 
 
 def _check_names(by_name: dict[str, Json], spec: KeySpec) -> None:

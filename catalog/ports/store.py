@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from catalog.commit import CommitEvent
-from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
@@ -172,11 +172,11 @@ class Jobs(Protocol):
     ) -> Page[Job]:
         """Newest first."""
 
-    def record_commit(self, job_id: JobId, token: LeaseToken, relation_id: RelationId, snapshot_id: int | None) -> None:
-        """Note that this lease's commit on this relation is being applied; Conflict when one is noted already."""
+    def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
+        """Note that the job's commit on this relation is being applied; Conflict when one is noted already."""
 
-    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> tuple[LeaseToken, int | None] | None:
-        """The token and snapshot of the job's commit on this relation."""
+    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> CommitRecord | None:
+        """The job's commit on this relation."""
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
     def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...

@@ -147,6 +147,7 @@ def upgrade() -> None:
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("token", sa.String(length=64), nullable=False),
         sa.Column("snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("digest", sa.String(length=64), nullable=False),
         sa.PrimaryKeyConstraint("job_id", "relation_id", name=op.f("pk_job_commit")),
     )
     op.create_table(

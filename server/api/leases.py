@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from catalog.commit import Outcome
+from catalog.errors import CatalogError
 from catalog.job import JobKind
 from catalog.optimizer import Optimizer
 from server.api.deps import In, LeaseDep, Out, ServicesDep
@@ -168,6 +169,11 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     if given is None:
         return None
     job, times = given.job, services.jobs.times
+    try:
+        task = services.tasks.of(job)
+    except CatalogError as error:  # most often: the table was dropped meanwhile
+        services.jobs.report(given.lease, Outcome.REFUSED, error=error.message, result={})
+        return None
     return LeaseOut(
         lease=str(given.lease),
         lease_seconds=times.lasts.total_seconds(),
@@ -180,7 +186,7 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         namespace=list(job.table.namespace),
         name=job.table.name,
         params=job.params,
-        task=services.tasks.of(job),
+        task=task,
     )
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from catalog.commit import CommitEvent
+from catalog.commit import CommitEvent, digest_of
 from catalog.errors import LeaseLost
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.job import Job, JobKind, JobStatus, Lease, check_lease
+from catalog.job import CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.judge import added_snapshots
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import KeyedTable, Version
@@ -49,7 +49,7 @@ def book(
     now = uow.now()
     job = None if lease is None else _current_job(uow, lease)
     keyed = _locked_keyed(uow, written)
-    for one in written:
+    for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
         if not uow.relations.move_pointer(one.change.relation, one.location, now):
             raise MovedMeanwhile
         event = _event(one, job, engine, now)
@@ -168,7 +168,9 @@ def _book_job(
         relation = one.change.relation
         added = added_snapshots(one.change.updates)
         snapshot_id = added[-1]["snapshot-id"] if added else None
-        uow.jobs.record_commit(job.id, lease.token, relation.id, snapshot_id)
+        digest = digest_of(one.change.situation.facts.change)
+        record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest)
+        uow.jobs.record_commit(job.id, relation.id, record)
         if job.committed_by is None:
             job = replace(job, committed_by=lease.token, committed_snapshot_id=snapshot_id)
             uow.jobs.put(job)

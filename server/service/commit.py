@@ -15,7 +15,7 @@ from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.job import JobKind, Lease
-from catalog.judge import Apply, judged
+from catalog.judge import Replay, judged
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, StoredAnswer, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
@@ -69,9 +69,19 @@ class Committer:
 
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
+        _check_named_once(request.changes)
         answered = self._answered(request)
         if answered is not None:
             return answered
+        try:
+            return self._applied(request)
+        except CatalogError:
+            answered = self._answered(request)  # the same request may have been applied beside this one
+            if answered is None:
+                raise
+            return answered
+
+    def _applied(self, request: CommitRequest) -> list[Committed]:
         for _ in range(MAX_ROUNDS):
             done = self._round(request)
             if done is not None:
@@ -99,14 +109,14 @@ class Committer:
     def _round(self, request: CommitRequest) -> list[Committed] | None:
         """One try; None when somebody else has moved a table meanwhile."""
         situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
-        planned: list[Rewritten] = []
-        for situation in situations:
-            verdict = judged(situation.facts)
-            if isinstance(verdict, Apply):
-                now_ms = int(situation.facts.now.timestamp() * 1000)
-                planned.extend(rewritten(situation, verdict.updates, now_ms=now_ms))
-        if not planned:
+        verdict = judged([situation.facts for situation in situations])
+        if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
+        planned: list[Rewritten] = []
+        for situation, updates in zip(situations, verdict.updates, strict=True):
+            now_ms = int(situation.facts.now.timestamp() * 1000)
+            planned.extend(rewritten(situation, updates, now_ms=now_ms))
+        _check_moved_once(planned)
         return self._write_and_move(request, situations, planned)
 
     def _write_and_move(
@@ -160,6 +170,19 @@ class Committer:
     def _discard(self, written: Sequence[Written]) -> None:
         for one in written:
             self.metadata.discard(one.location)
+
+
+def _check_named_once(changes: Sequence[Change]) -> None:
+    names = [change.name for change in changes]
+    if len(set(names)) < len(names):
+        raise Invalid("a transaction names a table twice", hint="put all its updates into one change")
+
+
+def _check_moved_once(planned: Sequence[Rewritten]) -> None:
+    """A schema change on one store of a keyed table brings the other with it."""
+    ids = [one.relation.id for one in planned]
+    if len(set(ids)) < len(ids):
+        raise Invalid("a transaction changes the schema of one store of a keyed table and commits to the other too")
 
 
 def _as_it_is(situation: Situation) -> Committed:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.commit import Change, CommitEvent
-from catalog.errors import NoSuchNamespace, NoSuchTable
+from catalog.errors import LeaseLost, NoSuchNamespace, NoSuchTable, NotFound
 from catalog.iceberg.json import Json
 from catalog.job import Lease
-from catalog.judge import Facts, LeaseFacts, writer_and_batch
+from catalog.judge import Facts, LeaseFacts, added_snapshots, writer_and_batch
 from catalog.keyed.guard import StoreCommit
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, TableName
@@ -73,6 +73,7 @@ class _Rows:
     now: datetime
     lease: LeaseFacts | None
     batch: CommitEvent | None
+    past: Mapping[int, CommitEvent]
     keyed: KeyedTable | None
     sibling: Relation | None
     protected: frozenset[int]
@@ -89,6 +90,7 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
         now=uow.now(),
         lease=None if lease is None else _lease_facts(uow, lease, relation),
         batch=None if named is None else uow.events.find_batch(relation.id, *named),
+        past=_past(uow, relation, change),
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
         protected=frozenset() if keyed is None else _offered(uow, keyed, is_base=is_base),
@@ -96,9 +98,17 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
 
 
 def _lease_facts(uow: UnitOfWork, lease: Lease, relation: Relation) -> LeaseFacts:
-    return LeaseFacts(
-        lease=lease, job=uow.jobs.get(lease.job_id), recorded=uow.jobs.recorded_commit(lease.job_id, relation.id)
-    )
+    try:
+        job = uow.jobs.get(lease.job_id)
+    except NotFound as error:
+        raise LeaseLost(f"there is no job {lease.job_id}: its lease is not good for {relation.name}") from error
+    return LeaseFacts(lease=lease, job=job, recorded=uow.jobs.recorded_commit(lease.job_id, relation.id))
+
+
+def _past(uow: UnitOfWork, relation: Relation, change: Change) -> Mapping[int, CommitEvent]:
+    named = (snapshot.get("snapshot-id") for snapshot in added_snapshots(change.updates))
+    ids = [snapshot_id for snapshot_id in named if isinstance(snapshot_id, int)]
+    return uow.events.of_snapshots(relation.id, ids) if ids else {}
 
 
 def _offered(uow: UnitOfWork, keyed: KeyedTable, *, is_base: bool) -> frozenset[int]:
@@ -118,6 +128,7 @@ def _situation(files: MetadataFiles, rows: _Rows) -> Situation:
         now=rows.now,
         lease=rows.lease,
         batch=rows.batch,
+        past=rows.past,
         store=None if beside is None else _store_commit(rows, metadata, beside),
     )
     return Situation(facts=facts, keyed=rows.keyed, sibling=rows.sibling, sibling_metadata=beside)

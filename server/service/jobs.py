@@ -85,8 +85,10 @@ class Jobs:
     def unregister(self, optimizer_id: str) -> None:
         """Forget an optimizer that is leaving; what it still holds goes back at once."""
         with self.database.writing() as uow:
-            for job in uow.jobs.with_status([JobStatus.RUNNING]):
-                if job.owner == optimizer_id:
+            held = (job.id for job in uow.jobs.with_status([JobStatus.RUNNING]) if job.owner == optimizer_id)
+            for job_id in held:
+                job = uow.jobs.lock(job_id)
+                if job.status is JobStatus.RUNNING and job.owner == optimizer_id:
                     uow.jobs.put(moved(job, JobStatus.PENDING))
             uow.optimizers.remove(optimizer_id)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from catalog.errors import Invalid, NoSuchTable, NoSuchView
+from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema, empty_table, new_table, pinned, ref_snapshot_id
 from catalog.keyed.schema import base_schema, change_schema
@@ -16,7 +16,7 @@ from catalog.keyed.view_sql import Pair, merged_sql, pinned_name, quoted
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
-from server.service.facts import load_metadata
+from server.service.facts import check_namespace, load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.tables import (
     NewTable,
@@ -150,6 +150,7 @@ class KeyedTables:
         )
 
         def in_transaction(uow: UnitOfWork) -> None:
+            _check_no_namespace(uow, catalog, name)
             uow.keyed.add(keyed)
             if also is not None:
                 also(uow, owner_id)
@@ -161,6 +162,7 @@ class KeyedTables:
         """Forget the keyed table and both stores; their files stay. Conflict while a job works on it."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, name)
+            uow.keyed.lock(relation.id)  # in the order of commits: keyed table, then stores
             refuse_busy(uow, relation.id)
             for store in uow.relations.stores_of(relation.id):
                 uow.relations.remove(store.id)
@@ -172,9 +174,10 @@ class KeyedTables:
         """Give the keyed table and its stores another name; their locations stay."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, source)
+            uow.keyed.lock(relation.id)
             refuse_busy(uow, relation.id)
-            if not uow.namespaces.exists(catalog, to.namespace):
-                raise Invalid(f"Namespace does not exist: {'.'.join(to.namespace)}")
+            check_namespace(uow, catalog, to.namespace)
+            _check_no_namespace(uow, catalog, to)
             stores = uow.relations.stores_of(relation.id)
             uow.relations.rename(relation, to)
             for store in stores:
@@ -219,6 +222,11 @@ class KeyedTables:
         except NoSuchTable as error:
             raise NoSuchView(f"View does not exist: {name}") from error
         return pin, _view_metadata(pin)
+
+
+def _check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+    if uow.namespaces.exists(catalog, name.as_namespace):
+        raise AlreadyExists(f"Namespace already exists: {name}; the stores of keyed table {name} would be in it")
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from catalog.errors import Conflict, Invalid, NoSuchNamespace
+from catalog.errors import AlreadyExists, Conflict, Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, TableName, checked_namespace
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -67,19 +68,19 @@ class Namespaces:
         checked_namespace(namespace)
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
-            if len(namespace) > 1:
-                if _holds_stores(uow, catalog, namespace):
-                    raise Conflict(f"{'.'.join(namespace)} is a keyed table: its namespace is taken by its stores")
-                if not uow.namespaces.exists(catalog, namespace[:-1]):
-                    raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace[:-1])}")
-            uow.namespaces.add(catalog, namespace, properties)
+            if len(namespace) > 1 and not uow.namespaces.exists(catalog, namespace[:-1]):
+                raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace[:-1])}")
+            _add(uow, catalog, namespace, properties)
 
     def ensure(self, catalog: CatalogName, namespace: Namespace) -> None:
         """Create the namespace and its parents unless they are there."""
+        checked_namespace(namespace)
         with self.database.writing() as uow:
+            uow.catalogs.get(catalog)
             for length in range(1, len(namespace) + 1):
                 if not uow.namespaces.exists(catalog, namespace[:length]):
-                    uow.namespaces.add(catalog, namespace[:length], {})
+                    with suppress(AlreadyExists):  # another request was faster
+                        _add(uow, catalog, namespace[:length], {})
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it can be listed."""
@@ -125,6 +126,12 @@ class Namespaces:
         """NamespaceNotEmpty while it holds anything."""
         with self.database.writing() as uow:
             uow.namespaces.remove(catalog, namespace)
+
+
+def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+    if _holds_stores(uow, catalog, namespace):
+        raise Conflict(f"{'.'.join(namespace)} is a keyed table: its namespace is taken by its stores")
+    uow.namespaces.add(catalog, namespace, properties)
 
 
 def _holds_stores(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
 from catalog.commit import CommitEvent
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnknown, Conflict, Invalid, NoSuchTable
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
@@ -78,7 +79,13 @@ class Tables:
     def create_by_commit(
         self, catalog: CatalogName, name: TableName, requirements: Sequence[Json], updates: Sequence[Json]
     ) -> Loaded:
-        """The end of a create transaction: the updates bring the whole table."""
+        """The end of a create transaction: the updates bring the whole table.
+
+        The same request again is answered with the table it has made: refused, its sender would delete live files.
+        """
+        made = self._made_by(catalog, name, updates)
+        if made is not None:
+            return made
         check_requirements(None, requirements)
         location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
         with self.database.reading() as uow:
@@ -92,6 +99,17 @@ class Tables:
             )
         relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
         return self._loaded(relation)
+
+    def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
+        """The table as it is now, if these updates have created it."""
+        uuids = [update.get("uuid") for update in updates if update.get("action") == "assign-uuid"]
+        with self.database.reading() as uow:
+            relation = uow.relations.find(catalog, name)
+        if relation is None or relation.kind is not RelationKind.TABLE or not uuids:
+            return None
+        loaded = self._loaded(relation)
+        now = self.metadata.load(loaded.metadata_location or "").parsed
+        return loaded if now["table-uuid"] == uuids[-1] else None
 
     def register(
         self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False
@@ -153,8 +171,6 @@ class Tables:
                 if also is not None:
                     also(uow)
             return relations
-        except CommitUnknown:
-            raise
         except CatalogError:
             for _, location in written:
                 self.metadata.discard(location)
@@ -208,8 +224,16 @@ class Tables:
 
 
 def default_location(warehouse: str, name: TableName) -> str:
-    """A place of its own for each table ever created: one dropped and created anew never shares files with its past."""
-    return "/".join((warehouse.rstrip("/"), *name.namespace, f"{name.name}-{uuid4().hex[:12]}"))
+    """A place of its own for each table ever created: one dropped and created anew never shares files with its past.
+
+    Names hold what paths and URIs read in ways of their own (`..`, `%`, `#`, spaces): there it is written as `_`.
+    """
+    namespace, table = [_as_path(part) for part in name.namespace], _as_path(name.name)
+    return "/".join((warehouse.rstrip("/"), *namespace, f"{table}-{uuid4().hex[:12]}"))
+
+
+def _as_path(part: str) -> str:
+    return re.sub(r"[^\w.-]|^\.+", "_", part)
 
 
 def plain_event(relation: Relation, operation: str, now: datetime) -> CommitEvent:

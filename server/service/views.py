@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, CommitUnknown, NoSuchView, RequirementFailed
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, new_view
 from catalog.names import CatalogName, Namespace, RelationId, TableName
@@ -60,8 +60,6 @@ class Views:
         location = self.metadata.write(metadata["location"], 0, metadata)
         try:
             return self._add(catalog, name, metadata, location)
-        except CommitUnknown:
-            raise
         except CatalogError:
             self.metadata.discard(location)
             raise
@@ -107,10 +105,17 @@ class Views:
             check_view_requirements(before, requirements)
             after = apply_view_updates(before, updates, now_ms=int(now.timestamp() * 1000))
             location = self.metadata.write(after["location"], relation.version + 1, after)
-            if self._move(relation, location):
+            if self._moved(relation, location):
                 return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
+
+    def _moved(self, relation: Relation, location: str) -> bool:
+        try:
+            return self._move(relation, location)
+        except CatalogError:
+            self.metadata.discard(location)
+            raise
 
     def _move(self, relation: Relation, location: str) -> bool:
         with self.database.writing() as uow:

@@ -18,6 +18,7 @@ from catalog.ports.store import StoredAnswer
 from server.store import cursor as cursors
 from server.store.rows import AnswerRow, LeaderRow, OperationRow, PolicyRow
 from server.store.session import ReadSession
+from server.store.upsert import upsert
 
 _OPERATION = tuple(f.name for f in fields(Operation))
 
@@ -57,7 +58,7 @@ class SqlOperations:
         if catalog is not None:
             query = query.where(OperationRow.catalog == catalog)
         if cursor is not None:
-            query = query.where(OperationRow.number < int(cursors.decode(cursor, 1)[0]))
+            query = query.where(OperationRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(OperationRow.number.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
         return Page([_operation(row) for row in rows[:limit]], more)
@@ -85,10 +86,8 @@ class SqlPolicies:
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Replace those of one scope."""
-        self.session.merge(
-            PolicyRow(catalog=catalog, namespace=encode_namespace(namespace), properties=dict(properties))
-        )
-        self.session.flush()
+        values = {"catalog": catalog, "namespace": encode_namespace(namespace), "properties": dict(properties)}
+        upsert(self.session, PolicyRow, values)
 
 
 @dataclass(frozen=True)

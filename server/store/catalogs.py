@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.errors import AlreadyExists, Conflict, NamespaceNotEmpty, NoSuchCatalog, NoSuchNamespace
 from catalog.names import SEPARATOR, CatalogName, Namespace, decode_namespace, encode_namespace
@@ -24,18 +26,18 @@ class SqlCatalogs:
 
     def add(self, catalog: Catalog) -> None:
         """AlreadyExists when the name is taken."""
-        if self.session.get(CatalogRow, catalog.name) is not None:
-            raise AlreadyExists(f"catalog {catalog.name!r} already exists")
-        self.session.add(
-            CatalogRow(
-                name=catalog.name,
-                warehouse=catalog.warehouse,
-                metastore_uri=catalog.metastore_uri,
-                properties=catalog.properties,
-                created_at=catalog.created_at,
-            ),
+        row = CatalogRow(
+            name=catalog.name,
+            warehouse=catalog.warehouse,
+            metastore_uri=catalog.metastore_uri,
+            properties=catalog.properties,
+            created_at=catalog.created_at,
         )
-        self.session.flush()
+        try:
+            with self.session.begin_nested():
+                self.session.add(row)
+        except IntegrityError as error:
+            raise AlreadyExists(f"catalog {catalog.name!r} already exists") from error
 
     def get(self, name: CatalogName) -> Catalog:
         """NoSuchCatalog when there is none."""
@@ -74,10 +76,12 @@ class SqlNamespaces:
 
     def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """AlreadyExists when the name is taken."""
-        if self.exists(catalog, namespace):
-            raise AlreadyExists(f"Namespace already exists: {'.'.join(namespace)}")
-        self.session.add(NamespaceRow(catalog=catalog, path=encode_namespace(namespace), properties=dict(properties)))
-        self.session.flush()
+        row = NamespaceRow(catalog=catalog, path=encode_namespace(namespace), properties=dict(properties))
+        try:
+            with self.session.begin_nested():
+                self.session.add(row)
+        except IntegrityError as error:
+            raise AlreadyExists(f"Namespace already exists: {'.'.join(namespace)}") from error
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it was created; the namespace of a keyed table's stores is not."""
@@ -106,7 +110,7 @@ class SqlNamespaces:
             NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True)
         )
         if prefix:
-            query = query.where(NamespaceRow.path.startswith(prefix, autoescape=True))
+            query = query.where(_begins(NamespaceRow.path, prefix))
         if cursor is not None:
             query = query.where(NamespaceRow.path > str(cursors.decode(cursor, 1)[0]))
         paths = self.session.scalars(query.order_by(NamespaceRow.path).limit(limit + 1)).all()
@@ -118,11 +122,11 @@ class SqlNamespaces:
         self._get(catalog, namespace)
         path = encode_namespace(namespace)
         below = select(NamespaceRow.path).where(
-            NamespaceRow.catalog == catalog, NamespaceRow.path.startswith(path + SEPARATOR, autoescape=True)
+            NamespaceRow.catalog == catalog, _begins(NamespaceRow.path, path + SEPARATOR)
         )
         inside = select(RelationRow.name).where(
             RelationRow.catalog == catalog,
-            or_(RelationRow.namespace == path, RelationRow.namespace.startswith(path + SEPARATOR, autoescape=True)),
+            or_(RelationRow.namespace == path, _begins(RelationRow.namespace, path + SEPARATOR)),
         )
         for query in (below, inside):
             if self.session.scalar(query.limit(1)) is not None:
@@ -137,3 +141,8 @@ class SqlNamespaces:
         if row is None:
             raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
         return row
+
+
+def _begins(column: InstrumentedAttribute[str], prefix: str) -> ColumnElement[bool]:
+    """By code points: SQLite's LIKE takes `Sales` and `sales` for the same."""
+    return func.substr(column, 1, len(prefix)) == prefix

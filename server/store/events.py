@@ -93,7 +93,7 @@ class SqlEvents:
         if relation_ids is not None:
             query = query.where(CommitEventRow.relation_id.in_(relation_ids))
         if cursor is not None:
-            query = query.where(CommitEventRow.id < int(cursors.decode(cursor, 1)[0]))
+            query = query.where(CommitEventRow.id < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(CommitEventRow.id.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].id) if len(rows) > limit else None
         return Page([_event(row) for row in rows[:limit]], more)

@@ -11,13 +11,14 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
-from catalog.job import Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
+from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.optimizer import Optimizer
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
 from server.store.session import ReadSession
+from server.store.upsert import upsert
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [
@@ -132,25 +133,33 @@ class SqlJobs:
         if kinds:
             query = query.where(JobRow.kind.in_(kinds))
         if cursor is not None:
-            query = query.where(JobRow.number < int(cursors.decode(cursor, 1)[0]))
+            query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
         return Page([_job(row) for row in rows[:limit]], more)
 
-    def record_commit(self, job_id: JobId, token: LeaseToken, relation_id: RelationId, snapshot_id: int | None) -> None:
-        """Note this lease's commit on this relation; Conflict when one is noted already."""
+    def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
+        """Note the job's commit on this relation; Conflict when one is noted already."""
         try:
             with self.session.begin_nested():
                 self.session.add(
-                    JobCommitRow(job_id=job_id, relation_id=relation_id, token=token, snapshot_id=snapshot_id)
+                    JobCommitRow(
+                        job_id=job_id,
+                        relation_id=relation_id,
+                        token=record.token,
+                        snapshot_id=record.snapshot_id,
+                        digest=record.digest,
+                    )
                 )
         except IntegrityError as error:
             raise Conflict(f"job {job_id} has committed to this table already") from error
 
-    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> tuple[LeaseToken, int | None] | None:
-        """The token and snapshot of the job's commit on this relation."""
+    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> CommitRecord | None:
+        """The job's commit on this relation."""
         row = self.session.get(JobCommitRow, (job_id, relation_id))
-        return None if row is None else (LeaseToken(row.token), row.snapshot_id)
+        if row is None:
+            return None
+        return CommitRecord(token=LeaseToken(row.token), snapshot_id=row.snapshot_id, digest=row.digest)
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None:
         """Append lines."""
@@ -183,8 +192,7 @@ class SqlOptimizers:
     def put(self, optimizer: Optimizer) -> None:
         """Insert or replace."""
         values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
-        self.session.merge(OptimizerRow(grp=values.pop("group"), **values))
-        self.session.flush()
+        upsert(self.session, OptimizerRow, {"grp": values.pop("group"), **values})
 
     def find(self, optimizer_id: str) -> Optimizer | None:
         """By its id."""

@@ -17,6 +17,7 @@ from catalog.relation import Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
+from server.store.upsert import upsert
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,13 @@ class SqlRelations:
         return moved.scalar_one_or_none() is not None
 
     def rename(self, relation: Relation, to: TableName) -> None:
-        """AlreadyExists when the new name is taken."""
-        self.remove(relation.id)
-        self.add(replace(relation, name=to))
+        """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
+        renamed = update(RelationRow).where(RelationRow.id == relation.id)
+        try:
+            with self.session.begin_nested():
+                self.session.execute(renamed.values(namespace=encode_namespace(to.namespace), name=to.name))
+        except IntegrityError as error:
+            raise AlreadyExists(f"{self._kind_of(replace(relation, name=to))} already exists: {to}") from error
 
     def remove(self, relation_id: RelationId) -> None:
         """Forget it; its files stay."""
@@ -162,8 +167,7 @@ class SqlStats:
 
     def put(self, stats: TableStats) -> None:
         """Insert or replace."""
-        self.session.merge(TableStatsRow(**{name: getattr(stats, name) for name in TableStats.__slots__}))
-        self.session.flush()
+        upsert(self.session, TableStatsRow, {name: getattr(stats, name) for name in TableStats.__slots__})
 
 
 def _stats(row: TableStatsRow) -> TableStats:
@@ -202,24 +206,22 @@ class SqlKeyedTables:
 
     def put(self, keyed: KeyedTable) -> None:
         """Insert or replace."""
-        self.session.merge(
-            KeyedTableRow(
-                relation_id=keyed.relation_id,
-                primary_key=list(keyed.spec.primary_key),
-                sequence_field=keyed.spec.sequence_field,
-                scope=keyed.spec.scope,
-                base_id=keyed.base_id,
-                change_id=keyed.change_id,
-                watermark=keyed.watermark,
-                change_sequence=keyed.change_sequence,
-                pending_rows=keyed.pending_rows,
-                pending_bytes=keyed.pending_bytes,
-                pending_commits=keyed.pending_commits,
-                pending_since=keyed.pending_since,
-                version=keyed.version,
-            ),
-        )
-        self.session.flush()
+        values = {
+            "relation_id": keyed.relation_id,
+            "primary_key": list(keyed.spec.primary_key),
+            "sequence_field": keyed.spec.sequence_field,
+            "scope": keyed.spec.scope,
+            "base_id": keyed.base_id,
+            "change_id": keyed.change_id,
+            "watermark": keyed.watermark,
+            "change_sequence": keyed.change_sequence,
+            "pending_rows": keyed.pending_rows,
+            "pending_bytes": keyed.pending_bytes,
+            "pending_commits": keyed.pending_commits,
+            "pending_since": keyed.pending_since,
+            "version": keyed.version,
+        }
+        upsert(self.session, KeyedTableRow, values)
 
     def remove(self, relation_id: RelationId) -> None:
         """Forget it and its versions."""

@@ -238,6 +238,7 @@ class JobCommitRow(Row):
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     token: Mapped[str] = mapped_column(String(64))
     snapshot_id: Mapped[int | None]
+    digest: Mapped[str] = mapped_column(String(64))
 
 
 class JobLogRow(Row):

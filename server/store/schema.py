@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
 
 import migrations
 from catalog.errors import Unavailable
 
 _LOCK = 7_203_114_529
 """PostgreSQL advisory lock: of several servers that start at once, one migrates."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Alembic keeps what it works on in variables of the process."""
 
 
 def upgrade_schema(engine: Engine) -> None:
     """Bring the schema up to date; Unavailable when the database cannot be reached."""
     config = alembic_config()
     try:
-        with engine.begin() as connection:
+        with _ONE_AT_A_TIME, engine.execution_options(firn_writes=True).begin() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             _upgrade(config, connection)
-    except OSError as error:
-        raise Unavailable(f"the database cannot be opened: {error}") from error
+    except (OSError, OperationalError) as error:
+        reason = str(error).partition("\n")[0]
+        raise Unavailable(f"the database cannot be opened: {reason}", hint="check FIRN_DATABASE_URL") from error
 
 
 def alembic_config() -> Config:

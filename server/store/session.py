@@ -8,6 +8,7 @@ from typing import Any, NewType
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Unavailable
@@ -41,14 +42,20 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+_SESSION: dict[str, Any] = {
+    "expire_on_commit": False,
+    "execution_options": {"populate_existing": True},  # a query shows the row as it is, not as it was read before
+}
+
+
 class Sessions:
     """Transactions over one engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         isolation: dict[str, Any] = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-        self._reading = sessionmaker(engine.execution_options(**isolation), expire_on_commit=False)
-        self._writing = sessionmaker(engine.execution_options(firn_writes=True), expire_on_commit=False)
+        self._reading = sessionmaker(engine.execution_options(**isolation), **_SESSION)
+        self._writing = sessionmaker(engine.execution_options(firn_writes=True), **_SESSION)
 
     @contextmanager
     def reading(self) -> Iterator[ReadSession]:
@@ -73,6 +80,8 @@ def _answering() -> Iterator[None]:
     """Before its commit a transaction that fails has changed nothing."""
     try:
         yield
+    except PoolTimeout as error:
+        raise Unavailable("every connection to the database is in use", hint="try again") from error
     except DBAPIError as error:
         if error.connection_invalidated or _is_operational(error):
             raise Unavailable(
@@ -97,4 +106,8 @@ def _is_operational(error: DBAPIError) -> bool:
 
 
 def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).partition("\n")[0]
+    """What went wrong first: after it SQLite has rolled back, and undoing a savepoint fails too."""
+    first = error
+    while isinstance(first.__context__, DBAPIError):
+        first = first.__context__
+    return str(first.orig).partition("\n")[0]

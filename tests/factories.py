@@ -1,0 +1,106 @@
+"""Domain values for tests: valid unless a test says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from catalog.commit import CommitEvent
+from catalog.job import Job, JobId, JobKind, JobStatus, Lease, LeaseToken, OptimizerId
+from catalog.keyed.spec import KeyedTable, KeySpec
+from catalog.names import CatalogName, RelationId, TableName
+from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.optimizer import Optimizer
+from catalog.relation import Catalog, Relation, RelationKind
+
+LAKE = CatalogName("lake")
+NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
+ORDERS = TableName(("db",), "orders")
+LATER = NOW + timedelta(minutes=5)
+
+
+def a_catalog(**changes: Any) -> Catalog:
+    made = Catalog(name=LAKE, warehouse="file:/warehouse", metastore_uri=None, properties={}, created_at=NOW)
+    return replace(made, **changes)
+
+
+def a_relation(**changes: Any) -> Relation:
+    made = Relation(
+        id=RelationId(uuid4()),
+        catalog=LAKE,
+        name=ORDERS,
+        kind=RelationKind.TABLE,
+        owner_id=None,
+        location="file:/warehouse/db/orders",
+        metadata_location="file:/warehouse/db/orders/metadata/00000-a.metadata.json",
+        version=0,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return replace(made, **changes)
+
+
+def a_keyed_table(**changes: Any) -> KeyedTable:
+    ids = [RelationId(uuid4()) for _ in range(3)]
+    made = KeyedTable(relation_id=ids[0], spec=KeySpec(primary_key=("id",)), base_id=ids[1], change_id=ids[2])
+    return replace(made, **changes)
+
+
+def a_job(status: JobStatus = JobStatus.PENDING, **changes: Any) -> Job:
+    """Leased ones have attempt 1, the token `t1` and five minutes left."""
+    made = Job(
+        id=JobId(uuid4()),
+        catalog=LAKE,
+        relation_id=RelationId(uuid4()),
+        table=ORDERS,
+        kind=JobKind.MERGE,
+        status=status,
+        group="default",
+        reason="20 commits pending (limit 20)",
+        created_at=NOW,
+    )
+    if status.is_leased:
+        owner, token = OptimizerId("host-1-abc"), LeaseToken("t1")
+        made = replace(made, attempt=1, token=token, owner=owner, leased_at=NOW, lease_until=LATER)
+    return replace(made, **changes)
+
+
+def lease_of(job: Job) -> Lease:
+    """The job's current lease."""
+    assert job.token is not None
+    return Lease(job.id, job.attempt, job.token)
+
+
+def an_event(**changes: Any) -> CommitEvent:
+    made = CommitEvent(
+        relation_id=RelationId(uuid4()), catalog=LAKE, table=ORDERS, committed_at=NOW, operation="append"
+    )
+    return replace(made, **changes)
+
+
+def an_optimizer(**changes: Any) -> Optimizer:
+    made = Optimizer(
+        id=OptimizerId("host-1-abc"),
+        group="default",
+        host="host",
+        pid=1,
+        version="0.1.0",
+        registered_at=NOW,
+        last_seen_at=NOW,
+    )
+    return replace(made, **changes)
+
+
+def an_operation(**changes: Any) -> Operation:
+    made = Operation(
+        id=OperationId(uuid4()),
+        kind=OperationKind.UPGRADE,
+        catalog=LAKE,
+        target="db.orders",
+        status=OperationStatus.RUNNING,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return replace(made, **changes)

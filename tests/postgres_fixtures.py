@@ -1,0 +1,106 @@
+"""A real PostgreSQL for the whole test run, in a directory of its own; tests take a database each.
+
+PostgreSQL refuses to run as root: there it runs as the user `postgres`, which its Debian package creates.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+
+_DURABILITY_IS_NOT_TESTED = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server; `url` and `dsn` name one of its databases."""
+
+    port: int
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{database}"
+
+    def dsn(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """The name of an empty database."""
+        name = f"t{uuid4().hex}"
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return name
+
+    def drop_database(self, name: str) -> None:
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def terminate(self, database: str, query_like: str = "%") -> int:
+        """Kill the backends that work on a database; how many."""
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            rows = connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND query LIKE %s",
+                (database, query_like),
+            ).fetchall()
+        return len(rows)
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """Start a cluster and stop it at the end; pg_ctl is told the data directory, so it can stop nothing else."""
+    directory = Path(tempfile.mkdtemp(prefix="firn-postgres-"))
+    data, port = directory / "data", _free_port()
+    try:
+        _own(directory)
+        _run("initdb", "--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", data)
+        options = f"-p {port} -k {directory} -c listen_addresses=127.0.0.1 {_DURABILITY_IS_NOT_TESTED}"
+        _run("pg_ctl", "start", "--wait", "-D", data, "-l", directory / "log", "-o", options)
+        try:
+            yield PostgresServer(port)
+        finally:
+            _run("pg_ctl", "stop", "-D", data, "-m", "immediate")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _run(program: str, *arguments: str | Path) -> None:
+    command: Sequence[str] = [str(_binaries() / program), *map(str, arguments)]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+    done = subprocess.run(
+        command, check=False, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", timeout=120
+    )
+    assert done.returncode == 0, f"{program} failed: {done.stderr}"
+
+
+def _binaries() -> Path:
+    """The newest PostgreSQL on this machine; Debian puts the server's programs outside the path."""
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).parent
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+    assert found, "PostgreSQL's server programs are needed: apt-get install postgresql"
+    return found[-1]
+
+
+def _own(directory: Path) -> None:
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("postgres")
+        os.chown(directory, user.pw_uid, user.pw_gid)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

@@ -1,0 +1,115 @@
+"""Both databases that Firn runs on; a test that takes `database` runs on each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from catalog.ports.store import Database
+from server.store.rows import Row
+from server.store.schema import upgrade_schema
+from server.store.session import Sessions, open_engine
+from server.store.uow import SqlDatabase
+from tests.postgres_fixtures import PostgresServer, postgres_server
+
+
+@dataclass(frozen=True)
+class OpenDatabase:
+    """An empty Firn database with its schema, and what tests of the adapter itself need of it."""
+
+    url: str
+    engine: Engine
+    database: Database
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.engine.dialect.name == "postgresql"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """A database without a schema."""
+    name = postgres.new_database()
+    yield postgres.url(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'firn.db'}"
+
+
+BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=BOTH)
+def database_url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sqlite") / "firn.db"
+    engine = open_engine(f"sqlite:///{path}")
+    upgrade_schema(engine)
+    engine.dispose()
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres: PostgresServer) -> str:
+    url = postgres.url(postgres.new_database())
+    engine = open_engine(url)
+    upgrade_schema(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def opened_sqlite(migrated_sqlite: Path, tmp_path: Path) -> Iterator[OpenDatabase]:
+    path = tmp_path / "firn.db"
+    shutil.copy(migrated_sqlite, path)
+    with open_database(f"sqlite:///{path}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened_postgres(migrated_postgres: str) -> Iterator[OpenDatabase]:
+    """The one database with the schema, emptied afterwards: making one for each test takes longer than most tests."""
+    with open_database(migrated_postgres) as opened:
+        yield opened
+        tables = ", ".join(f'"{name}"' for name in Row.metadata.tables)
+        with opened.engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+
+
+@pytest.fixture(params=BOTH)
+def opened(request: pytest.FixtureRequest) -> OpenDatabase:
+    found: OpenDatabase = request.getfixturevalue(f"opened_{request.param}")
+    return found
+
+
+@contextmanager
+def open_database(url: str) -> Iterator[OpenDatabase]:
+    engine = open_engine(url)
+    yield OpenDatabase(url, engine, SqlDatabase(Sessions(engine)))
+    engine.dispose()
+
+
+@pytest.fixture
+def database(opened: OpenDatabase) -> Database:
+    return opened.database
