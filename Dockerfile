@@ -1,5 +1,6 @@
 # Two images: `docker build --target server .` and `docker build --target optimizer .`
-# The server starts no JVM and so carries no Java; whoever runs jobs does.
+# The server starts no JVM and so carries no Java; whoever runs jobs does. Without access control the server answers
+# loopback only: give both containers the host's network (`docker run --network host`).
 
 FROM node:20-slim AS console
 WORKDIR /src
@@ -11,7 +12,7 @@ RUN npm --prefix web run build
 FROM python:3.11-slim-bookworm AS wheel
 WORKDIR /src
 RUN pip install --no-cache-dir "hatchling>=1.27"
-COPY pyproject.toml build_console.py LICENSE ./
+COPY pyproject.toml build_console.py LICENSE README.md ./
 COPY catalog catalog
 COPY server server
 COPY optimizer optimizer
@@ -31,7 +32,6 @@ RUN --mount=type=bind,source=requirements-server.lock,target=/tmp/server.lock \
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
 USER firn
 VOLUME /data
-EXPOSE 8630
 ENTRYPOINT ["firn"]
 CMD ["serve", "--data-dir", "/data", "--port", "8630"]
 

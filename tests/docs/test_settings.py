@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from server.settings import Group, Settings, load_settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+def described(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Every setting as its row: name, variable, default, meaning."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Group):
+            yield from described(field.annotation, f"{prefix}{name}.")
+            continue
+        default = field.get_default(call_default_factory=True)
+        variable = f"FIRN_{prefix}{name}".upper().replace(".", "__")
+        yield f"{prefix}{name}", variable, "–" if default in (None, {}) else f"`{default}`", field.description or ""
+
+
+def test_every_setting_is_on_the_page_with_its_default_and_meaning() -> None:
+    rows = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (\S+) \| (.+) \|$", PAGE, re.MULTILINE)
+    assert rows == list(described(Settings))
+
+
+def test_the_example_file_is_one(tmp_path: Path) -> None:
+    example = re.search(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    file = tmp_path / "firn.toml"
+    file.write_text(example[1], encoding="utf-8")
+    settings = load_settings(file)
+    wanted = tomllib.loads(example[1])
+    assert (settings.port, settings.warehouse, settings.lease.seconds) == (
+        wanted["port"],
+        wanted["warehouse"],
+        wanted["lease"]["seconds"],
+    )
