@@ -25,7 +25,7 @@ from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, re
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.python import python_module
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 CALM_SECONDS = 60.0
 """A part that has run this long starts anew with the shortest pause."""
 FIRST_PAUSE_SECONDS = 1.0
@@ -91,7 +91,12 @@ class LocalFirn:
     _metastore_due_at: float | None = field(init=False, default=None)
 
     def start(self) -> Self:
-        """Start all; returns once the server answers.  Raises a kind of EmbeddedError, then nothing is left running."""
+        """Start all; returns once the server answers.  Starting what is started changes nothing.
+
+        Raises a kind of EmbeddedError, then nothing is left running.
+        """
+        if self._children:
+            return self
         self.data_dir = self.data_dir.absolute()
         require_java()
         prepared(self.data_dir, what="Firn's data")

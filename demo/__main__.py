@@ -1,0 +1,111 @@
+"""`python -m demo`: start Firn, load, upgrade, change, merge, prove.
+
+The data directory is kept: a second run finds the tables loaded and upgraded and only changes and merges again.
+With CI set, or without a terminal, it ends when all is shown; otherwise the console stays up until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from signal import SIGINT, SIGTERM, signal
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+import firn
+from demo.hive import DATABASE
+from demo.steps import Steps
+from demo.story import DemoFailed, Story
+from firn.embedded.errors import EmbeddedError
+from firn.embedded.ports import free_port, is_open
+from firn.local import LocalFirn
+from firn.spark.sessions import configure
+
+PORT = 8630
+MEMORY = "2g"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit code: 0 when everything was shown and proven."""
+    given = _arguments(argv)
+    steps = Steps()
+    data_dir = Path(given.data_dir).absolute()
+    if given.fresh:
+        shutil.rmtree(data_dir, ignore_errors=True)
+    try:
+        return _run(steps, data_dir, given.port, stay=sys.stdout.isatty() and not os.environ.get("CI"))
+    except (DemoFailed, EmbeddedError, firn.FirnError) as error:
+        Console(stderr=True, highlight=False).print(f"demo: {error}", style="red", markup=False)
+        hint = getattr(error, "hint", None)
+        if hint:
+            sys.stderr.write(f"      {hint}\n")
+        sys.stderr.write(f"      logs are in {data_dir}; `python -m demo --fresh` begins anew\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--data-dir", default="firn-demo", help="where everything is kept (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=None, help=f"of the server (default: {PORT}, or a free one)")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier runs first")
+    return parser.parse_args(argv)
+
+
+def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
+    if port is None:
+        port = free_port() if is_open(PORT) else PORT
+    local = LocalFirn(data_dir, port=port, memory=MEMORY)
+    with steps.step("Start metastore, server and optimizer") as step:
+        local.start()
+        step.found = f"{local.url}, {local.metastore.uri}"
+    with local, firn.connect(local.url) as client:
+        with steps.step("Start Spark as Hive and Firn users have it"):
+            spark = _spark(local, client)
+        try:
+            Story(steps, client, spark, local.metastore.warehouse / f"{DATABASE}.db").tell()
+        finally:
+            spark.stop()
+        steps.say(f"\nEverything was shown and proven in {steps.seconds:.0f} s.")
+        if stay:
+            _stay(steps, local)
+    return 0
+
+
+def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
+    """Hive's tables as `spark_catalog`, Firn's as `lake`."""
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.hadoop.hive.metastore.uris": local.metastore.uri,
+        "spark.sql.warehouse.dir": str(local.metastore.warehouse),
+        "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.memory": MEMORY,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+    }
+    builder = configure(SparkSession.builder.appName("firn demo").master("local[*]"), client, catalogs=["lake"])
+    return builder.config(map=settings).getOrCreate()
+
+
+def _stay(steps: Steps, local: LocalFirn) -> None:
+    stopping = threading.Event()
+    for one in (SIGINT, SIGTERM):
+        signal(one, lambda *_: stopping.set())
+    steps.say(f"The console is at {local.url} until Ctrl-C.")
+    while not stopping.is_set():
+        local.tend()
+        time.sleep(0.5)
+    steps.say("stopping …")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""What the demo shows, step by step; each step checks what it claims."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from demo.hive import DATABASE, FLIGHTS, Fingerprint, fingerprint, is_loaded, load_table
+from demo.steps import Steps
+from firn import spark as firn_spark
+from firn.client import Client
+from firn.wire import Job, JobStatus, OperationStatus
+
+TABLE = f"{DATABASE}.flights"
+KEYED = f"lake.{TABLE}"
+KEY = ("time_hour", "carrier", "flight")
+OTHERS = ("airlines", "airports", "planes", "weather")
+MERGE_DUE = "firn.merge.max-pending-rows"
+MERGE_SECONDS = 300
+NEW_FLIGHTS = 1_000
+
+
+class DemoFailed(Exception):
+    """Something that the demo claims did not hold."""
+
+
+def require(holds: bool, claim: str) -> None:  # noqa: FBT001 -- what holds is the point
+    """Raise DemoFailed where a claim does not hold."""
+    if not holds:
+        raise DemoFailed(claim)
+
+
+@dataclass
+class Story:
+    """One run on a started Firn."""
+
+    steps: Steps
+    client: Client
+    spark: SparkSession
+    hive_dir: Path
+    files: Fingerprint = field(init=False)
+    hive_answer: tuple[int, ...] = field(init=False)
+
+    def tell(self) -> None:
+        """All of it."""
+        self._load()
+        self._look_at_hive()
+        self._upgrade()
+        expected = self._change()
+        merged = self._read_pending(expected)
+        self._merge(merged)
+        self._prove()
+
+    def _load(self) -> None:
+        with self.steps.step("Load flights into Hive (Parquet, by month, day)") as step:
+            if is_loaded(self.spark, "flights"):
+                step.found = "there from an earlier run"
+            else:
+                rows = load_table(self.spark, "flights", partitioned_by=("month", "day"))
+                step.found = f"{rows:,} rows"
+        with self.steps.step("Load airlines, airports, planes, weather") as step:
+            loaded = {one: load_table(self.spark, one) for one in OTHERS if not is_loaded(self.spark, one)}
+            step.found = ", ".join(f"{one} {rows:,}" for one, rows in loaded.items()) or "there from an earlier run"
+
+    def _look_at_hive(self) -> None:
+        with self.steps.step("Note what Hive says, and all of its files") as step:
+            self.hive_answer = _answer(self.spark.table(FLIGHTS))
+            self.files = fingerprint(self.hive_dir)
+            step.found = (
+                f"{self.hive_answer[0]:,} flights; {len(self.files.files):,} files, {self.files.bytes / 2**20:.1f} MiB"
+            )
+
+    def _upgrade(self) -> None:
+        with self.steps.step(f"Upgrade {TABLE} in place, key {', '.join(KEY)}") as step:
+            self.client.hive.refresh()
+            if self.client.hive.show(TABLE)["state"] == "upgraded":
+                step.found = "upgraded by an earlier run"
+                return
+            report = self.client.hive.check(TABLE, primary_key=KEY)
+            blocked = [one["message"] for one in report["checks"] if one["status"] == "blocked"]
+            require(report["eligible"], f"{TABLE} cannot be upgraded: {'; '.join(blocked)}")
+            operation = self.client.operations.wait(self.client.hive.upgrade(TABLE, primary_key=KEY).id)
+            why = operation.error or operation.status
+            require(operation.status is OperationStatus.SUCCEEDED, f"the upgrade did not succeed: {why}")
+            same = _answer(self.spark.table(KEYED)) == self.hive_answer
+            require(same, "the upgraded table does not say what the Hive table says")
+            step.found = f"{report['files']:,} files registered, none read beyond its footer, none copied"
+
+    def _change(self) -> int:
+        """Correct, add and delete flights; the number that the table must have after it."""
+        self.client.tables[KEYED].set_properties({}, [MERGE_DUE])
+        flights = firn_spark.read(KEYED, self.spark)
+        before = flights.count()
+        run = int(flights.agg(F.max("flight")).first()[0] or 0) // 10_000 + 1  # type: ignore[index]  # one row
+        month = (run - 1) % 12 + 1
+        with self.steps.step("Upsert corrections and new flights (PySpark)") as step:
+            corrected = flights.where((F.col("carrier") == "UA") & (F.col("month") == month))
+            corrected = corrected.withColumn("dep_delay", F.col("dep_delay") + 1)
+            of_day = flights.where((F.col("month") == month) & (F.col("day") <= 2) & (F.col("flight") < 10_000))
+            added = of_day.limit(NEW_FLIGHTS).withColumn("flight", F.col("flight") + run * 10_000)
+            batch = corrected.unionByName(added).localCheckpoint()
+            firn_spark.upsert(batch, KEYED, batch=f"corrections of run {run}", writer="demo")
+            step.found = f"{batch.count():,} rows in one commit, {NEW_FLIGHTS:,} of them new"
+        with self.steps.step("Delete flights that never left (PySpark)") as step:
+            never_left = F.col("dep_time").isNull() & (F.col("carrier") != "UA") & (F.col("flight") < 10_000)
+            canceled = flights.where((F.col("month") == month) & never_left).select(*KEY).localCheckpoint()
+            firn_spark.delete(canceled, KEYED, batch=f"canceled of run {run}", writer="demo")
+            deleted = canceled.count()
+            step.found = f"{deleted:,} rows in one commit"
+        return before + NEW_FLIGHTS - deleted
+
+    def _read_pending(self, expected: int) -> tuple[int, ...]:
+        with self.steps.step("Read the merged table while all is pending") as step:
+            merged = _answer(firn_spark.read(KEYED, self.spark))
+            pending = self.client.tables[KEYED].show().pending_rows
+            require(pending > 0, "the changes are not pending any more, so reading them merged shows nothing")
+            require(merged[0] == expected, f"the table has {merged[0]:,} flights, not {expected:,}")
+            step.found = f"{merged[0]:,} flights with {pending:,} changes pending"
+        with self.steps.step("The same from Python, without Spark") as step:
+            arrow = self.client.scan(KEYED, columns=list(KEY)).to_arrow()
+            require(arrow.num_rows == expected, f"the Arrow scan has {arrow.num_rows:,} flights, not {expected:,}")
+            step.found = f"{arrow.num_rows:,} rows as Arrow"
+        return merged
+
+    def _merge(self, merged: tuple[int, ...]) -> None:
+        table = self.client.tables[KEYED]
+        with self.steps.step("Ask for merges soon; the optimizer takes it") as step:
+            known = {job.id for job in table.jobs(20)}
+            table.set_properties({MERGE_DUE: "1000"})
+            job = self._merge_job(known)
+            ended = self.client.jobs.wait(job.id, seconds=MERGE_SECONDS)
+            require(ended.status is JobStatus.SUCCEEDED, f"the merge {ended.status}: {ended.error}")
+            mode = ended.result.get("mode", "")
+            step.found = f"{ended.kind} {mode} because {ended.reason}; nothing is pending now"
+        with self.steps.step("Read again after the merge") as step:
+            pending = table.show().pending_rows
+            require(pending == 0, f"{pending:,} changes are still pending after the merge")
+            again = _answer(firn_spark.read(KEYED, self.spark))
+            require(again == merged, "the merge changed what the table says")
+            step.found = f"{again[0]:,} flights, the same answer"
+
+    def _merge_job(self, known: set[UUID]) -> Job:
+        """The merge that the server plans by itself."""
+        give_up = time.monotonic() + MERGE_SECONDS
+        while time.monotonic() < give_up:
+            for job in self.client.tables[KEYED].jobs(20):
+                if job.kind == "merge" and job.id not in known:
+                    return job
+            time.sleep(0.3)
+        raise DemoFailed(f"no merge was planned: {self.client.tables[KEYED].why().why}")
+
+    def _prove(self) -> None:
+        with self.steps.step("Hive still answers on its own data") as step:
+            self.spark.catalog.refreshTable(FLIGHTS)
+            require(_answer(self.spark.table(FLIGHTS)) == self.hive_answer, "Hive's answer has changed")
+            step.found = f"{self.hive_answer[0]:,} flights, the same answer"
+        with self.steps.step("No Hive file has changed") as step:
+            changed = self.files.differences(fingerprint(self.hive_dir))
+            require(not changed, f"{len(changed)} Hive files have changed, for example {changed[:1]}")
+            step.found = f"{len(self.files.files):,} files: same names, sizes, times and SHA-256"
+
+
+def _answer(flights: DataFrame) -> tuple[int, ...]:
+    """Count, sum of delays, and a checksum of all values of all rows, in whatever order these come."""
+    columns = sorted(flights.columns)
+    row = flights.agg(
+        F.count("*"), F.sum("dep_delay"), F.expr(f"bit_xor(xxhash64({', '.join(f'`{one}`' for one in columns)}))")
+    ).first()
+    return tuple(row) if row is not None else ()

@@ -1,0 +1,165 @@
+"""`firn table`, `catalog`, `job`, `policy`: what they do, print and end with."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import firn
+from tests.firn.cli.conftest import Command
+
+NUMBERS = count()
+COLUMNS = "id bigint, day date 'when', amount decimal(10,2), tags array<string>, m map<string, int>"
+
+
+@pytest.fixture
+def keyed(client: firn.Client) -> str:
+    name = f"db.t{next(NUMBERS)}"
+    columns = [{"name": "id", "type": "long"}, {"name": "day", "type": "date"}]
+    client.tables.create(name, columns, primary_key=["id"], partition_by=["day"])
+    return name
+
+
+def test_a_created_table_is_what_was_asked_for(run: Command) -> None:
+    made = run(
+        "table",
+        "create",
+        "made.orders",
+        "--columns",
+        COLUMNS,
+        "--primary-key",
+        "id",
+        "--sequence-field",
+        "day",
+        "--partition-by",
+        "bucket(4, id)",
+        "--property",
+        "firn.merge.mode=vectors",
+        "--json",
+    )
+    assert made.code == 0, made.err
+    table = run("table", "show", "made.orders", "--json").json
+    assert (table["kind"], table["primary_key"], table["sequence_field"]) == ("keyed", ["id"], "day")
+    assert [(one["name"], one["type"]) for one in table["columns"]] == [
+        ("id", "long"),
+        ("day", "date"),
+        ("amount", "decimal(10, 2)"),
+        ("tags", "list<string>"),
+        ("m", "map<string, int>"),
+    ]
+    assert table["columns"][1]["comment"] == "when"
+    assert table["partition_by"] == ["bucket(4, id)"]
+    assert table["properties"]["firn.merge.mode"] == "vectors"
+
+
+def test_a_table_like_another_has_its_columns_and_partitions(run: Command, keyed: str) -> None:
+    assert run("table", "create", f"{keyed}_like", "--like", f"lake.{keyed}").code == 0
+    like = run("table", "show", f"{keyed}_like", "--json").json
+    assert (like["kind"], like["partition_by"]) == ("plain", ["day"])
+    assert [one["name"] for one in like["columns"]] == ["id", "day"]
+
+
+def test_columns_come_from_a_create_statement_in_a_file(run: Command, tmp_path: Path) -> None:
+    file = tmp_path / "orders.sql"
+    file.write_text(
+        "-- orders\nCREATE TABLE x (\n `order id` BIGINT NOT NULL COMMENT 'the id',\n v STRING)\nUSING iceberg"
+    )
+    assert run("table", "create", "made.from_file", "--schema", str(file)).code == 0
+    columns = run("table", "show", "made.from_file", "--json").json["columns"]
+    assert [(one["name"], one["type"], one["comment"]) for one in columns] == [
+        ("order id", "long", "the id"),
+        ("v", "string", None),
+    ]
+
+
+def test_lists_are_whole_in_json_and_plain_in_pipes(run: Command, keyed: str) -> None:
+    listed = run("table", "list", "db", "--json").json
+    assert keyed.removeprefix("db.") in [one["name"] for one in listed]
+    shown = run("table", "list", "db")
+    assert keyed in shown.out
+    assert "\x1b" not in shown.out
+    assert "no tables in lake.nothing" in run("table", "list", "nothing").out
+
+
+def test_what_is_shown_for_people(run: Command, keyed: str) -> None:
+    shown = run("table", "show", keyed).out
+    assert f"lake.{keyed}" in shown
+    assert "base" in shown
+    assert "change" in shown
+    why = run("table", "why", keyed)
+    assert why.code == 0
+    assert why.out.startswith("nothing is due: nothing pending")
+    assert run("table", "snapshots", keyed).out == "no snapshots yet\n"
+    assert run("table", "files", keyed).out == "no files\n"
+    assert "create" in run("table", "history", keyed).out
+    assert run("table", "history", keyed, "--json", "--limit", "1").json[0]["table"].startswith(keyed)
+
+
+def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: str) -> None:
+    said = run("table", "merge", keyed, "--dry-run")
+    assert said.out == "would merge 0 pending rows into a base of 0 rows\n"
+    assert run("job", "list", "--table", keyed, "--json").json == []
+
+
+def test_a_job_is_asked_for_shown_canceled_and_retried(run: Command, keyed: str) -> None:
+    job = run("table", "rewrite", keyed, "--no-wait", "--json").json
+    assert (job["status"], job["kind"]) == ("pending", "rewrite")
+    again = run("table", "rewrite", keyed, "--no-wait")
+    assert run("job", "show", job["id"]).out.startswith("job")
+    assert run("job", "logs", job["id"], "--json").json == []
+    assert run("job", "cancel", job["id"]).out == f"job {job['id']} is canceled\n"
+    refused = run("job", "cancel", job["id"])
+    assert (refused.code, refused.out) == (1, "")
+    assert "canceled" in refused.err
+    retried = run("job", "retry", job["id"], "--no-wait", "--json")
+    assert retried.json["status"] == "pending", again.err
+    assert retried.json["id"] != job["id"]
+    listed = run("job", "list", "--table", keyed, "--status", "canceled", "--json").json
+    assert [one["id"] for one in listed] == [job["id"]]
+    run("job", "cancel", retried.json["id"])
+
+
+def test_properties_and_policy(run: Command, keyed: str) -> None:
+    assert (
+        run("table", "properties", keyed, "--set", "firn.merge.max-pending-rows=77", "--json").json[
+            "firn.merge.max-pending-rows"
+        ]
+        == "77"
+    )
+    policy = {one["key"]: one for one in run("policy", "show", keyed, "--json").json}
+    assert policy["firn.merge.max-pending-rows"]["value"] == "77"
+    assert policy["firn.merge.max-pending-rows"]["source"] == "table"
+    assert run("policy", "set", "firn.merge.max-pending-commits=9", "--namespace", "db").code == 0
+    policy = {one["key"]: one for one in run("policy", "show", keyed, "--json").json}
+    assert policy["firn.merge.max-pending-commits"]["value"] == "9"
+    assert run("policy", "set", "firn.merge.max-pending-commits=", "--namespace", "db", "--json").json == {}
+    wrong = run("policy", "set", "firn.merge.max-pending-rows=lots", "--table", keyed)
+    assert wrong.code == 2
+    assert "lots" in wrong.err
+
+
+def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) -> None:
+    assert run("catalog", "create", "second", "--warehouse", tmp_path.as_uri()).code == 0
+    assert [one["name"] for one in run("catalog", "list", "--json").json] == ["lake", "second"]
+    assert "warehouse=second" in run("catalog", "show", "second").out
+    assert run("table", "create", "second.db.t", "--columns", "id long").code == 0
+    assert run("table", "list", "--catalog", "second", "--json").json[0]["name"] == "t"
+    assert run("table", "show", "db.t", "--catalog", "second").code == 0
+    not_empty = run("catalog", "drop", "second")
+    assert not_empty.code == 1
+    assert run("table", "drop", "second.db.t").code == 0
+    assert run("table", "show", "second.db.t").code == 1
+
+
+def test_a_dropped_table_is_gone(run: Command, keyed: str) -> None:
+    assert run("table", "drop", keyed).out == f"dropped lake.{keyed}; its files are untouched\n"
+    assert run("table", "show", keyed).code == 1
+
+
+def test_the_server_s_health_is_shown(run: Command) -> None:
+    health = run("admin", "check", "--json")
+    assert health.code == 0, health.out
+    assert {"version", "database", "tasks"} <= health.json.keys()
+    assert run("optimizer", "list").out == "no optimizers: start one with `firn optimizer`\n"
