@@ -53,14 +53,13 @@ def hadoop_catalog(name: str, warehouse: Path) -> SparkSession:
     return session
 
 
-@dataclass(frozen=True)
-class RunningServer:
+@dataclass(frozen=True, kw_only=True)
+class ServerProcess:
     """A real server in a process of its own, and ways to it."""
 
     url: str
     data_dir: Path
     process: subprocess.Popen[str]
-    spark: SparkSession
     http: httpx.Client
 
     def post(self, path: str, body: object = None) -> dict[str, Any]:
@@ -76,14 +75,21 @@ class RunningServer:
         found: dict[str, Any] = answer.json()
         return found
 
+
+@dataclass(frozen=True, kw_only=True)
+class RunningServer(ServerProcess):
+    """A server, and a Spark session with its catalog `lake`."""
+
+    spark: SparkSession
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """The rows of a query, in an order of their own."""
         return sorted((tuple(row) for row in self.spark.sql(statement).collect()), key=repr)
 
 
 @contextmanager
-def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer]:
-    """A server that plans nothing by itself, and a Spark session with its catalog `lake`."""
+def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess]:
+    """A server that plans nothing by itself."""
     quiet = {"FIRN_BACKGROUND__PLAN_SECONDS": "3600", "FIRN_BACKGROUND__REAP_SECONDS": "1"}
     command = [sys.executable, "-m", "server", "--data-dir", str(data_dir), "--port", "0"]
     with (
@@ -94,14 +100,21 @@ def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer
     ):
         try:
             url = _address(process)
-            session = shared_spark().newSession()
-            for key, value in catalog_conf(url, "lake").items():
-                session.conf.set(key, value)
             with httpx.Client(base_url=url, timeout=30) as http:
-                yield RunningServer(url=url, data_dir=data_dir, process=process, spark=session, http=http)
+                yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http)
         finally:
             process.terminate()
             process.wait(20)
+
+
+@contextmanager
+def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer]:
+    """A server that plans nothing by itself, and a Spark session with its catalog `lake`."""
+    with server_process(data_dir, **environment) as server:
+        session = shared_spark().newSession()
+        for key, value in catalog_conf(server.url, "lake").items():
+            session.conf.set(key, value)
+        yield RunningServer(url=server.url, data_dir=data_dir, process=server.process, http=server.http, spark=session)
 
 
 def _address(process: subprocess.Popen[str]) -> str:

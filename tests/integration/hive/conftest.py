@@ -1,0 +1,43 @@
+"""A real metastore, a real server on it, and a real Spark with both of their catalogs; one of each for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from firn.embedded.metastore import EmbeddedMetastore
+from tests.integration.hive.engine import HiveEngine
+from tests.integration.hive.tables import Side
+from tests.spark_fixtures import ServerProcess, server_process
+
+QUIET = {"FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600", "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600"}
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
+    with EmbeddedMetastore(tmp_path_factory.mktemp("hive") / "metastore", port=0) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hive(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveEngine]:
+    engine = HiveEngine(metastore.uri, tmp_path_factory.mktemp("engine"))
+    engine.sql("CREATE DATABASE db")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def server(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    directory = tmp_path_factory.mktemp("firn") / "data"
+    with server_process(directory, FIRN_METASTORE=metastore.uri, **QUIET) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def side(server: ServerProcess, hive: HiveEngine, tmp_path_factory: pytest.TempPathFactory) -> Side:
+    hive.attach(server.url)
+    directory: Path = tmp_path_factory.mktemp("tables")
+    return Side(server, hive, directory)

@@ -1,0 +1,116 @@
+"""Spark as Hive's users run it, in a process of its own: its session has the Hive catalog, which Firn's never has.
+
+The same process reads Firn's tables, so that both sides of a comparison come from one reader, and runs optimizer jobs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from firn.spark.jars import spark_conf
+from firn.spark.sessions import catalog_conf
+from optimizer.client import connect
+from optimizer.jobs import JOBS
+from optimizer.worker import Worker
+from tests.spark_fixtures import ICEBERG
+
+Rows = list[tuple[Any, ...]]
+
+
+class HiveEngine:
+    """One Spark with the Hive catalog of a metastore."""
+
+    def __init__(self, metastore_uri: str, directory: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, metastore_uri, str(directory)), daemon=True)
+        self._process.start()
+        other.close()
+
+    def sql(self, *statements: str) -> Rows:
+        """Run statements; the rows of the last one, in an order of their own."""
+        rows: Rows = self._ask("sql", list(statements))
+        return rows
+
+    def schema(self, statement: str) -> list[tuple[str, str]]:
+        """Names and types of a query's columns."""
+        columns: list[tuple[str, str]] = self._ask("schema", statement)
+        return columns
+
+    def attach(self, url: str, name: str = "lake") -> None:
+        """Let the session know a Firn server's catalog `lake` as `name`."""
+        self._ask("attach", url, name)
+
+    def work(self, url: str) -> bool:
+        """Take one job of a server and run it; False when there is none."""
+        return bool(self._ask("work", url))
+
+    def close(self) -> None:
+        self._pipe.close()
+        self._process.join(20)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _ask(self, *request: Any) -> Any:
+        self._pipe.send(request)
+        failed, answer = self._pipe.recv()
+        if failed:
+            raise AssertionError(answer)
+        return answer
+
+
+def _serve(pipe: Connection, metastore_uri: str, directory: str) -> None:
+    engine = _Engine(metastore_uri, directory)
+    while True:
+        try:
+            command, *arguments = pipe.recv()
+        except EOFError:
+            break
+        try:
+            pipe.send((False, getattr(engine, command)(*arguments)))
+        except Exception as error:  # noqa: BLE001 -- the test that asked is in another process
+            pipe.send((True, f"{command} {arguments}: {error}"))
+    engine.spark.stop()
+
+
+class _Engine:
+    def __init__(self, metastore_uri: str, directory: str) -> None:
+        hive = {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.hive.metastore.uris": metastore_uri,
+            "spark.sql.warehouse.dir": f"file:{directory}/warehouse",
+            "hive.exec.dynamic.partition.mode": "nonstrict",
+            "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        }
+        builder = SparkSession.builder.master("local[2]").appName("hive's users")
+        self.spark = builder.config(map={**spark_conf(), **ICEBERG, **hive}).getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+        self.workers: dict[str, tuple[Worker, str]] = {}
+
+    def sql(self, statements: list[str]) -> Rows:
+        rows: Rows = []
+        for statement in statements:
+            rows = [tuple(row) for row in self.spark.sql(statement).collect()]
+        return sorted(rows, key=repr)
+
+    def schema(self, statement: str) -> list[tuple[str, str]]:
+        return [(field.name, field.dataType.simpleString()) for field in self.spark.sql(statement).schema.fields]
+
+    def attach(self, url: str, name: str) -> None:
+        for key, value in catalog_conf(url, "lake", name=name).items():
+            self.spark.conf.set(key, value)
+
+    def work(self, url: str) -> bool:
+        if url not in self.workers:
+            about = {"group": "default", "host": "here", "pid": 1, "version": "0", "facts": {}}
+            worker = Worker(connect(url), self.spark, JOBS, about, threading.Event())
+            self.workers[url] = worker, worker.api.register(**about).id
+        worker, optimizer_id = self.workers[url]
+        return worker.work_once(optimizer_id, wait_seconds=1)

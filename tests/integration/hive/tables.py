@@ -1,0 +1,132 @@
+"""Hive tables of tests, and what is done to them from both sides."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.integration.hive.engine import HiveEngine, Rows
+from tests.spark_fixtures import ServerProcess
+
+NUMBERS = count()
+PATIENCE_SECONDS = 30
+
+
+def wait_until_settled() -> None:
+    """Until a file written now is older than the second in which the next listing begins."""
+    time.sleep(1.02 - time.time() % 1)
+
+
+def fingerprint(directory: Path) -> dict[str, tuple[int, int, str]]:
+    """Size, modification time and checksum of every file below a directory."""
+    return {
+        str(path.relative_to(directory)): (
+            path.stat().st_size,
+            path.stat().st_mtime_ns,
+            hashlib.sha256(path.read_bytes()).hexdigest(),
+        )
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+@dataclass(frozen=True)
+class Side:
+    """Everything that a test of one server and one metastore needs."""
+
+    server: ServerProcess
+    hive: HiveEngine
+    directory: Path
+    """Where Hive's tables lie."""
+
+    def table(self, columns: str, partitioned_by: str = "", *rows: str) -> HiveTable:
+        """A Hive table with these rows, written by Spark as its defaults have it."""
+        made = HiveTable(self, f"t{next(NUMBERS)}")
+        by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+        self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {by} STORED AS PARQUET LOCATION '{made.path.as_uri()}'")
+        for values in rows:
+            made.insert(values)
+        return made
+
+
+@dataclass(frozen=True)
+class HiveTable:
+    """One Hive table and, once upgraded, the table of Firn over it."""
+
+    side: Side
+    short: str
+
+    @property
+    def name(self) -> str:
+        return f"db.{self.short}"
+
+    @property
+    def path(self) -> Path:
+        return self.side.directory / self.short
+
+    def insert(self, values: str, *, how: str = "INTO", partition: str = "") -> None:
+        self.side.hive.sql(f"INSERT {how} {self.name} {partition} {values}")
+
+    def alter(self, what: str) -> None:
+        self.side.hive.sql(f"ALTER TABLE {self.name} {what}")
+
+    def hive_rows(self, columns: str = "*") -> Rows:
+        return self.side.hive.sql(f"REFRESH TABLE {self.name}", f"SELECT {columns} FROM {self.name}")
+
+    def rows(self, columns: str = "*", store: str = "") -> Rows:
+        return self.side.hive.sql(f"SELECT {columns} FROM lake.{self.name}{store}")
+
+    def start_upgrade(self, *key: str, **properties: str) -> dict[str, Any]:
+        body = {"primary_key": list(key), "properties": properties}
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
+
+    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> HiveTable:
+        wait_until_settled()
+        body = {"primary_key": list(key), "sequence_field": sequence_field, "properties": properties}
+        operation = self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
+        ended = self.ended(operation)
+        assert ended["status"] == "succeeded", ended
+        return self
+
+    def ended(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation once it has ended."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < give_up:
+            found = self.side.server.get(f"operations/{operation['id']}")
+            if found["status"] != "running":
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"still running: {found}")
+
+    def change(self, values: str, op: str = "U", columns: str = "*") -> None:
+        """A change by a writer on Firn's side; `values` has the table's columns in order."""
+        self.side.hive.sql(
+            f"INSERT INTO lake.{self.name}.change SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
+        )
+
+    def ask_sync(self, *, everything: bool = False) -> dict[str, Any]:
+        wait_until_settled()
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/sync?everything={str(everything).lower()}")
+
+    def sync(self, *, everything: bool = False) -> dict[str, Any]:
+        """Sync until nothing is left to do, running its jobs; what the first round said."""
+        first = outcome = self.ask_sync(everything=everything)
+        while outcome["job"] is not None:
+            assert self.side.hive.work(self.side.server.url)
+            job = self.side.server.get(f"jobs/{outcome['job']['id']}")
+            assert (job["status"], job["error"]) == ("succeeded", None)
+            outcome = self.side.server.post(f"catalogs/lake/hive/{self.name}/sync")
+        return first
+
+    def job(self, kind: str) -> dict[str, Any]:
+        """Ask for a job, run it, and see how it ended."""
+        asked = self.side.server.post(f"catalogs/lake/tables/{self.name}/{kind}", {})
+        assert self.side.hive.work(self.side.server.url)
+        job = self.side.server.get(f"jobs/{asked['id']}")
+        assert (job["status"], job["error"]) == ("succeeded", None)
+        return job
