@@ -6,6 +6,7 @@ not, and the metadata written for it is deleted), or raises CommitUnknown (nobod
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,9 @@ from server.service.mirroring import Rewritten, rewritten
 
 MAX_ROUNDS = 10
 """How often a commit whose requirements still hold is tried on a table that others are moving."""
+
+FIRST_PAUSE_SECONDS = 0.002
+"""Before the second try; each pause is twice the one before, or many writers of one table could starve one of them."""
 
 InSameTransaction = Callable[[UnitOfWork], None]
 
@@ -82,10 +86,11 @@ class Committer:
             return answered
 
     def _applied(self, request: CommitRequest) -> list[Committed]:
-        for _ in range(MAX_ROUNDS):
+        for number in range(MAX_ROUNDS):
             done = self._round(request)
             if done is not None:
                 return done
+            time.sleep(FIRST_PAUSE_SECONDS * 2**number)
         raise RequirementFailed(
             f"{request.changes[0].name} is being changed by others too fast; tried {MAX_ROUNDS} times", hint="try again"
         )

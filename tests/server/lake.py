@@ -1,0 +1,185 @@
+"""A catalog with tables over real metadata files, and engines that commit to it as Iceberg's clients do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from catalog.commit import Change
+from catalog.errors import RequirementFailed
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_snapshot, ref_snapshot_id
+from catalog.job import Job, JobKind, Lease
+from catalog.keyed.spec import KeyedTable, KeySpec
+from catalog.names import TableName
+from catalog.ports.store import Database
+from server.app import build_services
+from server.service.commit import CommitRequest, Committed
+from server.service.services import Services
+from server.service.tables import TableDefinition
+from server.settings import Settings
+from tests.factories import LAKE
+from tests.server.faults import FaultyDatabase
+
+COLUMNS: Json = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "note", "type": "string", "required": False},
+    ],
+}
+PLAIN = TableName(("db",), "plain")
+ORDERS = TableName(("db",), "orders")
+BASE = TableName(("db", "orders"), "base")
+CHANGE = TableName(("db", "orders"), "change")
+_ids = count(1_000)
+
+
+@dataclass
+class Lake:
+    """One server's services over a catalog `lake` with namespace `db`."""
+
+    services: Services
+    database: FaultyDatabase
+    warehouse: Path
+    kinds: list[JobKind] = field(default_factory=lambda: list(JobKind))
+
+    def create(self, name: TableName = PLAIN, **properties: str) -> None:
+        self.services.tables.create(LAKE, definition(name, **properties))
+
+    def create_keyed(self, name: TableName = ORDERS, **properties: str) -> None:
+        spec = KeySpec.from_properties({"firn.primary-key": "id", **properties})
+        assert spec is not None
+        self.services.keyed.create(LAKE, definition(name, **properties), spec)
+
+    def metadata(self, name: TableName) -> Json:
+        location = self.services.tables.load(LAKE, name).metadata_location
+        assert location is not None
+        return self.services.metadata.load(location).parsed
+
+    def keyed(self, name: TableName = ORDERS) -> KeyedTable:
+        return self.services.keyed.pin(LAKE, name).keyed
+
+    def commit(self, *changes: Change, **more: Any) -> list[Committed]:
+        return self.services.committer.commit(CommitRequest(catalog=LAKE, changes=changes, **more))
+
+    def append(self, name: TableName, rows: int = 10, **more: Any) -> int:
+        """Append as an engine does: read again and try again while others are faster. Returns the snapshot id."""
+        while True:
+            change = appended(name, self.metadata(name), rows=rows, **more)
+            try:
+                self.commit(change)
+            except RequirementFailed:
+                continue
+            return snapshot_of(change)
+
+    def lease(self, kind: JobKind, name: TableName = ORDERS, *, committing: bool = True) -> Lease:
+        """A job of a kind on a table, leased and, unless told otherwise, about to commit."""
+        self.services.planner.run_now(LAKE, name, kind, {})
+        taken = self.services.jobs.take(self.optimizer(), self.kinds)
+        assert taken is not None
+        if committing:
+            self.services.jobs.committing(taken.lease)
+        return taken.lease
+
+    def job(self, lease: Lease) -> Job:
+        with self.services.database.reading() as uow:
+            return uow.jobs.get(lease.job_id)
+
+    def optimizer(self) -> str:
+        return self.services.jobs.register(group="default", host="host", pid=1, version="0", facts={}).id
+
+    def metadata_files(self) -> set[str]:
+        return {path.name for path in self.warehouse.rglob("*.metadata.json")}
+
+
+def a_lake(database: Database, directory: Path) -> Lake:
+    """Services as the server builds them, over a database that can be told to fail."""
+    warehouse = directory / "warehouse"
+    faulty = FaultyDatabase(database)
+    services = build_services(Settings(data_dir=directory / "data"), cast("Database", faulty))
+    if not services.namespaces.catalogs():
+        services.namespaces.create_catalog(LAKE, warehouse.as_uri(), None, {})
+        services.namespaces.create(LAKE, ("db",), {})
+    return Lake(services, faulty, warehouse)
+
+
+def definition(name: TableName, **properties: str) -> TableDefinition:
+    return TableDefinition(name=name, schema=COLUMNS, properties=properties)
+
+
+def appended(
+    name: TableName,
+    metadata: Json,
+    *,
+    rows: int = 10,
+    operation: str = "append",
+    summary: Mapping[str, str] | None = None,
+    parent: int | str | None = "head",
+) -> Change:
+    """One new snapshot on main over the table as it was read."""
+    head = current_snapshot(metadata)
+    before = int((head or {}).get("summary", {}).get("total-records", 0))
+    snapshot_id = next(_ids)
+    snapshot: Json = {
+        "snapshot-id": snapshot_id,
+        "sequence-number": metadata["last-sequence-number"] + 1,
+        "timestamp-ms": metadata["last-updated-ms"] + 1,
+        "manifest-list": f"{metadata['location']}/metadata/snap-{snapshot_id}.avro",
+        "schema-id": metadata["current-schema-id"],
+        "summary": {
+            "operation": operation,
+            "added-records": str(rows),
+            "added-data-files": "1",
+            "added-files-size": str(rows * 100),
+            "total-records": str(before + rows),
+            "total-data-files": "1",
+            "total-files-size": "1000",
+            **(summary or {}),
+        },
+    }
+    above = (None if head is None else head["snapshot-id"]) if parent == "head" else parent
+    snapshot |= {} if above is None else {"parent-snapshot-id": above}
+    snapshot |= {"first-row-id": metadata["next-row-id"], "added-rows": rows} if metadata["format-version"] > 2 else {}
+    updates: list[Json] = [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id},
+    ]
+    requirements: list[Json] = [
+        {"type": "assert-table-uuid", "uuid": metadata["table-uuid"]},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": ref_snapshot_id(metadata, "main")},
+    ]
+    return Change(name=name, requirements=requirements, updates=updates)
+
+
+def merged(lake: Lake, *, rows: int = 10, **summary: str) -> Change:
+    """What a merge of everything that is pending commits to base."""
+    base, change = lake.metadata(BASE), lake.metadata(CHANGE)
+    head, read = ref_snapshot_id(base, "main"), current_snapshot(change)
+    signed = {
+        "firn.merged-from": str(lake.keyed().watermark),
+        "firn.merged-through": str(0 if read is None else read["sequence-number"]),
+        "firn.merged-base": "none" if head is None else str(head),
+        "firn.merged-change": "none" if read is None else str(read["snapshot-id"]),
+    }
+    return appended(BASE, base, rows=rows, operation="overwrite", summary=signed | summary)
+
+
+def altered(name: TableName, *updates: Json, requirements: Sequence[Json] = ()) -> Change:
+    return Change(name=name, requirements=requirements, updates=updates)
+
+
+def set_property(key: str, value: str) -> Json:
+    return {"action": "set-properties", "updates": {key: value}}
+
+
+def snapshot_of(change: Change) -> int:
+    found: int = change.updates[0]["snapshot"]["snapshot-id"]
+    return found
+
+
+def snapshot_ids(metadata: Json) -> list[int]:
+    return [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]]
