@@ -40,7 +40,10 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     Conflict: (409, "CommitFailedException"),
     Forbidden: (403, "ForbiddenException"),
     DuplicateBatch: (400, "DuplicateBatchException"),
-    Invalid: (400, "BadRequestException"),
+    Invalid: (
+        400,
+        "IllegalArgumentException",
+    ),  # Java shows its message as it is; a body that does not parse is a BadRequest
     Unavailable: (503, "ServiceUnavailableException"),
 }
 _KNOWN_NOT_COMMITTED = (409, "CommitFailedException")

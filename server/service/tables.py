@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from catalog.commit import CommitEvent
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
@@ -97,7 +97,10 @@ class Tables:
                 "a keyed table cannot be created together with its data",
                 hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
             )
-        relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
+        try:
+            relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
+        except AlreadyExists as error:
+            raise RequirementFailed(f"Requirement failed: table already exists: {name}") from error
         return self._loaded(relation)
 
     def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:

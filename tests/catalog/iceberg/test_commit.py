@@ -105,7 +105,7 @@ def test_the_oldest_v1_metadata_is_completed() -> None:
     assert table["x-ours"] is True
 
 
-def spoiled(rng: Random, value: Any) -> Any:  # noqa: ANN401 - any JSON
+def spoiled(rng: Random, value: Any) -> Any:
     """The value with one part of it, however deep, replaced by nonsense or left out."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(sorted(value))
