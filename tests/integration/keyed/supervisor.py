@@ -20,8 +20,8 @@ from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer, shared_spark
 
 QUICK = {
-    "FIRN_LEASE__SECONDS": "3",
-    "FIRN_LEASE__BEAT_SECONDS": "1",
+    "FIRN_LEASE__SECONDS": "6",
+    "FIRN_LEASE__BEAT_SECONDS": "2",
     "FIRN_BACKGROUND__PLAN_SECONDS": "3600",
     "FIRN_BACKGROUND__REAP_SECONDS": "0.5",
     "FIRN_BACKGROUND__LEADER_SECONDS": "1",

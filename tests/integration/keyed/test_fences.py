@@ -34,19 +34,18 @@ ROUNDS = 8
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server whose leases last three seconds."""
-    with running_server(tmp_path_factory.mktemp("firn") / "data", **QUICK) as running:
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose leases end soon."""
+    with running_server(tmp_path_factory.mktemp("hasty") / "data", **QUICK) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def worker(server: RunningServer) -> Worker:
-    return a_worker(server.url)
 
 
 @pytest.fixture
 def table(server: RunningServer, worker: Worker) -> Table:
+    return pending_table(server, worker)
+
+
+def pending_table(server: RunningServer, worker: Worker) -> Table:
     made = Table.create(server, worker, SHAPE)
     change(made, OLD)
     return made
@@ -74,10 +73,12 @@ def at_once(*calls: Callable[[], T]) -> list[T]:
 
 
 def test_an_optimizer_that_was_frozen_while_it_committed_wakes_up_to_nothing(
-    server: RunningServer, worker: Worker, table: Table, tmp_path: Path
+    hasty: RunningServer, tmp_path: Path
 ) -> None:
+    worker = a_worker(hasty.url)
+    table = pending_table(hasty, worker)
     job_id = table.ask("merge", mode="vectors")
-    with mortal_optimizer(server.url, tmp_path, "stop after ServerApi.committing 1") as process:
+    with mortal_optimizer(hasty.url, tmp_path, "stop after ServerApi.committing 1") as process:
         wait_for(lambda: _is_frozen(process.pid), "the frozen optimizer")
         wait_for(lambda: status(table, job_id) == "pending", "the end of its lease")
         assert worker.work_once(worker.api.register(**worker.about).id)
@@ -93,8 +94,9 @@ def test_an_optimizer_that_was_frozen_while_it_committed_wakes_up_to_nothing(
     assert table.by_arrow(".base") == {(1,): NEW}
 
 
-def test_nothing_that_a_lost_lease_asks_for_is_done(table: Table) -> None:
-    """Neither before the second optimizer has committed nor after, and whatever the first one did not ask before."""
+def test_nothing_that_a_lost_lease_asks_for_is_done(hasty: RunningServer) -> None:
+    """Neither before the second optimizer has committed nor after it."""
+    table = pending_table(hasty, a_worker(hasty.url))
     table.ask("merge")
     first, second = FakeOptimizer(table), FakeOptimizer(table)
     first.run(until="committing")

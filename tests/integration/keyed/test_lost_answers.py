@@ -113,6 +113,11 @@ class Once:
         self.happened.set()
         return self.fault(forward, self.other)
 
+    def wait(self) -> None:
+        """Until nothing is on its way any more; fails when there was no commit to meddle with."""
+        assert self.happened.is_set()
+        time.sleep(LATE_SECONDS + 1 if self.fault is delivered_late_and_unheard else 0)
+
 
 def test_an_upsert_is_there_once(server: RunningServer, worker: Worker, fault: Fault) -> None:
     table = Table.create(server, worker, SHAPE)
@@ -121,8 +126,7 @@ def test_an_upsert_is_there_once(server: RunningServer, worker: Worker, fault: F
     with meddling_proxy(server.url, once) as proxy:
         rows = _session(proxy.url).createDataFrame([(1, "mine")], "id BIGINT, v STRING")
         upsert(rows, table.name, batch="b", writer="w")
-    time.sleep(LATE_SECONDS if fault is delivered_late_and_unheard else 0)
-    assert once.happened.is_set()
+        once.wait()
     changes = server.rows(f"SELECT id, v FROM {table.name}.change")
     assert changes == [(1, "mine"), (2, "theirs")]
     assert table.by_arrow() == table.by_spark() == {(1,): MINE, (2,): THEIRS}
@@ -134,6 +138,7 @@ def test_a_plain_append_by_spark_is_there_once(server: RunningServer, fault: Fau
     with meddling_proxy(server.url, once) as proxy:
         spark = _session(proxy.url)
         heard = _heard(lambda: spark.sql(f"INSERT INTO lake.{name} VALUES (1, 'mine')"))
+        once.wait()
     _check_plain(server, name, once, heard=heard)
 
 
@@ -144,6 +149,7 @@ def test_a_plain_append_by_pyiceberg_is_there_once(server: RunningServer, fault:
     with meddling_proxy(server.url, once) as proxy:
         table = RestCatalog("lake", uri=f"{proxy.url}/iceberg", warehouse="lake").load_table(name)
         heard = _heard(lambda: table.append(rows))
+        once.wait()
     _check_plain(server, name, once, heard=heard)
 
 
@@ -165,8 +171,7 @@ def test_a_merge_is_made_once(server: RunningServer, worker: Worker, mode: str, 
     with meddling_proxy(server.url, once) as proxy:
         unlucky = a_worker(proxy.url)
         assert unlucky.work_once(unlucky.api.register(**unlucky.about).id, wait_seconds=5)
-    time.sleep(LATE_SECONDS if fault is delivered_late_and_unheard else 0)
-    assert once.happened.is_set()
+        once.wait()
     expected = {
         (1,): {"id": 1, "v": "newer"},
         (2,): THEIRS,
@@ -213,8 +218,6 @@ def _heard(write: Callable[[], object]) -> bool:
 
 
 def _check_plain(server: RunningServer, name: str, once: Once, *, heard: bool) -> None:
-    assert once.happened.is_set()
-    time.sleep(LATE_SECONDS if once.fault is delivered_late_and_unheard else 0)
     rows = server.rows(f"SELECT id, v FROM lake.{name}")
     others = [(0, "before"), (2, "theirs")]
     mine = [row for row in rows if row not in others]
