@@ -17,7 +17,7 @@ from firn.spark.write import delete, upsert
 
 NUMBERS = count()
 # Every column of every row is looked at: xor of a hash of each.
-SCAN = f"SELECT count(*), bit_xor(xxhash64({', '.join(NAMES)})) FROM {{table}}"  # noqa: S608 -- names of ours
+SCAN = f"SELECT count(*), bit_xor(xxhash64({', '.join(NAMES)})) FROM {{table}}"
 COUNT = "SELECT count(*) FROM {table}"
 AGGREGATE = "SELECT day, count(*), sum(qty), sum(amount) FROM {table} GROUP BY day"
 READS = {"scan": SCAN, "count": COUNT, "aggregate": AGGREGATE}

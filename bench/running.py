@@ -64,7 +64,7 @@ def _address(process: subprocess.Popen[str], log: Path) -> str:
 def running_spark(scratch: Path, *, memory: str, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Spark with the settings of Firn's optimizers, for both sides of a comparison."""
     warnings.filterwarnings("ignore", category=ResourceWarning)  # PySpark keeps a pipe to its JVM open
-    chosen = {
+    chosen: dict[str, bool | float | int | str | None] = {
         **SETTINGS,
         **spark_conf(),
         "spark.driver.memory": memory,
@@ -84,7 +84,9 @@ def running_spark(scratch: Path, *, memory: str, settings: Mapping[str, str] | N
 
 def jvm_pid(spark: SparkSession) -> int:
     """The process that does Spark's work: spark-submit has become it."""
-    return int(spark.sparkContext._gateway.proc.pid)
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    return int(gateway.proc.pid)
 
 
 def session_on(spark: SparkSession, server: RunningServer) -> SparkSession:

@@ -1,0 +1,178 @@
+"""Merging a batch of changes into a large table, against a hand-written MERGE INTO on a plain v3 table.
+
+    python -m bench.merge
+    python -m bench.merge --rows 200000 --changes 10000 --rounds 1 --modes auto rewrite vectors
+
+Firn: the batch is in the change store; the optimizer's own code leases the merge from the real server, runs it, cleans
+the change store and reports; the time is from the request for the job to its end. By hand: MERGE INTO by the same key
+from the batch's Parquet file into a plain table that merges on read. Both have their rows from the same files, lie in
+the same catalog and run in the same Spark with the same settings. Each round loads new tables, so no merge finds what
+another left. `read` is a scan afterwards: a merge that leaves delete files moves work to readers. `batch` is what it
+took before to commit the changes to the change store, upserts and deletes, until every reader saw them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from bench.keyed import Stage, stage
+from bench.measure import Cost, median, ratio
+from bench.orders import NAMES, Orders, Skew, generate
+from bench.report import Report
+from optimizer.client import connect
+from optimizer.jobs import JOBS
+from optimizer.worker import Worker
+
+BY_HAND = "merge into"
+WARM_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One merge: what the batch, the merge itself and a read afterwards took, and which way Firn chose."""
+
+    merge: Cost
+    read: Cost
+    batch: Cost | None = None
+    chosen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Both sides, ready to merge."""
+
+    stage: Stage
+    worker: Worker
+    optimizer_id: str
+
+    def firn(self, orders: Orders, mode: str) -> Merged:
+        """A new keyed table, the batch, and the merge as the optimizer runs it."""
+        name = self.stage.keyed_table(orders)
+        batch = self.stage.write_batch(name, orders)
+        merge, chosen = self.stage.clock.cost(lambda: self._merged(name, mode))
+        read, _ = self.stage.read("scan", name)
+        self.stage.check(f"{name}.base", orders.totals[1])
+        self.stage.server.client.tables[name].drop()
+        return Merged(merge, read, batch, chosen)
+
+    def by_hand(self, orders: Orders) -> Merged:
+        """A new plain table, and the statement that a user would write."""
+        name, spark = self.stage.plain_table(orders), self.stage.spark
+        spark.read.parquet(str(orders.both[0])).createOrReplaceTempView("batch")
+        merge, _ = self.stage.clock.cost(lambda: spark.sql(_merge_into(f"lake.{name}")).collect())
+        read, _ = self.stage.read("scan", name)
+        self.stage.check(name, orders.totals[1])
+        spark.sql(f"DROP TABLE lake.{name}")
+        return Merged(merge, read)
+
+    def _merged(self, name: str, mode: str) -> str:
+        client = self.stage.server.client
+        job = client.tables[name].merge(mode=mode)
+        self.worker.work_once(self.optimizer_id)
+        job = client.jobs.get(job.id)
+        if job.status != "succeeded":
+            raise RuntimeError(f"the merge of {name} has {job.status}: {job.error}")
+        return str(job.result["mode"])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run it; an AssertionError when a table does not hold what the changes add up to."""
+    given = _arguments(argv)
+    sizes = {"rows": given.rows, "changes": given.changes, "rounds": given.rounds, "modes": given.modes}
+    report = Report("merge", **sizes)
+    with (
+        tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
+        stage(Path(scratch), given.memory) as running,
+    ):
+        contest = _contest(running)
+        warm = generate(Path(scratch) / "warm", rows=WARM_ROWS, changes=WARM_ROWS // 20, skew=Skew.UNIFORM)
+        for mode in given.modes:
+            contest.firn(warm, mode)
+        contest.by_hand(warm)
+        for skew in given.skews:
+            orders = generate(Path(scratch) / skew, rows=given.rows, changes=given.changes, skew=skew)
+            measure(contest, report, orders, skew, given)
+    report.save(given.out)
+    return 0
+
+
+def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given: argparse.Namespace) -> None:
+    """One workload: rounds in which every way merges once, each beginning with another."""
+    found: dict[str, list[Merged]] = defaultdict(list)
+    ways = [*given.modes, BY_HAND]
+    for number in range(given.rounds):
+        start = number % len(ways)
+        for way in ways[start:] + ways[:start]:
+            merged = contest.by_hand(orders) if way == BY_HAND else contest.firn(orders, way)
+            found[way].append(merged)
+            report.line("round", skew=skew, number=number, way=way, chosen=merged.chosen, **merged.merge.to_json())
+    by_hand = median([one.merge for one in found[BY_HAND]])
+    for way, merges in found.items():
+        merge = median([one.merge for one in merges])
+        report.line(
+            "way",
+            skew=skew,
+            way=way,
+            chosen=sorted({one.chosen for one in merges}),
+            times_by_hand=ratio(merge, by_hand),
+            merge=merge.to_json(),
+            read=median([one.read for one in merges]).to_json(),
+            batch=_batch(merges),
+        )
+
+
+def _batch(merges: Sequence[Merged]) -> dict[str, float] | None:
+    batches = [one.batch for one in merges if one.batch is not None]
+    return median(batches).to_json() if batches else None
+
+
+def _contest(running: Stage) -> Contest:
+    about = {
+        "group": "default",
+        "host": "bench",
+        "pid": os.getpid(),
+        "version": "0",
+        "facts": {"spark": pyspark.__version__},
+    }
+    api = connect(running.server.url)
+    worker = Worker(api, running.spark, JOBS, about, threading.Event())
+    return Contest(running, worker, api.register(**about).id)
+
+
+def _merge_into(table: str) -> str:
+    updates = ", ".join(f"{name} = s.{name}" for name in NAMES)
+    values = ", ".join(f"s.{name}" for name in NAMES)
+    return (
+        f"MERGE INTO {table} AS t USING batch AS s ON t.id = s.id"
+        " WHEN MATCHED AND s.op = 'D' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {updates}"
+        f" WHEN NOT MATCHED AND s.op <> 'D' THEN INSERT ({', '.join(NAMES)}) VALUES ({values})"
+    )
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.merge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--changes", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--modes", nargs="+", choices=["auto", "rewrite", "vectors"], default=["auto"])
+    parser.add_argument("--skews", type=Skew, nargs="+", choices=list(Skew), default=list(Skew))
+    parser.add_argument("--memory", default="3g", help="heap of Spark's JVM (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="directory for the file of results (default: none is written)")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

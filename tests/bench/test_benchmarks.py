@@ -1,0 +1,47 @@
+"""Each benchmark runs as its command says, at a size at which its seconds mean nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# A benchmark has a Spark of its own, with settings of its own: it cannot take part in the one that all tests share.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+REPOSITORY = Path(__file__).parents[2]
+
+
+def results(tmp_path: Path, benchmark: str, *sizes: str) -> list[dict[str, Any]]:
+    """Run it; the lines of its file."""
+    command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(tmp_path), "--memory", "1g", *sizes]
+    done = subprocess.run(command, check=False, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines: list[dict[str, Any]] = json.loads((tmp_path / f"{benchmark}.json").read_text())["lines"]
+    return lines
+
+
+@pytest.mark.hive
+def test_upgrade(tmp_path: Path) -> None:
+    lines = results(tmp_path, "upgrade", "--files", "12", "--partitions", "3", "--rounds", "1")
+    per_file = {line["way"]: line["ms_per_file"] for line in lines if line["event"] == "way"}
+    assert sorted(per_file) == ["firn", "pyiceberg", "spark"]
+    assert min(per_file.values()) > 0
+
+
+def test_read(tmp_path: Path) -> None:
+    lines = results(tmp_path, "read", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "uniform")
+    reads = {line["query"]: line for line in lines if line["event"] == "read"}
+    assert sorted(reads) == ["aggregate", "count", "scan"]
+    assert all(read["ratio"]["wall"] > 0 for read in reads.values())
+
+
+def test_merge(tmp_path: Path) -> None:
+    lines = results(tmp_path, "merge", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "recent")
+    ways = {line["way"]: line for line in lines if line["event"] == "way"}
+    assert sorted(ways) == ["auto", "merge into"]
+    assert ways["auto"]["chosen"] == ["rewrite"]
+    assert ways["merge into"]["times_by_hand"] == {"wall": 1.0, "cpu": 1.0}
