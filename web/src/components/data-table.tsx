@@ -60,7 +60,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   return (
     <Panel
       flush
-      title={title}
+      title={title ?? <Shown rows={rows} more={props.more?.has === true} />}
       aside={
         <div className="row">
           {aside}
@@ -71,6 +71,12 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       {body}
     </Panel>
   );
+}
+
+/** How many are listed; a heading where nothing better is known. */
+function Shown({ rows, more }: { rows: readonly unknown[] | undefined; more: boolean }) {
+  if (rows === undefined) return <span className="dim">…</span>;
+  return <span className={styles.shown}>{more ? `the first ${rows.length}` : rows.length === 0 ? 'nothing' : `${rows.length} listed`}</span>;
 }
 
 function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataTableProps<Row>) {
@@ -145,7 +151,7 @@ function Head<Row>({ column }: { column: Column<Row> }) {
       style={column.wide ? { width: '100%' } : undefined}
       title={column.help}
     >
-      {column.title}
+      {column.title === '' ? <span className="hidden">{column.key}</span> : column.title}
     </th>
   );
 }
@@ -217,6 +223,7 @@ function ColumnChoice<Row>({ columns, shown, setShown }: ColumnChoiceProps<Row>)
       </Menu.Target>
       <Menu.Dropdown>
         {columns.slice(1).map((column) => {
+          if (column.title === '') return null;
           const on = shown[column.key] ?? column.extra !== true;
           return (
             <Menu.Item

@@ -1,6 +1,7 @@
 /** States as shape and colour: red and amber only for what needs a person. */
 import {
   IconAlertTriangleFilled,
+  IconBan,
   IconCheck,
   IconCircleCheckFilled,
   IconCircleDashed,
@@ -29,7 +30,7 @@ interface Look {
 export function Mark({ look, children }: { look: Look; children?: React.ReactNode }) {
   const { icon: Shape, tone, says, breathes } = look;
   return (
-    <span className="row" style={{ gap: 6, whiteSpace: 'nowrap', display: 'inline-flex' }}>
+    <span className="row" style={{ gap: 6, whiteSpace: 'nowrap', display: 'inline-flex', verticalAlign: 'middle' }}>
       <Shape size={15} className={`${tone} ${breathes ? 'breathing' : ''}`} aria-hidden style={{ flexShrink: 0 }} />
       {children ?? <span className={tone === 'dim' ? 'dim' : ''}>{says}</span>}
     </span>
@@ -75,7 +76,7 @@ const HIVE: Record<HiveState, Look> = {
   hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Hive only' },
   upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
   upgrading: { icon: IconLoader2, tone: 'accent', says: 'upgrading', breathes: true },
-  blocked: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'cannot be upgraded' },
+  blocked: { icon: IconBan, tone: 'dim', says: 'cannot be upgraded' },
 };
 
 export function HiveMark({ state }: { state: HiveState }) {
@@ -100,4 +101,4 @@ export function CheckMark({ status }: { status: string }) {
 export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'fine' };
 export const NEVER_RAN: Look = { icon: IconCircleDashed, tone: 'dim', says: 'has not run yet' };
 export const BROKEN: Look = JOB.failed;
-export const WARNING: Look = HIVE.blocked;
+export const WARNING: Look = { icon: IconAlertTriangleFilled, tone: 'warn', says: 'look at this' };

@@ -52,7 +52,8 @@ function parts(seconds: number, big: number, bigUnit: string, small: number, sma
 export function ago(moment: string, now: number): string {
   const seconds = (now - Date.parse(moment)) / 1000;
   if (Math.abs(seconds) < 3) return 'just now';
-  return seconds > 0 ? `${span(Math.max(1, seconds))} ago` : `in ${span(Math.max(1, -seconds))}`;
+  const length = span(Math.max(1, Math.round(Math.abs(seconds))));
+  return seconds > 0 ? `${length} ago` : `in ${length}`;
 }
 
 /** A moment in full, in the viewer's time zone. */

@@ -69,7 +69,7 @@ function Action({ row, catalog }: { row: HiveRow; catalog: string }) {
   }
   if (row.state === 'hive') {
     return (
-      <Button component={Link} to={to} size="compact-xs" aria-label={`Upgrade ${hiveName(row)}`}>
+      <Button component={Link} to={to} {...small} aria-label={`Upgrade ${hiveName(row)}`}>
         Upgrade
       </Button>
     );

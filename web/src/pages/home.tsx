@@ -10,7 +10,7 @@ import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, useNow, When } from '../components/figures';
 import { jobColumns } from '../components/job-parts';
 import { Empty, Note } from '../components/notes';
-import { Page, Panel } from '../components/panel';
+import { Page } from '../components/panel';
 import { many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import styles from './home.module.css';
@@ -64,8 +64,9 @@ function Figure({ name, value, note, to }: { name: string; value: ReactNode; not
   return (
     <div className={styles.figure}>
       <div className={styles.figureName}>{to === undefined ? name : <Link to={to}>{name}</Link>}</div>
-      <div>
-        <span className={styles.figureValue}>{value}</span> <span className="dim">{note}</span>
+      <div className={styles.figureLine}>
+        <span className={styles.figureValue}>{value}</span>
+        <span className="dim">{note}</span>
       </div>
     </div>
   );
@@ -258,11 +259,9 @@ function Recent({ catalog }: { catalog: string }) {
       id={(event) => String(event.id)}
       link={(event) => paths.table(catalog, owner(event.table))}
       empty={
-        <Panel>
-          <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="Look at Hive's tables" />}>
-            Upgrade a Hive table in place, create a keyed table, or connect Spark and write.
-          </Empty>
-        </Panel>
+        <Empty title={`Nothing has been committed to ${catalog} yet`} action={<Open to={paths.hive(catalog)} label="Look at Hive's tables" />}>
+          Upgrade a Hive table in place, create a keyed table, or connect Spark and write.
+        </Empty>
       }
     />
   );

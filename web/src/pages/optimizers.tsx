@@ -61,7 +61,7 @@ function State({ optimizer }: { optimizer: Optimizer }) {
   if (optimizer.job_id === null) return <Mark look={{ ...HEALTHY, says: 'waits for work' }} />;
   return (
     <Mark look={{ ...HEALTHY, says: 'busy' }}>
-      runs <Link to={paths.job(optimizer.job_id)}>a job</Link>
+      runs <Link className="inline" to={paths.job(optimizer.job_id)}>a job</Link>
     </Mark>
   );
 }

@@ -53,7 +53,7 @@ function TaskState({ task }: { task: BackgroundTask }) {
 /** `PlanStatus(looked_at=3, planned=0)` as "looked at 3, planned 0". */
 function statusText(status: string): string {
   const inside = /^\w+\((.*)\)$/.exec(status)?.[1] ?? status;
-  return inside.replaceAll('=', ' ').replaceAll('_', ' ');
+  return inside.replaceAll('=()', '=none').replaceAll('=', ' ').replaceAll('_', ' ');
 }
 
 function Outcome({ task }: { task: BackgroundTask }) {

@@ -70,7 +70,7 @@ function Kind({ table }: { table: Table }) {
       )}
       {table.hive_name !== null && (
         <span>
-          upgraded from Hive's <Link className="mono" to={`${paths.hive(table.catalog)}?search=${table.hive_name.split('.').pop() ?? ''}`}>{table.hive_name}</Link>
+          upgraded from Hive's <Link className="mono inline" to={`${paths.hive(table.catalog)}?search=${table.hive_name.split('.').pop() ?? ''}`}>{table.hive_name}</Link>
         </span>
       )}
     </span>
@@ -86,7 +86,7 @@ function Next({ table }: { table: Table }) {
         <>
           <JobMark status={job.status} />
           <span className="grow">
-            <Link to={paths.job(job.id)}>{job.kind}</Link>: {job.reason}
+            <Link className="inline" to={paths.job(job.id)}>{job.kind}</Link>: {job.reason}
           </span>
           {job.status === 'pending' ? <span className="dim">waits for an optimizer</span> : <JobBar job={job} />}
         </>

@@ -34,9 +34,10 @@ type HiveColumn = HiveReport['columns'][number];
 const COLUMNS: Column<HiveColumn>[] = [
   { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
   { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
-  { key: 'role', title: '', cell: (one) => (one.partition ? 'partition' : '') },
-  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span>, wide: true },
+  { key: 'role', title: '', cell: (one) => (one.partition ? 'partition' : ''), wide: true },
+  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span> },
 ];
+const UNCOMMENTED = COLUMNS.filter(({ key }) => key !== 'comment');
 
 function Footer({ children }: { children: ReactNode }) {
   return <div className={styles.footer}>{children}</div>;
@@ -60,6 +61,7 @@ function Next({ to, go, reason }: { to: number; go: (step: number) => void; reas
 
 /** Step 1: format, size, columns. */
 export function Found({ report, go }: StepProps) {
+  const commented = report.columns.some((column) => column.comment !== null && column.comment !== '');
   const partitions = report.columns.filter((column) => column.partition).map((column) => column.name);
   return (
     <div className="stack">
@@ -73,8 +75,8 @@ export function Found({ report, go }: StepProps) {
           { name: 'location', value: <span className="mono">{report.location}</span> },
         ]}
       />
-      <div className={styles.inner}>
-        <DataTable plain name="columns" columns={COLUMNS} rows={report.columns} id={(column) => column.name} empty={null} />
+      <div className={styles.inner} tabIndex={0} role="region" aria-label="columns of the table">
+        <DataTable plain name="columns" columns={commented ? COLUMNS : UNCOMMENTED} rows={report.columns} id={(column) => column.name} empty={null} />
       </div>
       <Footer>
         <Next to={1} go={go} />
@@ -160,6 +162,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
     const key = choices.key.includes(name) ? choices.key.filter((one) => one !== name) : [...choices.key, name];
     choose({ key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
   };
+  const may = (column: HiveColumn) => report.primary_key_candidates.includes(column.name);
   const against = report.checks.filter((check) => check.status !== 'ok');
   const others = report.columns.filter((column) => !choices.key.includes(column.name) && !column.partition);
   return (
@@ -168,12 +171,12 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
         With a primary key the table takes upserts and deletes and merges itself; without one it becomes a plain Iceberg table. A key
         cannot be changed later.
       </div>
-      <div className={styles.keys}>
+      <div className={styles.keys} tabIndex={0} role="region" aria-label="columns that may be the key">
         <DataTable
           plain
           name="key columns"
           columns={KEY_COLUMNS(choices, report.primary_key_candidates, toggle)}
-          rows={report.columns}
+          rows={[...report.columns.filter(may), ...report.columns.filter((column) => !may(column))]}
           id={(column) => column.name}
           empty={null}
         />

@@ -79,7 +79,7 @@ function Lanes({ events, jobs, chosen, choose }: LanesProps) {
   const box = useRef<HTMLDivElement>(null);
   const ran = jobs.filter((job) => job.leased_at !== null);
   const sorted = [...events].sort((one, other) => one.committed_at.localeCompare(other.committed_at));
-  const axis = axisOf([...sorted.map((event) => Date.parse(event.committed_at)), ...ran.map((job) => Date.parse(job.leased_at ?? ''))]);
+  const axis = axisOf([...sorted.map((event) => Date.parse(event.committed_at)), ...ran.map((job) => Date.parse(job.leased_at ?? '')), ...ran.flatMap((job) => (job.ended_at === null ? [] : [Date.parse(job.ended_at)]))]);
   const lanes = ['change', 'base', 'table'].filter((lane) => sorted.some((event) => laneOf(event) === lane));
   const move = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

@@ -1,0 +1,160 @@
+"""Every page: readable by everybody in light and dark, usable without a mouse, honest about what cannot be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.integration.console.conftest import OpenPage, violations
+from tests.integration.console.hive_data import FULL_NAME
+from tests.spark_fixtures import ServerProcess, server_process
+
+pytestmark = [pytest.mark.browser, pytest.mark.hive]
+
+KEYED = {
+    "name": "web.visits",
+    "columns": [{"name": "id", "type": "long"}, {"name": "page", "type": "string", "comment": "path, no query"}],
+    "primary_key": ["id"],
+}
+PAGES = {
+    "home": "/c/lake",
+    "tables": "/c/lake/tables",
+    "no tables": "/c/lake/tables?search=nothing-is-called-this",
+    "schema": "/c/lake/tables/web.visits",
+    "layout": "/c/lake/tables/web.visits?tab=layout",
+    "snapshots": "/c/lake/tables/web.visits?tab=snapshots",
+    "jobs of a table": "/c/lake/tables/web.visits?tab=jobs",
+    "policy": "/c/lake/tables/web.visits?tab=policy",
+    "properties": "/c/lake/tables/web.visits?tab=properties",
+    "snippets": "/c/lake/tables/web.visits?tab=use",
+    "hive": "/c/lake/hive",
+    "found": f"/c/lake/hive/{FULL_NAME}/upgrade",
+    "checks": f"/c/lake/hive/{FULL_NAME}/upgrade?step=1",
+    "key": f"/c/lake/hive/{FULL_NAME}/upgrade?step=2&key=id",
+    "consequences": f"/c/lake/hive/{FULL_NAME}/upgrade?step=3&key=id",
+    "blocked": "/c/lake/hive/shop.raw/upgrade?step=1",
+    "jobs": "/jobs",
+    "optimizers": "/optimizers",
+    "settings": "/settings",
+    "no such table": "/c/lake/tables/web.none",
+    "no such page": "/nowhere",
+}
+
+
+@pytest.fixture(scope="module")
+def server(linked_server: ServerProcess) -> ServerProcess:
+    linked_server.post("catalogs/lake/tables", KEYED)
+    linked_server.post("catalogs/lake/tables/web.visits/rewrite")
+    return linked_server
+
+
+@pytest.mark.parametrize("page_name", PAGES)
+def test_axe_finds_nothing_wrong_in_light_and_dark(server: ServerProcess, open_page: OpenPage, page_name: str) -> None:
+    page = open_page(f"{server.url}{PAGES[page_name]}")
+    settled(page)
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("document.documentElement.dataset.mantineColorScheme") == "dark"
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("width", [1440, 1000])
+@pytest.mark.parametrize("page_name", ["home", "schema", "hive", "settings"])
+def test_no_page_is_wider_than_its_window(
+    server: ServerProcess, open_page: OpenPage, page_name: str, width: int
+) -> None:
+    page = open_page(f"{server.url}{PAGES[page_name]}", width=width)
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_table_is_found_and_opened_by_keyboard_alone(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake")
+    settled(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("visi")
+    expect(page.get_by_text("web.visits")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{server.url}/c/lake/tables/web.visits")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web.visits")
+
+
+def test_arrow_keys_walk_through_a_list(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/hive")
+    page.get_by_role("link", name="shop.orders", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("link", name="shop.raw", exact=True)).to_be_focused()
+
+
+def test_a_button_that_cannot_be_pressed_says_why(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/hive")
+    row = page.get_by_role("row").filter(has_text="raw")
+    row.get_by_role("button", name="Upgrade").focus()
+    expect(page.get_by_role("tooltip")).to_contain_text(re.compile("Parquet", re.IGNORECASE))
+
+
+def test_a_filter_is_in_the_address(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables")
+    page.get_by_text("Plain", exact=True).click()
+    expect(page).to_have_url(re.compile(r"kind=plain"))
+    expect(page.get_by_text("No table is like that")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("No table is like that")).to_be_visible()
+
+
+def test_a_keyed_table_is_created_in_a_dialog(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables")
+    page.get_by_role("button", name="Create table").first.click()
+    page.get_by_label("Name", exact=True).fill("web.sessions")
+    page.get_by_label("name of column 2").fill("started_at")
+    page.get_by_label("type of column 2").fill("timestamptz")
+    assert violations(page) == []
+    page.get_by_role("button", name="Create keyed table").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("web.sessions")
+    made = server.get("catalogs/lake/tables/web.sessions")
+    assert (made["kind"], made["primary_key"]) == ("keyed", ["id"])
+    assert [column["type"] for column in made["columns"]] == ["long", "timestamptz"]
+
+
+def test_a_refusal_is_shown_in_the_servers_words(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables")
+    page.get_by_role("button", name="Create table").first.click()
+    page.get_by_label("Name", exact=True).fill("web.visits")
+    page.get_by_role("button", name="Create keyed table").click()
+    expect(page.get_by_role("alert")).to_contain_text("web.visits")
+
+
+def test_a_policy_set_on_a_table_shows_its_source(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/web.visits?tab=policy")
+    page.get_by_role("button", name="change firn.merge.max-pending-rows").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("1234")
+    page.get_by_role("button", name="Set on this table").click()
+    row = page.get_by_role("row").filter(has_text="firn.merge.max-pending-rows")
+    expect(row).to_contain_text("1234")
+    expect(row).to_contain_text("table")
+
+
+@pytest.fixture
+def mortal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_process(tmp_path_factory.mktemp("mortal") / "data") as server:
+        yield server
+
+
+def test_a_page_says_when_the_server_has_gone(mortal_server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{mortal_server.url}/settings")
+    expect(page.get_by_text("run by this server")).to_be_visible()
+    mortal_server.process.terminate()
+    mortal_server.process.wait(20)
+    expect(page.get_by_role("status")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("status")).to_contain_text("What you see is from")
+
+
+def settled(page: Page) -> None:
+    """Wait until the page has its heading and nothing of it is still a placeholder."""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator(".mantine-Skeleton-root")).to_have_count(0)
+    page.wait_for_load_state("networkidle")

@@ -1,0 +1,95 @@
+"""The first thing Firn must do, as somebody with a browser does it: a Hive table becomes a table that merges itself."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from firn.embedded.metastore import EmbeddedMetastore
+from firn.spark.sessions import catalog_conf
+from firn.spark.write import delete, upsert
+from tests.integration.console.conftest import OpenPage, violations
+from tests.integration.console.hive_data import DAYS, FULL_NAME, ROWS_A_DAY, hive_files
+from tests.optimizer.conftest import a_worker
+from tests.spark_fixtures import ServerProcess, shared_spark
+
+pytestmark = [pytest.mark.browser, pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
+
+TABLE = f"lake.{FULL_NAME}"
+ALL = ROWS_A_DAY * len(DAYS)
+
+
+def test_upgrade_change_and_merge(
+    linked_server: ServerProcess, metastore: EmbeddedMetastore, open_page: OpenPage
+) -> None:
+    before = hive_files(metastore.warehouse)
+    page = open_page(f"{linked_server.url}/c/lake/hive")
+
+    upgrade_with_key(page, "id")
+    expect(fact(page, "rows")).to_have_text(f"{ALL:,}")
+    page.get_by_role("link", name="Open the table").click()
+    expect(fact(page, "rows in base")).to_have_text(f"{ALL:,}")
+    expect(page.get_by_role("button", name="Merge now")).to_have_attribute("aria-disabled", "true")
+
+    changed, removed, new = change_rows(linked_server)
+    expect(fact(page, "pending changes")).to_have_text(str(changed + removed + new))
+    assert violations(page) == []
+
+    page.get_by_role("button", name="Merge now").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"merge {changed + removed + new} pending rows")
+    dialog.get_by_role("button", name="Merge now").click()
+    expect(page.get_by_text("waits for an optimizer")).to_be_visible()
+    run_one_job(linked_server)
+
+    expect(fact(page, "pending changes")).to_have_text("0")
+    expect(fact(page, "rows in base")).to_have_text(f"{ALL + new - removed:,}")
+    page.get_by_role("tab", name="Jobs").click()
+    expect(page.get_by_role("row").filter(has_text="merge")).to_contain_text("succeeded")
+    assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
+
+
+def upgrade_with_key(page: Page, key: str) -> None:
+    """From the list of Hive tables through the wizard to its end."""
+    page.get_by_role("link", name=f"Upgrade {FULL_NAME}").click()
+    expect(fact(page, "files")).to_have_text(str(len(DAYS)))
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("every partition is stored as Parquet")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
+    page.get_by_label(f"{key} is part of the key").check()
+    expect(page).to_have_url(re.compile(f"key={key}"))
+    next_step = page.get_by_role("button", name="Next")
+    expect(next_step).not_to_have_attribute("aria-disabled", "true")
+    next_step.click()
+    expect(page.get_by_text("No file of the Hive table is moved, rewritten or deleted")).to_be_visible()
+    page.get_by_role("button", name=f"Upgrade {FULL_NAME}").click()
+    expect(page.get_by_text("none moved or rewritten")).to_be_visible()
+
+
+def change_rows(server: ServerProcess) -> tuple[int, int, int]:
+    """Correct five orders, take two away, add three; how many of each."""
+    spark = shared_spark().newSession()
+    for key, value in catalog_conf(server.url, "lake").items():
+        spark.conf.set(key, value)
+    columns = "id long, customer string, amount double, day string"
+    corrected = [(number, "corrected", 1.0, DAYS[0]) for number in range(5)]
+    added = [(ALL + number, "new", 2.0, DAYS[1]) for number in range(3)]
+    upsert(spark.createDataFrame(corrected + added, columns), TABLE, batch="corrections")
+    delete(spark.createDataFrame([(ALL - 1,), (ALL - 2,)], "id long"), TABLE, batch="removals")
+    seen = spark.sql(f"SELECT count(*), count_if(customer = 'corrected') FROM {TABLE}").first()
+    assert seen is not None
+    assert tuple(seen) == (ALL + 3 - 2, 5), "readers see changes before they are merged"
+    return 5, 2, 3
+
+
+def run_one_job(server: ServerProcess) -> None:
+    worker = a_worker(server.url)
+    optimizer_id = worker.api.register(**worker.about).id
+    assert worker.work_once(optimizer_id, wait_seconds=10)
+
+
+def fact(page: Page, name: str) -> Locator:
+    """The value beside a name."""
+    return page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$")).locator("xpath=../dd")
