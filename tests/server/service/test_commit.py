@@ -325,10 +325,10 @@ def test_transactions_over_the_same_tables_in_other_orders_do_not_block_each_oth
         names = (PLAIN, OTHER) if number % 2 else (OTHER, PLAIN)
         lake.commit(*(altered(name, set_property(f"p{number}", "1")) for name in names))
 
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(move, range(12)))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(move, range(6)))
     for name in (PLAIN, OTHER):
-        assert {f"p{number}" for number in range(12)} <= lake.metadata(name)["properties"].keys()
+        assert {f"p{number}" for number in range(6)} <= lake.metadata(name)["properties"].keys()
 
 
 def test_a_transaction_names_a_table_once(lake: Lake) -> None:

@@ -1,0 +1,222 @@
+"""The services beside a Hive in memory whose files are real, and a process that dies at any step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.hive.ports import Metastore
+from catalog.iceberg.json import Json
+from catalog.keyed.spec import BASE, KeySpec
+from catalog.names import TableName
+from catalog.operation import Operation
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import RelationKind
+from server.app import build_services
+from server.files.listing import Listings
+from server.files.storage import Storage
+from server.files.table_files import TableFiles
+from server.metastore.fake import FakeMetastore
+from server.service.hive.check import Checks
+from server.service.hive.index import HiveIndex
+from server.service.hive.sync import Syncs
+from server.service.hive.upgrade import Upgrades
+from server.service.metadata import MetadataFiles
+from server.service.services import Services
+from server.settings import Settings
+from tests.factories import LAKE
+from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.server.faults import Killed
+
+LONG_AGO_NS = 1_700_000_000 * 10**9
+
+
+@dataclass
+class Fuse:
+    """Kills the process when it passes its n-th moment."""
+
+    left: int | None = None
+    passed: list[str] = field(default_factory=list)
+
+    def at(self, moment: str) -> None:
+        self.passed.append(moment)
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0:
+                raise Killed(moment)
+
+
+@dataclass
+class MortalDatabase:
+    """A database of a process that may die around each of its transactions."""
+
+    real: Database
+    fuse: Fuse
+
+    def reading(self) -> object:
+        return self.real.reading()
+
+    @contextmanager
+    def writing(self) -> Iterator[UnitOfWork]:
+        with self.real.writing() as uow:
+            yield uow
+            self.fuse.at("before a transaction's commit")
+        self.fuse.at("after a transaction's commit")
+
+
+class MortalStorage(Storage):
+    """Files of a process that may die around each write and delete."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        super().__init__()
+        self.fuse = fuse
+
+    def write_new(self, location: str, data: bytes) -> None:
+        self.fuse.at(f"before writing {location.rpartition('.')[2]}")
+        super().write_new(location, data)
+        self.fuse.at(f"after writing {location.rpartition('.')[2]}")
+
+    def delete_directory(self, location: str) -> None:
+        self.fuse.at("before removing a directory")
+        super().delete_directory(location)
+
+
+@dataclass
+class OneMetastore:
+    """Every address leads to the same."""
+
+    metastore: FakeMetastore
+
+    def of(self, uri: str) -> Metastore:
+        return self.metastore
+
+
+@dataclass
+class BesideHive:
+    """One server process; `restarted` is the next one over the same database and files."""
+
+    services: Services
+    upgrades: Upgrades
+    syncs: Syncs
+    metastore: FakeMetastore
+    fuse: Fuse
+    directory: Path
+    database: Database
+    numbers: Iterator[int] = field(default_factory=count)
+
+    @property
+    def warehouse(self) -> Path:
+        return self.directory / "data" / "warehouse"
+
+    def restarted(self) -> BesideHive:
+        return _composed(self.database, self.directory, self.metastore, self.numbers)
+
+    def hive_table(self) -> HiveFiles:
+        """A table of two partitions with a file each."""
+        made = HiveFiles(self, f"t{next(self.numbers)}")
+        storage = a_storage(made.path.as_uri(), "id bigint; v string")
+        self.metastore.add_table(a_hive_table(name=made.short, storage=storage, partitioned_by="p string"))
+        made.add("x", 1, 2)
+        made.add("y", 3)
+        return made
+
+    def start(self, table: HiveFiles, *key: str) -> Operation:
+        spec = KeySpec(primary_key=key) if key else None
+        return self.upgrades.start(LAKE, table.name, spec, {})
+
+    def operation(self, operation: Operation) -> Operation:
+        with self.database.reading() as uow:
+            return uow.operations.get(operation.id)
+
+    def metadata(self, table: HiveFiles) -> Json | None:
+        """The metadata of the Iceberg table over a Hive table; None when there is none."""
+        name = TableName(("db",), table.short)
+        with self.database.reading() as uow:
+            relation = uow.relations.find(LAKE, name)
+            if relation is not None and relation.kind is RelationKind.KEYED:
+                relation = uow.relations.find(LAKE, TableName(name.as_namespace, BASE))
+        if relation is None or relation.metadata_location is None:
+            return None
+        return self.services.metadata.load(relation.metadata_location).parsed
+
+    def live(self, table: HiveFiles) -> set[str]:
+        """The files that the table consists of."""
+        metadata = self.metadata(table)
+        assert metadata is not None
+        return {file.location for file in self.upgrades.files.live_files(metadata)}
+
+    def written(self) -> set[Path]:
+        """All files in the warehouse."""
+        return {path for path in self.warehouse.rglob("*") if path.is_file()}
+
+
+@dataclass
+class HiveFiles:
+    """A Hive table's directories; Hive-side writers write there."""
+
+    beside: BesideHive
+    short: str
+
+    @property
+    def name(self) -> str:
+        return f"db.{self.short}"
+
+    @property
+    def path(self) -> Path:
+        return self.beside.directory / "hive" / self.short
+
+    def add(self, part: str, *ids: int, file: str | None = None) -> Path:
+        """A file of a partition, which is made if it is not there; written long ago, so it is believed at once."""
+        directory = self.path / f"p={part}"
+        if not directory.exists():
+            directory.mkdir(parents=True)
+            storage = a_storage(directory.as_uri(), "id bigint; v string")
+            self.beside.metastore.add_partition("db", self.short, a_hive_partition(part, storage=storage))
+        path = directory / (file or f"f{next(self.beside.numbers)}.parquet")
+        path.unlink(missing_ok=True)
+        pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": [f"{n}" for n in ids]}), path)
+        age = next(self.beside.numbers)
+        os.utime(path, ns=(LONG_AGO_NS + age, LONG_AGO_NS + age))
+        return path
+
+    def drop(self, part: str) -> None:
+        for path in (self.path / f"p={part}").iterdir():
+            path.unlink()
+        self.beside.metastore.drop_partition("db", self.short, f"p={part}")
+
+    def files(self) -> set[str]:
+        """What Hive lists."""
+        return {path.as_uri() for path in self.path.rglob("*.parquet")}
+
+
+def beside_hive(database: Database, directory: Path) -> BesideHive:
+    metastore = FakeMetastore()
+    metastore.add_database("db")
+    made = _composed(database, directory, metastore, count())
+    made.services.namespaces.create_catalog(LAKE, made.warehouse.as_uri(), "thrift://fake:9083", {})
+    made.fuse.passed.clear()
+    return made
+
+
+def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers: Iterator[int]) -> BesideHive:
+    fuse = Fuse()
+    database = cast("Database", MortalDatabase(real, fuse))
+    services = build_services(Settings(data_dir=directory / "data"), database)
+    storage = MortalStorage(fuse)
+    metadata = MetadataFiles(storage)
+    files = TableFiles(storage, Listings(), footer_threads=2)
+    tables = replace(services.tables, metadata=metadata)
+    index = HiveIndex(database, OneMetastore(metastore))
+    checks = Checks(database, index, files)
+    keyed = replace(services.keyed, metadata=metadata, tables=tables)
+    upgrades = Upgrades(database, services.namespaces, tables, keyed, index, checks, files)
+    syncs = Syncs(database, metadata, replace(services.committer, metadata=metadata), index, files)
+    return BesideHive(services, upgrades, syncs, metastore, fuse, directory, real, numbers)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from server.store.session import Sessions, open_engine
+from server.store.uow import SqlDatabase
+from tests.server.service.hive.beside_hive import BesideHive, beside_hive
+
+
+@pytest.fixture
+def beside(migrated_sqlite: Path, tmp_path: Path) -> BesideHive:
+    """SQLite alone: what is tried here is what becomes of a process, on real files."""
+    path = tmp_path / "firn.db"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    return beside_hive(SqlDatabase(Sessions(open_engine(f"sqlite:///{path}"))), tmp_path)

@@ -1,0 +1,133 @@
+"""An upgrade dies at each of its steps; the next process finishes it alone, and Hive's files are as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog.errors import CommitUnknown, Conflict
+from catalog.operation import OperationStatus
+from tests.integration.hive.tables import fingerprint
+from tests.server.faults import FaultyDatabase, Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+
+
+def check_upgraded(beside: BesideHive, table: HiveFiles) -> None:
+    """The table stands on Hive's files, and the warehouse holds no file of another attempt."""
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    assert beside.live(table) == table.files()
+    assert metadata["snapshots"][-1]["summary"]["total-records"] == "3"
+    manifests = {file.manifest for file in beside.upgrades.files.live_files(metadata)}
+    assert all(place.startswith(metadata["location"]) for place in manifests)
+    root = metadata["location"].removesuffix("/base").removeprefix(beside.warehouse.as_uri())
+    elsewhere = [path for path in beside.written() if root not in path.as_uri() and table.short in path.as_uri()]
+    assert elsewhere == []
+
+
+@pytest.mark.parametrize("key", [(), ("id",)], ids=["plain", "keyed"])
+def test_a_killed_upgrade_is_finished_by_the_next_process(beside: BesideHive, key: tuple[str, ...]) -> None:
+    died = 0
+    while True:
+        table = beside.hive_table()
+        before = fingerprint(table.path)
+        operation = beside.start(table, *key)
+        beside.fuse.left = died + 1
+        try:
+            beside.upgrades.activate()
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+            is_there = beside.metadata(table) is not None
+            assert is_there == (beside.operation(operation).status is OperationStatus.SUCCEEDED)
+            beside.upgrades.activate()
+        else:
+            break
+        assert beside.operation(operation).status is OperationStatus.SUCCEEDED
+        check_upgraded(beside, table)
+        assert beside.syncs.sync(operation.catalog, _name(table)).did == "nothing changed"
+        assert fingerprint(table.path) == before
+    assert died >= 20  # before and after: journal, progress, manifests, manifest list, metadata, namespace, the table
+
+
+def _name(table: HiveFiles) -> Any:
+    from catalog.names import TableName
+
+    return TableName(("db",), table.short)
+
+
+def test_a_canceled_upgrade_leaves_nothing(beside: BesideHive) -> None:
+    for step in range(1, 6):
+        table = beside.hive_table()
+        operation = beside.start(table, "id")
+        after = iter(range(step))
+        beside.fuse.at = lambda _moment, after=after, op=operation: (  # type: ignore[method-assign]
+            beside.upgrades.cancel(op.id) if next(after, None) == step - 1 else None
+        )
+        beside.upgrades.activate()
+        assert beside.operation(operation).status is OperationStatus.CANCELED
+        assert beside.metadata(table) is None
+        assert [path for path in beside.written() if table.short in str(path)] == []
+
+
+def test_a_failed_upgrade_leaves_nothing_and_says_why(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    operation = beside.start(table, "id")
+    damaged = table.add("y", 9)
+    damaged.write_bytes(b"PAR1 but not for long")
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert ended.status is OperationStatus.FAILED
+    assert str(damaged.name) in (ended.error or "")
+    assert beside.metadata(table) is None
+    assert beside.written() == set()
+
+
+def test_a_metastore_that_goes_away_fails_the_upgrade_in_words(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    operation = beside.start(table)
+    beside.metastore.answers = False
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert (ended.status, ended.error) == (OperationStatus.FAILED, "the metastore does not answer")
+
+
+def test_a_table_is_not_upgraded_by_two_at_once(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    operation = beside.start(table)
+    with pytest.raises(Conflict, match="is being upgraded already"):
+        beside.start(table)
+    beside.upgrades.activate()
+    assert beside.operation(operation).status is OperationStatus.SUCCEEDED
+
+
+def test_a_server_that_has_lost_its_lead_does_not_spoil_the_upgrade_of_the_next(beside: BesideHive) -> None:
+    """It wakes up when another has finished, with its own directory cleared away."""
+    for moment in range(2, 8):
+        table = beside.hive_table()
+        operation = beside.start(table, "id")
+        other = beside.restarted()
+        sleeping = iter(range(moment))
+        beside.fuse.at = lambda _moment, left=sleeping, n=moment: (  # type: ignore[method-assign]
+            other.upgrades.activate() if next(left, None) == n - 1 else None
+        )
+        beside.upgrades.activate()
+        beside.fuse.at = lambda _moment: None  # type: ignore[method-assign]
+        assert beside.operation(operation).status is OperationStatus.SUCCEEDED
+        check_upgraded(other, table)
+
+
+def test_an_upgrade_whose_end_nobody_saw_is_looked_at_again(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    operation = beside.start(table)
+    faulty = FaultyDatabase(beside.database)
+    tables = replace(beside.upgrades.tables, database=faulty)  # type: ignore[arg-type]
+    upgrades = replace(beside.upgrades, tables=tables)
+    faulty.end_unknown_after_commit()
+    with pytest.raises(CommitUnknown):
+        upgrades.activate()
+    beside.restarted().upgrades.activate()
+    assert beside.operation(operation).status is OperationStatus.SUCCEEDED
+    check_upgraded(beside, table)
