@@ -24,6 +24,7 @@ from demo.steps import Steps
 from demo.story import DemoFailed, Story
 from firn.embedded.errors import EmbeddedError
 from firn.embedded.ports import free_port, is_open
+from firn.embedded.quiet import stderr_into
 from firn.local import LocalFirn
 from firn.spark.sessions import configure
 
@@ -93,7 +94,8 @@ def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
         "spark.log.level": "ERROR",
     }
     builder = configure(SparkSession.builder.appName("firn demo").master("local[*]"), client, catalogs=["lake"])
-    return builder.config(map=settings).getOrCreate()
+    with stderr_into(local.data_dir / "spark.log"):
+        return builder.config(map=settings).getOrCreate()
 
 
 def _stay(steps: Steps, local: LocalFirn) -> None:

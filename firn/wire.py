@@ -33,6 +33,22 @@ class Catalog(Wire):
     created_at: datetime
 
 
+class TableKind(StrEnum):
+    """What kind of table is listed."""
+
+    PLAIN = "plain"
+    KEYED = "keyed"
+    VIEW = "view"
+
+
+class MergeMode(StrEnum):
+    """How changes get into base."""
+
+    REWRITE = "rewrite"  # the touched partitions are written anew
+    VECTORS = "vectors"  # deletion vectors or position deletes
+    AUTO = "auto"  # whichever costs less
+
+
 class TableRow(Wire):
     """One line of the list of tables; counts are of the base store for a keyed table."""
 

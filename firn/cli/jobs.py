@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -15,7 +16,7 @@ from firn.wire import Job
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
 optimizers = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
 
-JobArg = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 
 
 @command(app, "list")

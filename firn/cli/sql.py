@@ -12,7 +12,9 @@ import typer
 from firn.cli.show import Show
 from firn.cli.told import Told, command
 from firn.embedded.process import require_java
+from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
+from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +66,8 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
         "spark.log.level": "ERROR",
     }
     builder = configure(SparkSession.builder.appName("firn sql").master(master), this.client, catalogs=names)
-    with this.show.progress("starting Spark"):
+    this.show.note("starting Spark …")
+    with stderr_into(cache_dir() / "sql.log"):
         spark = builder.config(map=quiet).getOrCreate()
     try:
         yield spark

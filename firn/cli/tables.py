@@ -13,7 +13,7 @@ from firn.cli.told import Told, command
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
-from firn.wire import Job, Table
+from firn.wire import Job, MergeMode, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
@@ -28,7 +28,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn j
 def list_tables(
     this: Told,
     namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
-    kind: Annotated[str | None, typer.Option(help="plain, keyed or view.")] = None,
+    kind: Annotated[TableKind | None, typer.Option(help="Only these.")] = None,
     search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
     limit: Limit = 1000,
 ) -> None:
@@ -183,7 +183,7 @@ def show_why(this: Told, table: TableArg) -> None:
 def merge_table(
     this: Told,
     table: TableArg,
-    mode: Annotated[str | None, typer.Option(help="rewrite, vectors or auto.")] = None,
+    mode: Annotated[MergeMode | None, typer.Option(help="How base is written.")] = None,
     *,
     dry_run: DryRun = False,
     no_wait: NoWait = False,
