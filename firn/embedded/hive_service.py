@@ -20,7 +20,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from firn.embedded.errors import StartFailed
-from firn.embedded.ports import LOOPBACK
+from firn.embedded.ports import LOOPBACK, taken
 from firn.embedded.process import last_lines
 
 # What goes behind `java -cp …`. It prints the gateway's port and token, a line each, and nothing else to its
@@ -58,7 +58,8 @@ def announced(stdout: IO[bytes], *, give_up: float) -> Gateway | None:
 def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
     """Have the JVM serve the metastore on `port`, and close the gateway; returns when it listens.
 
-    Raises StartFailed if Hive refused (the message is Hive's) or the JVM ended or was silent for `seconds`.
+    Raises PortTaken if somebody else listens there, StartFailed if Hive refused (the message is Hive's) or the JVM
+    ended or was silent for `seconds`.
     """
     connection = JavaGateway(
         gateway_parameters=GatewayParameters(
@@ -72,6 +73,8 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
     try:
         _start_service(connection.jvm, port)
     except Py4JJavaError as error:
+        if "java.net.BindException" in _causes(error):
+            raise taken(port, what="The Hive Metastore") from error
         why = f"The Hive Metastore did not start: {error.java_exception}"
         raise StartFailed(f"{why}\nThe end of {log}:\n{last_lines(log)}") from error
     except Py4JNetworkError as error:
@@ -84,11 +87,12 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
 def _start_service(jvm: Any, port: int) -> None:
     """What HiveMetaStore.startMetaStore does without SASL, TLS and compaction, except for the address it binds to."""
     hive, thrift, beans = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift, jvm.java.beans.EventHandler
+    # First of all, so that nobody takes the port while the database opens. Who connects until then waits.
+    socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(LOOPBACK, port))
     conf = hive.conf.HiveConf()
     bare = getattr(hive.metastore, "HiveMetaStore$HMSHandler")("Firn's metastore", conf, False)  # opens the database
     handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(bare, conf)
 
-    socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(LOOPBACK, port))
     arguments = getattr(thrift.server, "TThreadPoolServer$Args")(hive.metastore.TServerSocketKeepAlive(socket))
     arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
     arguments.transportFactory(getattr(hive.thrift, "TUGIContainingTransport$Factory")())
@@ -102,6 +106,15 @@ def _start_service(jvm: Any, port: int) -> None:
     server.setServerEventHandler(beans.create(at_hang_up, handler, "shutdown", None, "deleteContext"))
     run = beans.create(_class(jvm, "java.lang.Runnable"), server, "serve")
     jvm.java.lang.Thread(run, "metastore").start()  # no daemon: it keeps the JVM up when the gateway is gone
+
+
+def _causes(error: Py4JJavaError) -> list[str]:
+    """The classes of a Java exception and of its causes, outermost first."""
+    java, names = error.java_exception, []
+    while java is not None:
+        names.append(java.getClass().getName())
+        java = java.getCause()
+    return names
 
 
 def _class(jvm: Any, name: str) -> Any:

@@ -30,10 +30,15 @@ def require_free(port: int, *, what: str) -> None:
         except PermissionError:
             raise PortTaken(f"{what} may not listen on port {port}: ports below 1024 belong to root.") from None
         except OSError:
-            raise PortTaken(
-                f"{what} cannot listen on port {port}: another program does. Stop that one (`ss -ltnp` names it), "
-                "or choose another port."
-            ) from None
+            raise taken(port, what=what) from None
+
+
+def taken(port: int, *, what: str) -> PortTaken:
+    """The error for a port that somebody else listens on."""
+    return PortTaken(
+        f"{what} cannot listen on port {port}: another program does. Stop that one (`ss -ltnp` names it), "
+        "or choose another port."
+    )
 
 
 def is_open(port: int) -> bool:
