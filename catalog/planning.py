@@ -59,7 +59,8 @@ def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotD
         if refused is None:
             return due
         held = held or refused
-    return held or _nothing_due(facts)
+    waits_for_merge = facts.keyed is not None and facts.keyed.pending_commits > 0
+    return _nothing_due(facts) if held is None or (waits_for_merge and held.next_at is None) else held
 
 
 def _candidates(facts: TableFacts, now: datetime) -> list[Due]:

@@ -58,8 +58,8 @@ def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | No
 
 
 def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
-    """What the client says it is."""
-    return x_client_version
+    """What the client says it is: `Apache Iceberg 1.12.0`, without the commit it was built from."""
+    return None if x_client_version is None else x_client_version.partition(" (")[0]
 
 
 def idempotency_of(
