@@ -1,0 +1,152 @@
+"""The job state machine: each rule of protocol section 2, named after what happens without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from catalog.commit import Outcome, may_delete_outputs
+from catalog.errors import Conflict, IllegalMove, Invalid, LeaseLost
+from catalog.job import (
+    MOVES,
+    JobStatus,
+    Lease,
+    LeaseToken,
+    OptimizerId,
+    after_silence,
+    canceled,
+    check_lease,
+    ended,
+    leased,
+    moved,
+    settled,
+)
+from tests.factories import LATER, NOW, a_job, lease_of
+
+FINAL = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED}
+LEASED = {JobStatus.RUNNING, JobStatus.COMMITTING}
+TOKEN = LeaseToken("t1")
+
+
+@pytest.mark.parametrize(("now", "to"), list(product(JobStatus, JobStatus)))
+def test_a_job_moves_only_as_drawn(now: JobStatus, to: JobStatus) -> None:
+    job = a_job(now)
+    if to in MOVES[now]:
+        assert moved(job, to).status is to
+    else:
+        with pytest.raises(IllegalMove, match=f"is {now}, it cannot become {to}"):
+            moved(job, to)
+
+
+def test_final_statuses_are_those_without_a_way_out() -> None:
+    assert {status for status in JobStatus if not status.is_active} == FINAL
+    assert {status for status in JobStatus if status.is_leased} == LEASED
+
+
+def test_a_job_that_may_have_committed_is_active_so_that_nothing_is_planned_beside_it() -> None:
+    assert JobStatus.UNKNOWN.is_active
+
+
+@pytest.mark.parametrize("now", sorted(LEASED))
+@pytest.mark.parametrize("to", sorted(set(JobStatus) - LEASED))
+def test_between_two_leases_no_token_is_current(now: JobStatus, to: JobStatus) -> None:
+    """A token that outlives its lease lets a reaped optimizer commit beside the next one: applied twice."""
+    job = a_job(now)
+    if to in MOVES[now]:
+        after = moved(job, to)
+        assert (after.token, after.lease_until) == (None, None)
+        with pytest.raises(LeaseLost):
+            check_lease(after, lease_of(job))
+
+
+def test_each_attempt_has_a_lease_of_its_own() -> None:
+    first = leased(a_job(), owner=OptimizerId("a"), token=TOKEN, now=NOW, until=LATER)
+    again = moved(first, JobStatus.PENDING)
+    second = leased(again, owner=OptimizerId("b"), token=LeaseToken("t2"), now=NOW, until=LATER)
+    assert (second.attempt, second.owner, second.leased_at, second.lease_until) == (2, "b", NOW, LATER)
+    assert check_lease(second, lease_of(second)) is second
+    with pytest.raises(LeaseLost, match="attempt 1"):
+        check_lease(second, lease_of(first))
+
+
+def test_a_guessed_attempt_with_the_right_token_is_no_lease() -> None:
+    job = a_job(JobStatus.RUNNING)
+    with pytest.raises(LeaseLost):
+        check_lease(job, Lease(job.id, job.attempt + 1, TOKEN))
+
+
+def test_silence_while_running_gives_the_job_back() -> None:
+    assert after_silence(a_job(JobStatus.RUNNING), LATER).status is JobStatus.PENDING
+
+
+def test_silence_while_committing_is_unknown() -> None:
+    """Taken for failed, its commit would be done again by the next attempt: applied twice."""
+    assert after_silence(a_job(JobStatus.COMMITTING), LATER).status is JobStatus.UNKNOWN
+
+
+@pytest.mark.parametrize("status", sorted(LEASED))
+def test_a_lease_lasts_to_its_last_moment(status: JobStatus) -> None:
+    job = a_job(status)
+    assert after_silence(job, LATER - timedelta(microseconds=1)) is job
+
+
+@pytest.mark.parametrize("status", sorted(set(JobStatus) - LEASED))
+def test_only_leased_jobs_can_fall_silent(status: JobStatus) -> None:
+    job = a_job(status, lease_until=NOW)
+    assert after_silence(job, LATER) is job
+
+
+def test_settling_reads_the_record_and_not_the_history() -> None:
+    """History may be expired or rolled back: the job would be done again."""
+    unknown = moved(a_job(JobStatus.COMMITTING, committed_by=TOKEN), JobStatus.UNKNOWN)
+    assert settled(unknown, NOW, max_attempts=1).status is JobStatus.SUCCEEDED
+
+
+def test_settling_without_a_record_tries_again_until_the_last_attempt() -> None:
+    unknown = moved(a_job(JobStatus.COMMITTING), JobStatus.UNKNOWN)
+    assert settled(unknown, NOW, max_attempts=2).status is JobStatus.PENDING
+    failed = settled(unknown, NOW, max_attempts=1)
+    assert (failed.status, failed.ended_at) == (JobStatus.FAILED, NOW)
+    assert failed.error
+
+
+def test_settling_keeps_the_error_that_an_attempt_has_left() -> None:
+    job = replace(moved(a_job(JobStatus.RUNNING), JobStatus.PENDING), error="out of memory")
+    assert settled(job, NOW, max_attempts=1).error == "out of memory"
+
+
+@pytest.mark.parametrize("status", [status for status in JobStatus if status.is_active])
+def test_a_job_whose_commit_is_in_the_table_is_not_canceled(status: JobStatus) -> None:
+    """CANCELED, but its commit is in the table."""
+    assert canceled(a_job(status), NOW).status is JobStatus.CANCELED
+    recorded = a_job(status, committed_by=TOKEN)
+    assert not recorded.can_cancel
+    with pytest.raises(Conflict, match="committed already"):
+        canceled(recorded, NOW)
+
+
+@pytest.mark.parametrize("status", sorted(FINAL))
+def test_what_has_ended_stays(status: JobStatus) -> None:
+    job = a_job(status)
+    assert not job.can_cancel
+    for act in (lambda: canceled(job, NOW), lambda: ended(job, JobStatus.FAILED, NOW)):
+        with pytest.raises(IllegalMove):
+            act()
+
+
+def test_only_a_known_refusal_lets_outputs_be_deleted() -> None:
+    assert [outcome for outcome in Outcome if may_delete_outputs(outcome)] == [Outcome.REFUSED]
+
+
+def test_a_lease_is_read_as_it_is_written() -> None:
+    lease = lease_of(a_job(JobStatus.RUNNING, token=LeaseToken("with.dots-and_more")))
+    assert Lease.parse(str(lease)) == lease
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.2.3", "f0e9c6a2-5b8e-4a55-8d7f-3f6f5b1c2d3e.x.t"])
+def test_a_lease_of_another_shape_is_invalid(text: str) -> None:
+    with pytest.raises(Invalid, match=r"JOB\.ATTEMPT\.TOKEN"):
+        Lease.parse(text)

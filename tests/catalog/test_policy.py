@@ -1,0 +1,56 @@
+"""Policies: units, layers, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from catalog.errors import Invalid
+from catalog.policy import SETTINGS, check_settings, layered, parse_duration, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90 s", 90), ("10 min", 600), ("2h", 7200), ("5 d", 432_000), ("250 ms", 0.25)]
+)
+def test_durations_have_a_unit(text: str, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["10", "ten min", "10 fortnights", "-1 s", ""])
+def test_a_duration_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4096", 4096), ("1 KiB", 1024), ("128 MiB", 128 * 2**20), ("1.5 GB", 1_500_000_000)]
+)
+def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_every_default_parses() -> None:
+    for setting in SETTINGS.values():
+        setting.parse(setting.default)
+
+
+def test_the_narrowest_layer_wins_and_is_named() -> None:
+    key = "firn.merge.max-pending-rows"
+    policy = layered([("catalog", {key: "10"}), ("namespace db", {key: "20"}), ("table", {})])
+    assert policy[key] == 20
+    assert policy.explained()[key].source == "namespace db"
+    assert policy.explained()["firn.merge.mode"].source == "default"
+
+
+def test_a_typo_in_a_value_stops_no_job() -> None:
+    key = "firn.merge.max-pending-rows"
+    assert layered([("table", {key: "lots"})])[key] == SETTINGS[key].parse(SETTINGS[key].default)
+
+
+def test_setting_a_policy_refuses_what_does_not_parse_or_is_not_known() -> None:
+    with pytest.raises(Invalid, match="max-pending-rows"):
+        check_settings({"firn.merge.max-pending-rows": "lots"})
+    with pytest.raises(Invalid, match="unknown policy property"):
+        check_settings({"firn.merge.max-pending-cows": "1"})
+    check_settings({"write.parquet.compression-codec": "zstd", "firn.merge.mode": "vectors"})
