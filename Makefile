@@ -80,19 +80,19 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 
 .PHONY: test
 test: setup ## all tests: Python, then console (ARGS="tests/catalog -x" narrows the first)
-	@$(if $(has_web),npm --prefix web run --silent --if-present test)
+	@$(if $(has_web),npm --prefix web run --silent test)
 	@$(BIN)/pytest $(ARGS)
 
 .PHONY: check
-check: setup ## everything that needs no running: lint, format, types, import directions, schema, API document
+check: setup ## everything that needs no running: lint, format, types, import directions, schema, API document, console
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(if $(extra_python),catalog server optimizer firn migrations tests $(extra_python))
 	@$(BIN)/lint-imports
-	@$(if $(wildcard alembic.ini),$(MAKE) check-schema)
-	@$(if $(wildcard tests/contract/openapi.json),$(MAKE) check-openapi)
-	@$(if $(has_web),npm --prefix web run --silent --if-present typecheck)
-	@$(if $(has_web),npm --prefix web run --silent --if-present lint)
+	@$(MAKE) check-schema
+	@$(MAKE) check-openapi
+	@npm --prefix web run --silent typecheck
+	@npm --prefix web run --silent lint
 
 .PHONY: check-schema
 check-schema: # the migrations, run on an empty database, give the schema that the code describes
