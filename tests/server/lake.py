@@ -155,7 +155,7 @@ def appended(
     return Change(name=name, requirements=requirements, updates=updates)
 
 
-def merged(lake: Lake, *, rows: int = 10, **summary: str) -> Change:
+def merged(lake: Lake, **summary: str) -> Change:
     """What a merge of everything that is pending commits to base."""
     base, change = lake.metadata(BASE), lake.metadata(CHANGE)
     head, read = ref_snapshot_id(base, "main"), current_snapshot(change)
@@ -165,7 +165,7 @@ def merged(lake: Lake, *, rows: int = 10, **summary: str) -> Change:
         "firn.merged-base": "none" if head is None else str(head),
         "firn.merged-change": "none" if read is None else str(read["snapshot-id"]),
     }
-    return appended(BASE, base, rows=rows, operation="overwrite", summary=signed | summary)
+    return appended(BASE, base, operation="overwrite", summary=signed | summary)
 
 
 def altered(name: TableName, *updates: Json, requirements: Sequence[Json] = ()) -> Change:
@@ -183,3 +183,7 @@ def snapshot_of(change: Change) -> int:
 
 def snapshot_ids(metadata: Json) -> list[int]:
     return [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]]
+
+
+def void(_value: object) -> None:
+    """Forget a result: what others do meanwhile returns nothing."""

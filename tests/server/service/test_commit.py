@@ -16,7 +16,7 @@ from server.service.commit import Idempotency
 from server.service.metadata import MetadataFiles
 from tests.factories import LAKE
 from tests.server.faults import FaultyFiles, Killed
-from tests.server.lake import PLAIN, Lake, a_lake, altered, appended, set_property, snapshot_ids, snapshot_of
+from tests.server.lake import PLAIN, Lake, a_lake, altered, appended, set_property, snapshot_ids, snapshot_of, void
 
 OTHER = TableName(("db",), "other")
 
@@ -83,10 +83,6 @@ def test_a_commit_that_only_loses_races_is_tried_again_by_the_server(lake: Lake)
     assert metadata["properties"]["a"] == "1"
     assert len(metadata["snapshots"]) == 1
     assert len(lake.metadata_files()) == 3  # the first try's is gone
-
-
-def void(_value: object) -> None:
-    return None
 
 
 def test_a_table_that_moves_at_every_try_is_a_conflict_and_leaves_nothing(lake: Lake) -> None:

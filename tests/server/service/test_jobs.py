@@ -1,0 +1,122 @@
+"""Jobs and leases as optimizers and people act on them, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from catalog.commit import Outcome
+from catalog.errors import Conflict, LeaseLost, NotFound
+from catalog.job import JobKind, JobStatus
+from server.service.jobs import Jobs, LeaseTimes
+from tests.factories import LAKE
+from tests.server.lake import CHANGE, ORDERS, Lake, merged
+
+
+@pytest.fixture
+def orders(lake: Lake) -> Lake:
+    lake.create_keyed()
+    lake.append(CHANGE)
+    return lake
+
+
+def reaper(lake: Lake, **times: object) -> Jobs:
+    """The same jobs, seen by a server for which every lease has lapsed."""
+    lapsed = LeaseTimes(lasts=timedelta(seconds=-1), **times)  # type: ignore[arg-type]
+    return Jobs(lake.services.database, lapsed)
+
+
+def test_a_job_that_has_committed_has_succeeded_whatever_its_optimizer_reports(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    orders.commit(merged(orders), lease=lease)
+    job = orders.services.jobs.report(lease, Outcome.REFUSED, error="the answer was lost", result={})
+    assert (job.status, job.error) == (JobStatus.SUCCEEDED, None)
+
+
+def test_a_reported_commit_that_nobody_has_seen_is_a_failure(orders: Lake) -> None:
+    job = orders.services.jobs.report(orders.lease(JobKind.MERGE), Outcome.COMMITTED, error=None, result={})
+    assert job.status is JobStatus.FAILED
+    assert "has not seen" in (job.error or "")
+
+
+def test_a_report_of_an_ended_lease_changes_nothing(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    orders.services.jobs.cancel(lease.job_id)
+    with pytest.raises(LeaseLost):
+        orders.services.jobs.report(lease, None, error=None, result={})
+    assert orders.job(lease).status is JobStatus.CANCELED
+
+
+def test_a_silent_optimizers_job_is_given_to_the_next_one(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE, committing=False)
+    reaper(orders).beat(lease, {}, [])
+    assert orders.services.jobs.reap().requeued == 1
+    taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
+    assert taken is not None
+    assert (taken.job.id, taken.job.attempt) == (lease.job_id, 2)
+    with pytest.raises(LeaseLost):
+        orders.services.jobs.beat(lease, {}, [])
+
+
+def test_silence_after_the_commit_is_settled_by_the_record(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    orders.commit(merged(orders), lease=lease)
+    reaper(orders).beat(lease, {}, [])
+    assert orders.services.jobs.reap().succeeded == 1
+    assert orders.job(lease).status is JobStatus.SUCCEEDED
+
+
+def test_silence_before_the_commit_is_tried_again_until_the_last_attempt(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    reaper(orders).beat(lease, {}, [])
+    assert reaper(orders, max_attempts=1).reap().failed == 1
+    job = orders.job(lease)
+    assert (job.status, job.token) == (JobStatus.FAILED, None)
+
+
+def test_reaping_leaves_living_jobs_alone(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    reaped = orders.services.jobs.reap()
+    assert (reaped.requeued, reaped.unknown, reaped.succeeded, reaped.failed) == (0, 0, 0, 0)
+    assert orders.job(lease).status is JobStatus.COMMITTING
+
+
+def test_a_leaving_optimizer_gives_back_what_it_has_not_begun_to_commit(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE, committing=False)
+    owner = orders.job(lease).owner
+    assert owner is not None
+    orders.services.jobs.unregister(owner)
+    assert orders.job(lease).status is JobStatus.PENDING
+
+
+def test_a_leaving_optimizer_keeps_a_job_that_may_commit(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    owner = orders.job(lease).owner
+    assert owner is not None
+    orders.services.jobs.unregister(owner)
+    assert orders.job(lease).status is JobStatus.COMMITTING
+
+
+def test_an_optimizer_that_is_not_known_registers_again(orders: Lake) -> None:
+    with pytest.raises(NotFound, match="not registered"):
+        orders.services.jobs.take("nobody", orders.kinds)
+
+
+def test_a_failed_job_is_retried_as_a_new_one(orders: Lake) -> None:
+    lease = orders.lease(JobKind.MERGE)
+    with pytest.raises(Conflict, match="only failed and canceled"):
+        orders.services.jobs.retry(lease.job_id)
+    orders.services.jobs.report(lease, Outcome.REFUSED, error="x", result={})
+    retried = orders.services.jobs.retry(lease.job_id)
+    assert (retried.id != lease.job_id, retried.status, retried.kind) == (True, JobStatus.PENDING, JobKind.MERGE)
+    with pytest.raises(Conflict, match="active job"):
+        orders.services.jobs.retry(lease.job_id)
+
+
+def test_a_table_with_a_job_is_neither_planned_for_nor_dropped(orders: Lake) -> None:
+    orders.lease(JobKind.MERGE)
+    with pytest.raises(Conflict, match="merge job is committing"):
+        orders.services.planner.run_now(LAKE, ORDERS, JobKind.CLEAN, {})
+    with pytest.raises(Conflict, match="merge job is committing"):
+        orders.services.keyed.drop(LAKE, ORDERS)
