@@ -138,6 +138,15 @@ def test_what_has_ended_stays(status: JobStatus) -> None:
         ended(job, JobStatus.FAILED, NOW)
 
 
+def test_only_a_known_refusal_lets_outputs_be_deleted() -> None:
+    assert [outcome for outcome in Outcome if may_delete_outputs(outcome)] == [Outcome.REFUSED]
+
+
+def test_a_lease_is_read_as_it_is_written() -> None:
+    lease = lease_of(a_job(JobStatus.RUNNING, token=LeaseToken("with.dots-and_more")))
+    assert Lease.parse(str(lease)) == lease
+
+
 @pytest.mark.parametrize("text", ["", "x", "1.2.3", "f0e9c6a2-5b8e-4a55-8d7f-3f6f5b1c2d3e.x.t"])
 def test_a_lease_of_another_shape_is_invalid(text: str) -> None:
     with pytest.raises(Invalid, match=r"JOB\.ATTEMPT\.TOKEN"):
