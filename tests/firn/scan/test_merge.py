@@ -86,10 +86,8 @@ def test_with_a_sequence_field_the_highest_value_counts_and_base_loses_ties(
     expected = {row.key: (row.at, row.v) for row in base}
     for key in {change.key for change in changes}:
         mine = max((row for row in numbered(changes) if row.key == key), key=lambda row: (row.at or 0, row.row_id))
-        if key in expected:
-            opponents = [expected[key][0]]
-        else:
-            opponents = [row.at for row in deleted if row.key == key]
+        late = [row.at for row in deleted if row.key == key]
+        opponents = [expected[key][0]] if key in expected else late
         if all(opponent is None or (mine.at or 0) >= opponent for opponent in opponents):
             expected.pop(key, None)
             if mine.op != "D":

@@ -38,7 +38,7 @@ def keyed(server: RunningServer, **properties: str) -> KeyedTable:
 
 
 def check(client: firn.Client, table: KeyedTable) -> list[tuple[Any, ...]]:
-    """Whole, filtered by what may and what may not go before the merge, and projected: as Spark says through the view."""
+    """Whole, filtered by what may and may not go before the merge, and projected: as Spark says through the view."""
     whole = table.rows()
     assert rows_of(client.scan(table.name)) == whole
     for where in ("v = 'a'", "part = 'p' and at >= 5", "id > 2 and v != 'c'", "v is null or not part in ('p')"):

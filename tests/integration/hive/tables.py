@@ -101,7 +101,7 @@ class HiveTable:
             if found["status"] != "running":
                 return found
             time.sleep(0.1)
-        raise AssertionError(f"still running: {found}")
+        raise AssertionError(f"still running after {PATIENCE_SECONDS} s: {operation['target']}")
 
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
         """A change by a writer on Firn's side; `values` has the table's columns in order."""
