@@ -34,23 +34,32 @@ def test_small_files_become_one_and_nothing_else_changes(server: RunningServer, 
     assert table.run("rewrite", min_files="2")["result"]["rewritten_files"] == 0
 
 
+def listed_files(server: RunningServer, table: KeyedTable) -> set[Path]:
+    """Everything that the stores' metadata refers to."""
+    found: set[Path] = set()
+    for store in ("base", "change"):
+        name = f"{table.name}.{store}"
+        found |= paths(server, f"SELECT file_path FROM {name}.all_files")
+        found |= paths(server, f"SELECT path FROM {name}.all_manifests")
+        found |= paths(server, f"SELECT manifest_list FROM {name}.snapshots")
+    return found
+
+
 def test_expiry_deletes_what_only_old_snapshots_needed(server: RunningServer, worker: Worker) -> None:
     table = keyed(server, worker, **{"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
-    for value in "abc":
+    for value in "ab":
         table.upsert((1, value), (2, value))
         assert table.run("merge", mode="rewrite")["status"] == "succeeded"
-    old = paths(server, f"SELECT file_path FROM {table.name}.base.all_files")
-    old |= paths(server, f"SELECT file_path FROM {table.name}.change.all_files")
-    old |= paths(server, f"SELECT manifest_list FROM {table.name}.base.snapshots")
-    before = table.rows()
+    for key in (3, 4, 5):  # appends: each snapshot lists the manifests of all before it, and the last still needs them
+        server.spark.sql(f"INSERT INTO {table.name}.base VALUES ({key}, 'direct')")
+    before, old = table.rows(), listed_files(server, table)
     job = table.run("expire")
     assert job["status"] == "succeeded", job["error"]
     assert job["result"]["expired_snapshots"] > 3
-    needed = paths(server, f"SELECT file_path FROM {table.name}.base.all_files")
-    needed |= paths(server, f"SELECT file_path FROM {table.name}.change.all_files")
-    needed |= paths(server, f"SELECT manifest_list FROM {table.name}.base.snapshots")
+    needed = listed_files(server, table)
     assert {path for path in old if path.is_file()} == needed
     assert needed < old
+    assert job["result"]["deleted_files"] == len(old - needed)
     assert table.rows() == before
 
 
