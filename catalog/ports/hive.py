@@ -91,3 +91,6 @@ class TableFiles(Protocol):
 
     def delete(self, location: str) -> None:
         """Remove one file that nothing refers to; nothing happens when it is not there."""
+
+    def delete_directory(self, location: str) -> None:
+        """Remove a directory of Firn's own that nothing refers to, and all in it; fine when it is not there."""

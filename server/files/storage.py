@@ -11,11 +11,13 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
 from server.files.locations import local_path
@@ -41,6 +43,9 @@ class Files(Protocol):
 
     def delete(self, location: str) -> None:
         """Remove the file; FileNotFoundError if there is none."""
+
+    def delete_directory(self, location: str) -> None:
+        """Remove a directory and all in it; FileNotFoundError if there is none."""
 
     def size(self, location: str) -> int:
         """Its length in bytes."""
@@ -73,6 +78,9 @@ class LocalFiles:
     def delete(self, location: str) -> None:
         Path(_local(location)).unlink()
 
+    def delete_directory(self, location: str) -> None:
+        shutil.rmtree(_local(location))
+
     def size(self, location: str) -> int:
         return Path(_local(location)).stat().st_size
 
@@ -101,6 +109,10 @@ class RemoteFiles:
 
     def delete(self, location: str) -> None:
         self._io.delete(location)
+
+    def delete_directory(self, location: str) -> None:
+        scheme, host, path = PyArrowFileIO.parse_location(location)
+        PyArrowFileIO(self._io.properties).fs_by_scheme(scheme, host).delete_dir(path)
 
     def size(self, location: str) -> int:
         return len(self._io.new_input(location))
@@ -135,6 +147,11 @@ class Storage:
         """Remove a file; one that is gone already is fine."""
         with contextlib.suppress(NotFound), told("delete", location):
             self._files(location).delete(location)
+
+    def delete_directory(self, location: str) -> None:
+        """Remove a directory and all in it; one that is gone already is fine."""
+        with contextlib.suppress(NotFound), told("delete", location):
+            self._files(location).delete_directory(location)
 
     def exists(self, location: str) -> bool:
         try:

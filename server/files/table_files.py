@@ -58,3 +58,6 @@ class TableFiles:
 
     def delete(self, location: str) -> None:
         self._storage.delete(location)
+
+    def delete_directory(self, location: str) -> None:
+        self._storage.delete_directory(location)

@@ -195,6 +195,11 @@ class Jobs:
             old = uow.jobs.get(job_id)
             if old.status not in (JobStatus.FAILED, JobStatus.CANCELED):
                 raise Conflict(f"job {job_id} is {old.status}: only failed and canceled jobs can be retried")
+            if old.kind is JobKind.SYNC:
+                raise Conflict(
+                    f"{old.table} may have changed in Hive since that sync looked",
+                    hint="ask for a sync: it looks again",
+                )
             job = new_job(old, uow, reason=f"retry of {old.id}")
             if not uow.jobs.add(job):
                 raise Conflict(f"{old.table} has an active job already", hint="wait for it to end")

@@ -21,7 +21,7 @@ from server.service.facts import existing_table
 BATCH = 500
 REMEMBERED_JOBS = 20
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FOR_KEYED = frozenset(JobKind)
+_FOR_KEYED = frozenset(JobKind) - {JobKind.SYNC}  # a sync begins with a look at Hive, not with its job
 _FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE})
 
 
@@ -91,6 +91,10 @@ class Planner:
             if kind not in allowed:
                 raise Invalid(f"{name} is a {relation.kind} table: it takes {', '.join(sorted(allowed))}, not {kind}")
             facts = facts_of(uow, relation)
+            if kind is JobKind.REWRITE and facts.hive_linked and facts.keyed is None:
+                raise Invalid(
+                    f"{name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
+                )
             due = Due(kind=kind, why="asked for", state="asked for", params=params)
             job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             if not uow.jobs.add(job):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
@@ -36,8 +36,14 @@ class SqlOperations:
 
     def get(self, operation_id: OperationId) -> Operation:
         """NotFound when there is none."""
-        query = select(OperationRow).where(OperationRow.id == operation_id).execution_options(populate_existing=True)
-        row = self.session.scalar(query)
+        return self._one(select(OperationRow).where(OperationRow.id == operation_id), operation_id)
+
+    def lock(self, operation_id: OperationId) -> Operation:
+        """The same, as nobody else can change it before this transaction ends."""
+        return self._one(select(OperationRow).where(OperationRow.id == operation_id).with_for_update(), operation_id)
+
+    def _one(self, query: Select[OperationRow], operation_id: OperationId) -> Operation:
+        row = self.session.scalar(query.execution_options(populate_existing=True))
         if row is None:
             raise NotFound(f"operation {operation_id} does not exist")
         return _operation(row)

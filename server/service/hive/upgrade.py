@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from catalog.datafile import DataFileEntry, FileStats
-from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid
+from catalog.errors import CatalogError, Conflict, Invalid
 from catalog.hive.eligibility import key_blockers
 from catalog.hive.ground import Ground, Listing, first_ground, ground_after
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
@@ -27,12 +27,13 @@ from catalog.hive.types import iceberg_fields
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema, new_table
 from catalog.keyed.spec import MERGED_THROUGH, KeySpec
-from catalog.names import CatalogName, RelationId
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.policy import check_settings
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import RelationKind
+from server.service.hive.attempt import Attempt, Canceled, Overtaken
 from server.service.hive.check import Checks, all_columns, check_eligible, target_name
 from server.service.hive.index import HiveIndex
 from server.service.hive.state import HiveState, Unit, join, list_units, read_state, split_name
@@ -43,10 +44,6 @@ from server.service.tables import NewTable, TableDefinition, Tables, default_loc
 REPORT_EVERY_SECONDS = 0.5
 SETTLE_SECONDS = 1.1
 SETTLE_TRIES = 5
-
-
-class Canceled(Exception):
-    """Somebody has asked for the operation to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +105,7 @@ class Upgrades:
     def cancel(self, operation_id: OperationId) -> Operation:
         """Ask an upgrade to stop; it does at its next step, and leaves nothing behind."""
         with self.database.writing() as uow:
-            operation = uow.operations.get(operation_id)
+            operation = uow.operations.lock(operation_id)
             if operation.status.is_final:
                 raise Conflict(f"the {operation.kind} of {operation.target} has {operation.status} already")
             operation = replace(operation, cancel_asked=True)
@@ -121,70 +118,59 @@ class Upgrades:
         with self.database.reading() as uow:
             waiting = uow.operations.unfinished()
         for operation in waiting:
+            root = self._new_root(operation)
+            attempt = Attempt(self.database, self.files, operation, root)
             try:
-                self._run(operation)
-                status = replace(status, finished=status.finished + 1)
-            except CommitUnknown:
-                raise  # the operation's row will tell the next activation
-            except Canceled:
-                self._end(operation, OperationStatus.CANCELED, "canceled", None)
-            except CatalogError as error:
-                self._end(operation, OperationStatus.FAILED, error.message, error.hint)
-                status = replace(status, failed=status.failed + 1)
+                ended = self._carried_out(attempt)
+            except Overtaken:
+                attempt.give_up()
+                continue
+            status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
         return status
 
-    def _end(self, operation: Operation, status: OperationStatus, error: str, hint: str | None) -> None:
-        with self.database.writing() as uow:
-            current = uow.operations.get(operation.id)
-            if current.status.is_final:
-                return
-            now = uow.now()
-            uow.operations.put(replace(current, status=status, error=error, hint=hint, ended_at=now, updated_at=now))
+    def _new_root(self, operation: Operation) -> str:
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(operation.catalog).warehouse
+        database, name = split_name(operation.target)
+        return default_location(warehouse, TableName((database,), name))
 
-    def _run(self, operation: Operation) -> None:
-        self._clear(operation)
+    def _carried_out(self, attempt: Attempt) -> bool:
+        """Whether the table has been added. What cannot be known now, the operation's row tells the next activation."""
+        try:
+            try:
+                attempt.begin()
+                self._run(attempt)
+            except Canceled:
+                attempt.end(OperationStatus.CANCELED, "canceled", None)
+                return False
+        except CatalogError as error:
+            attempt.end(OperationStatus.FAILED, error.message, error.hint)
+            return False
+        return True
+
+    def _run(self, attempt: Attempt) -> None:
+        operation = attempt.operation
         state = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
         key = operation.params["key"]
         spec = None if key is None else KeySpec.from_properties(key)
         check_eligible(self.checks.report(operation.catalog, operation.target, spec.primary_key if spec else ()))
-        root = self._root(operation, state)
         schema = hive_schema(state.table)
-        registered = self._registered(operation, state, schema)
+        registered = self._registered(attempt, state, schema)
         _check_keys(state, spec, schema, registered.entries)
-        self._step(operation, "writing the snapshot", len(registered.entries), len(registered.entries))
-        metadata, written = self._metadata(operation, state, schema, spec, root, registered)
-        try:
-            self._add(operation, state, spec, root, metadata, registered)
-        except CommitUnknown:
-            raise
-        except CatalogError:
-            for location in written:
-                self.files.delete(location)
-            raise
+        attempt.step("writing the snapshot", len(registered.entries), len(registered.entries))
+        metadata = self._metadata(attempt, state, schema, spec, registered)
+        self._add(attempt, state, spec, metadata, registered)
 
-    def _clear(self, operation: Operation) -> None:
-        """Remove what a try that died has left: nothing refers to it, or the operation would have ended with it."""
-        for location in operation.journal.get("written", ()):
-            self.files.delete(location)
-
-    def _root(self, operation: Operation, state: HiveState) -> str:
-        """A directory of its own in the warehouse, written down before it is used."""
-        with self.database.writing() as uow:
-            warehouse = uow.catalogs.get(operation.catalog).warehouse
-            root = default_location(warehouse, target_name(state.table))
-            uow.operations.put(replace(uow.operations.get(operation.id), journal={"root": root}))
-        return root
-
-    def _registered(self, operation: Operation, state: HiveState, schema: Json) -> _Registered:
+    def _registered(self, attempt: Attempt, state: HiveState, schema: Json) -> _Registered:
         """Every file with its footer's statistics and its partition, and the ground they make."""
-        listed = self._settled_listings(operation, state)
+        listed = self._settled_listings(attempt, state)
         locations: list[str] = []
         partitions: list[tuple[Any, ...]] = []
         for unit, listing in listed:
             record = partition_record(state.table.partition_columns, unit.values)
             locations += [join(unit.location, file.path) for file in listing.files]
             partitions += [record] * len(listing.files)
-        stats = self._reported(operation, self.files.footers(schema, locations), len(locations))
+        stats = self._reported(attempt, self.files.footers(schema, locations), len(locations))
         entries = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, partitions, strict=True)]
         grounds = {
             unit.name: first_ground(unit.signals, listing)
@@ -193,21 +179,21 @@ class Upgrades:
         }
         return _Registered(entries=entries, grounds=grounds)
 
-    def _settled_listings(self, operation: Operation, state: HiveState) -> list[tuple[Unit, Listing]]:
+    def _settled_listings(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, Listing]]:
         """Listings in which no file can still be replaced by one that looks the same (rule 3.7)."""
         units = state.units
         for _ in range(SETTLE_TRIES):
-            self._step(operation, "listing directories", 0, len(units))
+            attempt.step("listing directories", 0, len(units))
             listed = list(list_units(self.files, units))
             if all(first_ground(unit.signals, listing) is not None for unit, listing in listed):
                 return listed
             time.sleep(SETTLE_SECONDS)
         raise Conflict(
-            f"{operation.target} is being written: its files change faster than they can be listed",
+            f"{attempt.operation.target} is being written: its files change faster than they can be listed",
             hint="try again when its writers pause for a second",
         )
 
-    def _reported(self, operation: Operation, stats: Iterator[FileStats], total: int) -> list[FileStats]:
+    def _reported(self, attempt: Attempt, stats: Iterator[FileStats], total: int) -> list[FileStats]:
         """The same, telling how far it is."""
         found: list[FileStats] = []
         told = 0.0
@@ -215,73 +201,42 @@ class Upgrades:
             found.append(one)
             if time.monotonic() - told > REPORT_EVERY_SECONDS:
                 told = time.monotonic()
-                self._step(operation, "reading footers", len(found), total)
+                attempt.step("reading footers", len(found), total)
         return found
 
-    def _step(self, operation: Operation, phase: str, done: int, total: int) -> None:
-        """Tell people where it stands, and learn whether to stop."""
-        with self.database.writing() as uow:
-            current = uow.operations.get(operation.id)
-            if current.status.is_final:
-                raise Conflict(f"the upgrade of {operation.target} has been ended by another server")
-            if current.cancel_asked:
-                raise Canceled
-            uow.operations.put(replace(current, phase=phase, done=done, total=total, updated_at=uow.now()))
-
     def _metadata(
-        self,
-        operation: Operation,
-        state: HiveState,
-        schema: Json,
-        spec: KeySpec | None,
-        root: str,
-        registered: _Registered,
-    ) -> tuple[Json, tuple[str, ...]]:
-        """The table's metadata with its first snapshot, and the manifests written for it."""
+        self, attempt: Attempt, state: HiveState, schema: Json, spec: KeySpec | None, registered: _Registered
+    ) -> Json:
+        """The table's metadata with its first snapshot, whose manifests are written."""
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
-        definition = _definition(state.table, schema, operation.params["properties"])
-        location = f"{root}/base" if spec else root
+        definition = _definition(state.table, schema, attempt.operation.params["properties"])
         if spec:
-            empty = new_base(definition, spec, location=location, now_ms=now_ms)
+            empty = new_base(definition, spec, location=f"{attempt.root}/base", now_ms=now_ms)
         else:
-            empty = _plain(definition, location=location, now_ms=now_ms)
+            empty = _plain(definition, location=attempt.root, now_ms=now_ms)
         aliases = {alias for entry in registered.entries for alias in entry.stats.aliases}
         mapping = name_mapping(current_schema(empty), aliases)
         named = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
         empty = apply_updates(empty, named, now_ms=now_ms, previous_location=None)
         if not registered.entries:
-            return empty, ()
+            return empty
+        said = {"firn.reason": f"upgrade of {attempt.operation.target}", **({MERGED_THROUGH: "0"} if spec else {})}
         added = self.files.write_snapshot(
-            empty,
-            registered.entries,
-            (),
-            snapshot_id=secrets.randbits(62) + 1,
-            now_ms=now_ms,
-            summary_extra={"firn.reason": f"upgrade of {operation.target}", **({MERGED_THROUGH: "0"} if spec else {})},
+            empty, registered.entries, (), snapshot_id=secrets.randbits(62) + 1, now_ms=now_ms, summary_extra=said
         )
-        with self.database.writing() as uow:
-            journal = {"root": root, "written": list(added.written)}
-            uow.operations.put(replace(uow.operations.get(operation.id), journal=journal))
-        return apply_updates(empty, added.updates(), now_ms=now_ms, previous_location=None), added.written
+        return apply_updates(empty, added.updates(), now_ms=now_ms, previous_location=None)
 
     def _add(
-        self,
-        operation: Operation,
-        state: HiveState,
-        spec: KeySpec | None,
-        root: str,
-        metadata: Json,
-        registered: _Registered,
+        self, attempt: Attempt, state: HiveState, spec: KeySpec | None, metadata: Json, registered: _Registered
     ) -> None:
-        name = target_name(state.table)
+        """The last step: the table, its ground and the operation's end, together."""
+        name, operation = target_name(state.table), attempt.operation
         self.namespaces.ensure(operation.catalog, name.namespace)
 
         def finish(uow: UnitOfWork, relation_id: RelationId) -> None:
             now = uow.now()
-            current = uow.operations.get(operation.id)
-            if current.status.is_final or current.cancel_asked:
-                raise Conflict(f"the upgrade of {operation.target} was ended meanwhile")
+            current = attempt.current(uow)
             uow.grounds.put(relation_id, {unit: one.to_json() for unit, one in registered.grounds.items()})
             uow.grounds.put_link(relation_id, link_of(state.table), now)
             result = {"table": str(name), "files": len(registered.entries), "rows": _rows(registered.entries)}
@@ -292,7 +247,8 @@ class Upgrades:
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, hive_name=operation.target)
             self.tables.add(operation.catalog, [new], also=lambda uow: finish(uow, new.id))
             return
-        self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=operation.target, also=finish)
+        root, hive_name = attempt.root, operation.target
+        self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
 def hive_schema(table: HiveTable) -> Json:

@@ -96,12 +96,10 @@ class HiveTable:
     def ended(self, operation: Mapping[str, Any]) -> dict[str, Any]:
         """An operation once it has ended."""
         give_up = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < give_up:
-            found = self.side.server.get(f"operations/{operation['id']}")
-            if found["status"] != "running":
-                return found
+        while (found := self.side.server.get(f"operations/{operation['id']}"))["status"] == "running":
+            assert time.monotonic() < give_up, f"still running: {found}"
             time.sleep(0.1)
-        raise AssertionError(f"still running after {PATIENCE_SECONDS} s: {operation['target']}")
+        return found
 
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
         """A change by a writer on Firn's side; `values` has the table's columns in order."""

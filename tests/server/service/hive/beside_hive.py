@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -27,7 +27,7 @@ from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
-from server.service.hive.sync import Syncs
+from server.service.hive.sync import SyncOutcome, Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
 from server.service.services import Services
@@ -39,15 +39,27 @@ from tests.server.faults import Killed
 LONG_AGO_NS = 1_700_000_000 * 10**9
 
 
+LOCKED = "before a transaction's commit"
+
+
 @dataclass
 class Fuse:
-    """Kills the process when it passes its n-th moment."""
+    """Kills the process when it passes its n-th moment, or lets others act just then."""
 
     left: int | None = None
-    passed: list[str] = field(default_factory=list)
+    until_others: int = 0
+    others: Callable[[], object] | None = None
+
+    def meanwhile(self, moment: int, others: Callable[[], object]) -> None:
+        """Others act once, at the n-th moment at which the database is not locked."""
+        self.until_others, self.others = moment, others
 
     def at(self, moment: str) -> None:
-        self.passed.append(moment)
+        if self.others is not None and moment != LOCKED:
+            self.until_others -= 1
+            if self.until_others == 0:
+                act, self.others = self.others, None
+                act()
         if self.left is not None:
             self.left -= 1
             if self.left == 0:
@@ -68,7 +80,7 @@ class MortalDatabase:
     def writing(self) -> Iterator[UnitOfWork]:
         with self.real.writing() as uow:
             yield uow
-            self.fuse.at("before a transaction's commit")
+            self.fuse.at(LOCKED)
         self.fuse.at("after a transaction's commit")
 
 
@@ -122,11 +134,18 @@ class BesideHive:
     def hive_table(self) -> HiveFiles:
         """A table of two partitions with a file each."""
         made = HiveFiles(self, f"t{next(self.numbers)}")
-        storage = a_storage(made.path.as_uri(), "id bigint; v string")
+        storage = a_storage(uri(made.path), "id bigint; v string")
         self.metastore.add_table(a_hive_table(name=made.short, storage=storage, partitioned_by="p string"))
         made.add("x", 1, 2)
         made.add("y", 3)
         return made
+
+    @staticmethod
+    def table_name(table: HiveFiles) -> TableName:
+        return TableName(("db",), table.short)
+
+    def sync(self, table: HiveFiles) -> SyncOutcome:
+        return self.syncs.sync(LAKE, self.table_name(table), everything=True)
 
     def start(self, table: HiveFiles, *key: str) -> Operation:
         spec = KeySpec(primary_key=key) if key else None
@@ -138,7 +157,7 @@ class BesideHive:
 
     def metadata(self, table: HiveFiles) -> Json | None:
         """The metadata of the Iceberg table over a Hive table; None when there is none."""
-        name = TableName(("db",), table.short)
+        name = self.table_name(table)
         with self.database.reading() as uow:
             relation = uow.relations.find(LAKE, name)
             if relation is not None and relation.kind is RelationKind.KEYED:
@@ -178,7 +197,7 @@ class HiveFiles:
         directory = self.path / f"p={part}"
         if not directory.exists():
             directory.mkdir(parents=True)
-            storage = a_storage(directory.as_uri(), "id bigint; v string")
+            storage = a_storage(uri(directory), "id bigint; v string")
             self.beside.metastore.add_partition("db", self.short, a_hive_partition(part, storage=storage))
         path = directory / (file or f"f{next(self.beside.numbers)}.parquet")
         path.unlink(missing_ok=True)
@@ -194,7 +213,12 @@ class HiveFiles:
 
     def files(self) -> set[str]:
         """What Hive lists."""
-        return {path.as_uri() for path in self.path.rglob("*.parquet")}
+        return {uri(path) for path in self.path.rglob("*.parquet")}
+
+
+def uri(path: Path) -> str:
+    """A location as Hive writes it: with a scheme, but its characters as they are."""
+    return f"file:{path}"
 
 
 def beside_hive(database: Database, directory: Path) -> BesideHive:
@@ -202,7 +226,6 @@ def beside_hive(database: Database, directory: Path) -> BesideHive:
     metastore.add_database("db")
     made = _composed(database, directory, metastore, count())
     made.services.namespaces.create_catalog(LAKE, made.warehouse.as_uri(), "thrift://fake:9083", {})
-    made.fuse.passed.clear()
     return made
 
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
-from catalog.errors import NotFound, Unavailable
-from catalog.job import JobKind, JobStatus
-from catalog.names import TableName
-from catalog.planning import BACK_OFF
-from server.service.hive.sync import SyncOutcome
+from catalog.errors import NotFound, RequirementFailed, Unavailable
+from catalog.job import JobKind
+from catalog.relation import Relation
+from server.service.hive.books import advance
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-
-
-def sync(beside: BesideHive, table: HiveFiles) -> SyncOutcome:
-    return beside.syncs.sync(LAKE, TableName(("db",), table.short), everything=True)
 
 
 def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
@@ -63,16 +59,16 @@ def test_a_killed_sync_is_made_good_by_the_next(beside: BesideHive, act: Callabl
         act(table)
         beside.fuse.left = died + 1
         try:
-            outcome = sync(beside, table)
+            outcome = beside.sync(table)
         except Killed:
             died += 1
             beside = beside.restarted()
-            outcome = sync(beside, table)
+            outcome = beside.sync(table)
         else:
             beside.fuse.left = None
             break
         assert beside.live(table) == table.files()
-        assert sync(beside, table).did == "nothing changed"
+        assert beside.sync(table).did == "nothing changed"
     assert outcome.did.startswith("partitions")
     assert died >= 6  # before and after: manifests, metadata, the transaction
 
@@ -81,13 +77,8 @@ def test_two_syncs_at_once_take_a_file_over_once(beside: BesideHive) -> None:
     for moment in range(1, 6):
         table = upgraded(beside)
         appended(table)
-        other = beside.restarted()
-        passed = iter(range(moment))
-        beside.fuse.at = lambda _moment, left=passed, n=moment, t=table: (  # type: ignore[method-assign]
-            sync(other, t) if next(left, None) == n - 1 else None
-        )
-        sync(beside, table)
-        beside.fuse.at = lambda _moment: None  # type: ignore[method-assign]
+        beside.fuse.meanwhile(moment, partial(beside.restarted().sync, table))
+        beside.sync(table)
         assert beside.live(table) == table.files()
         metadata = beside.metadata(table)
         assert metadata is not None
@@ -97,43 +88,31 @@ def test_two_syncs_at_once_take_a_file_over_once(beside: BesideHive) -> None:
 def test_a_keyed_table_gets_one_job_for_what_two_syncs_saw(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     appended(table)
-    first, second = sync(beside, table), sync(beside, table)
+    first, second = beside.sync(table), beside.sync(table)
     assert first.job is not None
     assert first.job.kind is JobKind.SYNC
     assert (second.job, second.did) == (None, "waits: a sync job is pending")
 
 
 def test_a_listing_that_another_sync_has_overtaken_is_not_taken_over(beside: BesideHive) -> None:
-    """Older than the ground it would replace: files that were taken over would come again."""
+    """It is older than the ground that it would replace: files that were taken over would come again."""
     table = upgraded(beside, "id")
     appended(table)
-    linked_before = beside.syncs
-    first = sync(beside, table)
-    assert first.job is not None
+    relation_id = relation_of(beside, table).id
+    linked = [outcome for outcome in [beside.sync(table)] if outcome.job is not None]
     with beside.database.writing() as uow:
-        link, at = uow.grounds.link(first.job.relation_id) or ({}, None)
-        assert at is not None
-        uow.grounds.put_link(first.job.relation_id, {**link, "generation": 7}, at)
-        uow.jobs.put(replace_status(uow.jobs.get(first.job.id)))
-    second = linked_before.sync(LAKE, TableName(("db",), table.short))
-    assert second.job is not None
-    with beside.database.reading() as uow:
-        staged = uow.grounds.staged(second.job.id)
-    assert staged is not None
-    assert staged["books"]["since"] == 7
-
-
-def replace_status(job):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    return replace(job, status=JobStatus.CANCELED)
+        staged = uow.grounds.staged(linked[0].job.id) if linked[0].job else None
+        assert staged is not None
+        advance(uow, relation_id, staged["books"])
+        with pytest.raises(RequirementFailed, match="another sync"):
+            advance(uow, relation_id, staged["books"])
 
 
 def test_a_vanished_table_is_told_and_nothing_is_changed(beside: BesideHive) -> None:
     table = upgraded(beside)
     before = beside.live(table)
     beside.metastore.drop_table("db", table.short)
-    outcome = sync(beside, table)
+    outcome = beside.sync(table)
     assert outcome.conflict
     assert "is gone" in outcome.did
     assert beside.live(table) == before
@@ -143,18 +122,37 @@ def test_a_metastore_that_does_not_answer_holds_up_no_other_table(beside: Beside
     table = upgraded(beside)
     beside.metastore.answers = False
     with pytest.raises(Unavailable):
-        sync(beside, table)
-    assert BACK_OFF  # the schedule goes on
-    with beside.database.writing() as uow:
-        relation = uow.relations.find(LAKE, TableName(("db",), table.short))
-        assert relation is not None
-        link, at = uow.grounds.link(relation.id) or ({}, None)
-        assert at is not None
-        uow.grounds.put_link(relation.id, link, at.replace(year=2020))
+        beside.sync(table)
+    make_due(beside, table)
     assert beside.syncs.activate().unavailable == 1
+
+
+def test_the_schedule_syncs_what_is_due(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    appended(table)
+    assert beside.syncs.activate().looked_at == 0
+    make_due(beside, table)
+    assert beside.syncs.activate().changed == 1
+    assert beside.live(table) == table.files()
+
+
+def relation_of(beside: BesideHive, table: HiveFiles) -> Relation:
+    with beside.database.reading() as uow:
+        found = uow.relations.find(LAKE, beside.table_name(table))
+    assert found is not None
+    return found
+
+
+def make_due(beside: BesideHive, table: HiveFiles) -> None:
+    """As if it had been synced long ago."""
+    relation_id = relation_of(beside, table).id
+    with beside.database.writing() as uow:
+        books = uow.grounds.link(relation_id)
+        assert books is not None
+        uow.grounds.put_link(relation_id, books[0], books[1].replace(year=2020))
 
 
 def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None:
     table = beside.hive_table()
     with pytest.raises(NotFound):
-        sync(beside, table)
+        beside.sync(table)
