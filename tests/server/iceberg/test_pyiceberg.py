@@ -140,7 +140,8 @@ def test_snapshots_can_be_cut_to_those_that_refs_name(catalog: RestCatalog, serv
 def test_lists_come_in_pages(catalog: RestCatalog, server: ServerProcess, space: str) -> None:
     for number in range(5):
         catalog.create_table((space, f"t{number}"), SCHEMA)
-    url, found, token = f"{server.url}/iceberg/v1/lake/namespaces/{space}/tables", [], ""
+    url, found = f"{server.url}/iceberg/v1/lake/namespaces/{space}/tables", []
+    token: str | None = ""
     while token is not None:
         page = httpx.get(url, params={"pageSize": 2, "pageToken": token}).json()
         found += [one["name"] for one in page["identifiers"]]
