@@ -5,6 +5,7 @@ client.scan("lake.db.orders", filter="day = '2026-11-21'", columns=["id", "amoun
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,11 @@ from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
 
 _ROUNDS = 3
+
+# It warns once a file that the nanoseconds of Hive's timestamps become microseconds, as the table's type says.
+_PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
+if _PYICEBERG.level == logging.NOTSET:
+    _PYICEBERG.setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from tests.firn.cli.conftest import Command, serving
         (["table", "properties", "bad.t", "--set", "=x"], 2, "KEY=VALUE"),
         (["table", "merge", "bad.t", "--mode", "sideways"], 2, "sideways"),
         (["job", "show", "00000000-0000-0000-0000-000000000000"], 1, "00000000-0000-0000-0000-000000000000"),
-        (["job", "show", "seven"], 2, "seven"),
+        (["job", "show", "seven"], 2, "valid UUID"),
         (["hive", "check", "sales.orders"], 2, "metastore"),
         (["hive", "upgrade", "sales.*"], 1, "sales.*"),
         (["sql", "select 1", "--catalog", "nowhere"], 2, "nowhere"),
