@@ -55,7 +55,7 @@ $(STAMPS)/jars: firn/spark/jars.py firn/spark/ivysettings.xml $(STAMPS)/locked
 	@touch $@
 
 web/node_modules/.made: web/package.json web/package-lock.json
-	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' 2>/dev/null || { \
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' 2>/dev/null || { \
 	  echo "the console needs Node 20 or newer; found $$(node --version 2>/dev/null || echo none)." >&2; exit 1; }
 	@echo "installing the console's packages …"
 	@npm --prefix web ci --silent --no-audit --no-fund
