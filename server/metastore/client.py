@@ -11,9 +11,10 @@ from hmsclient.genthrift.hive_metastore.ttypes import EnvironmentContext, Partit
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
+from catalog.errors import Unavailable
 from catalog.hive.model import HivePartition, HiveTable
 from server.metastore.convert import partition_value, table_value
-from server.metastore.outcome import LOST, asking, changing
+from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
 
 T = TypeVar("T")
@@ -118,7 +119,10 @@ class HiveMetastore:
                     # An idle connection may only have been closed by the other side: no word against the metastore.
                     failures += idle is None or _timed_out(error)
                     if failures >= self._metastores:
-                        raise
+                        raise Unavailable(
+                            f"the Hive metastore at {connection.uri} did not answer {what}: {said(error)}",
+                            hint="Look whether it is overloaded; FIRN_HIVE__READ_SECONDS says how long to wait for it.",
+                        ) from error
 
     def _change(self, call: Call[None]) -> None:
         """A write: once, and on a new connection, so that a dead one cannot leave us wondering."""

@@ -12,7 +12,11 @@ from tests.integration.hive.engine import HiveEngine
 from tests.integration.hive.tables import Side
 from tests.spark_fixtures import ServerProcess, server_process
 
-QUIET = {"FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600", "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600"}
+QUIET = {
+    "FIRN_BACKGROUND__HIVE_SYNC_SECONDS": "3600",
+    "FIRN_BACKGROUND__HIVE_INDEX_SECONDS": "3600",
+    "FIRN_HIVE__READ_SECONDS": "8",
+}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,94 @@
+"""Random histories of a keyed table over several Hive partitions, and each rule's history that breaks without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.catalog.hive.rebuild_model import Row, Rules, Table
+
+KEYS = st.sampled_from("abc")
+PARTS = st.sampled_from("pq")
+STEPS = st.one_of(
+    st.tuples(st.just("add"), PARTS, st.sets(KEYS, min_size=1)),
+    st.tuples(st.just("overwrite"), PARTS, st.sets(KEYS)),
+    st.tuples(st.just("remove the first file"), PARTS, st.just(set[str]())),
+    st.tuples(st.just("upsert"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
+    st.tuples(st.just("delete"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
+    st.tuples(st.sampled_from(["merge", "sync"]), PARTS, st.just(set[str]())),
+)
+Step = tuple[str, str, set[str]]
+
+
+def played(rules: Rules, *steps: Step) -> str | None:
+    """What is wrong at the end of a history; each begins with a key in each partition."""
+    table = Table(rules, {"p": {"f0": {"a": 0}}, "q": {"f1": {"b": 0}}}, order=["f0", "f1"])
+    table.upgrade()
+    for number, (what, part, keys) in enumerate(steps, 2):
+        match what:
+            case "upsert":
+                table.write(min(keys), Row(part, number))
+            case "delete":
+                table.write(min(keys), None)
+            case "merge":
+                table.merge()
+            case "sync":
+                table.sync()
+            case _:
+                hive_side(table, what, part, keys, number)
+    table.sync()
+    return table.broken()
+
+
+def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
+    files = table.hive.setdefault(part, {})
+    if what == "overwrite":
+        files.clear()
+    if what == "remove the first file" and files:
+        del files[min(files)]
+    if what == "remove the last file" and files:
+        del files[max(files)]
+    if keys:
+        files[f"f{number}"] = dict.fromkeys(keys, number)
+        table.order.append(f"f{number}")
+
+
+@settings(max_examples=1500)
+@given(st.lists(STEPS, max_size=14))
+def test_the_view_is_what_both_sides_say_and_each_key_has_one_row(steps: list[Step]) -> None:
+    assert played(Rules(), *steps) is None
+
+
+HISTORIES: dict[str, list[Step]] = {
+    "dead_for_good": [
+        ("upsert", "q", {"a"}),
+        ("add", "p", {"a"}),
+        ("sync", "p", set()),
+        ("overwrite", "p", set()),
+        ("sync", "p", set()),
+        ("overwrite", "q", {"a"}),
+    ],
+    "lost_keys": [
+        ("upsert", "q", {"c"}),
+        ("add", "p", {"c"}),
+        ("sync", "p", set()),
+        ("merge", "p", set()),
+        ("overwrite", "p", set()),
+    ],
+    "taken_stay": [
+        ("overwrite", "p", {"b"}),
+        ("sync", "p", set()),
+        ("add", "q", {"c"}),
+        ("sync", "q", set()),
+        ("remove the last file", "q", set()),
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", HISTORIES)
+def test_without_the_rule_a_history_goes_wrong(rule: str) -> None:
+    assert played(Rules(), *HISTORIES[rule]) is None
+    assert played(replace(Rules(), **{rule: False}), *HISTORIES[rule]) is not None

@@ -1,0 +1,78 @@
+"""What Hive-side writers do to a table without a key: after each sync both sides return the same rows."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.integration.hive.tables import HiveTable, Side
+
+pytestmark = [pytest.mark.hive, pytest.mark.spark]
+
+
+def check_synced(table: HiveTable, said: str, *, everything: bool = False) -> None:
+    assert table.sync(everything=everything)["did"] == said
+    assert table.rows() == table.hive_rows()
+    assert table.ask_sync()["did"] == "nothing changed"
+
+
+def test_everything_that_hive_does_to_partitions_is_taken_over(side: Side) -> None:
+    table = side.table(
+        "id BIGINT, v STRING", "p STRING, n INT", "VALUES (1, 'a', 'x', 1), (2, 'b', 'y y/ü', 2)"
+    ).upgrade()
+    table.insert("VALUES (3, 'c', 'x', 1), (4, 'd', NULL, 3)")
+    check_synced(table, "partitions new files: 1, new: 1")
+    table.insert("VALUES (5, 'e', 'x', 1)", how="OVERWRITE")
+    table.alter("DROP PARTITION (p='y y/ü', n=2)")
+    check_synced(table, "partitions rewritten or moved: 1, dropped: 1")
+    place = side.directory / f"{table.short} outside"
+    shutil.copytree(table.path / "p=x" / "n=1", place)
+    table.alter(f"ADD PARTITION (p='new', n=4) LOCATION 'file:{place}'")
+    table.alter("ADD PARTITION (p='empty', n=5)")
+    check_synced(table, "partitions new: 2")
+    pq.write_table(pa.table({"ID": pa.array([9], pa.int64()), "V": ["mixed case"]}), place / "dropped in.parquet")
+    table.alter("ADD COLUMNS (added STRUCT<a: INT, b: ARRAY<STRING>>)")
+    side.hive.sql(f"INSERT INTO {table.name} VALUES (10, 'f', named_struct('a', 1, 'b', array('q')), 'x', 1)")
+    check_synced(table, "added column added struct<a:int,b:array<string>>; partitions new files: 2", everything=True)
+
+
+def test_a_table_without_partitions_is_overwritten_and_truncated(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "", "VALUES (1, 'a')").upgrade()
+    table.insert("VALUES (2, 'b'), (3, 'c')", how="OVERWRITE")
+    check_synced(table, "partitions rewritten or moved: 1")
+    for path in table.path.glob("part-*"):
+        path.unlink()
+    check_synced(table, "partitions rewritten or moved: 1")
+    assert table.rows() == []
+
+
+def test_rows_that_firn_added_stay_and_two_syncs_at_once_do_no_harm(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x')").upgrade()
+    side.hive.sql(f"INSERT INTO lake.{table.name} VALUES (100, 'firn', 'x')")
+    table.insert("VALUES (2, 'b', 'x')", how="OVERWRITE")
+    table.ask_sync()
+    table.insert("VALUES (3, 'c', 'x')")
+    with ThreadPoolExecutor(3) as threads:
+        outcomes = list(threads.map(lambda _: table.ask_sync(), range(3)))
+    assert any(one["did"] == "partitions new files: 1" for one in outcomes)
+    assert not any(one["conflict"] for one in outcomes)
+    assert table.rows() == [(2, "b", "x"), (3, "c", "x"), (100, "firn", "x")]
+
+
+def test_files_that_both_sides_changed_are_a_conflict_that_is_told(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x'), (2, 'b', 'y')").upgrade()
+    side.hive.sql(f"DELETE FROM lake.{table.name} WHERE p = 'x'")
+    table.insert("VALUES (3, 'c', 'x')", how="OVERWRITE")
+    outcome = table.ask_sync()
+    assert outcome["conflict"]
+    assert "changed here too" in outcome["did"]
+    shown = side.server.get(f"catalogs/lake/hive/{table.name}")
+    assert shown["drift"] == outcome["did"]
+    assert table.rows() == [(2, "b", "y")]
+    packed = side.server.http.post(f"/api/v1/catalogs/lake/tables/{table.name}/rewrite", json={})
+    assert packed.status_code == 400
+    assert "files that Hive lists" in packed.json()["error"]["message"]
