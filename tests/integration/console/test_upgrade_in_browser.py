@@ -58,7 +58,7 @@ def upgrade_with_key(page: Page, key: str) -> None:
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_text("every partition is stored as Parquet")).to_be_visible()
     page.get_by_role("button", name="Next").click()
-    page.get_by_label(f"{key} is part of the key").check()
+    page.get_by_label(f"{key} is part of the key").click()
     expect(page).to_have_url(re.compile(f"key={key}"))
     next_step = page.get_by_role("button", name="Next")
     expect(next_step).not_to_have_attribute("aria-disabled", "true")

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { ago, bytes, count, many, percent, remaining, span } from './format';
+import { ago, bytes, count, engineText, many, percent, remaining, span } from './format';
 
 describe('numbers', () => {
   it('keep their digits until digits are noise', () => {
@@ -19,6 +19,13 @@ describe('numbers', () => {
 
   it('never leave the bar', () => {
     expect([percent(5, 0), percent(30, 20), percent(1, 4)]).toEqual([0, 100, 25]);
+  });
+});
+
+describe('engines', () => {
+  it('are named without their build', () => {
+    expect(engineText('Apache Iceberg 1.12.0 (commit 212aa894e919ff9f)')).toBe('Apache Iceberg 1.12.0');
+    expect(engineText('spark 4.1.4')).toBe('spark 4.1.4');
   });
 });
 

@@ -92,6 +92,11 @@ export function remaining(done: number, total: number, elapsed: number): number 
   return ((total - done) / done) * elapsed;
 }
 
+/** An engine as people call it: without the build that it was made from. */
+export function engineText(engine: string): string {
+  return engine.replace(/\s*\(commit [0-9a-f]+\)/, '');
+}
+
 /** `rows_removed` as "rows removed". */
 export function words(key: string): string {
   return key.replace(/[_-]+/g, ' ');

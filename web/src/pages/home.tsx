@@ -11,7 +11,7 @@ import { Bytes, Count, useNow, When } from '../components/figures';
 import { jobColumns } from '../components/job-parts';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
-import { many, secondsBetween } from '../lib/format';
+import { engineText, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
@@ -234,7 +234,7 @@ const RECENT: Column<CommitEvent>[] = [
   { key: 'rows', title: 'Rows added', cell: (event) => <Count value={event.added_rows} />, right: true },
   { key: 'removed', title: 'Rows removed', cell: (event) => <Count value={event.removed_rows} />, right: true },
   { key: 'bytes', title: 'Added', cell: (event) => <Bytes value={event.added_bytes} />, right: true },
-  { key: 'engine', title: 'By', cell: (event) => <span className="dim">{event.engine ?? event.writer_id ?? '–'}</span> },
+  { key: 'engine', title: 'By', cell: (event) => <span className="dim">{engineText(event.engine ?? event.writer_id ?? '–')}</span> },
   { key: 'at', title: 'When', cell: (event) => <When at={event.committed_at} />, right: true },
 ];
 

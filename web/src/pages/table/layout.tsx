@@ -21,10 +21,16 @@ const METRICS = [
 type Metric = (typeof METRICS)[number]['value'];
 
 const SMALL = 2;
-const SHOWN = 200;
+const SHOWN = 50;
 
 /** What a rewrite asked for now would take: partitions with small files to pack, or with delete files. */
 const wantsRewrite = (one: Partition): boolean => one.small_files >= SMALL || one.delete_files > 0;
+
+/** Most files first, equal ones in the order of people. */
+function worstFirst(one: Partition, other: Partition): number {
+  const more = other.data_files + other.delete_files - one.data_files - one.delete_files;
+  return more === 0 ? one.partition.localeCompare(other.partition, 'en', { numeric: true }) : more;
+}
 
 const COLUMNS: Column<Partition>[] = [
   { key: 'partition', title: 'Partition', cell: (one) => <span className="mono">{one.partition === '' ? 'whole table' : one.partition}</span>, wide: true },
@@ -63,7 +69,7 @@ export function LayoutTab({ table }: { table: Table }) {
         plain
         name="partitions with most files"
         columns={COLUMNS}
-        rows={data && [...partitions].sort((one, other) => other.data_files + other.delete_files - one.data_files - one.delete_files).slice(0, SHOWN)}
+        rows={data && [...partitions].sort(worstFirst).slice(0, SHOWN)}
         id={(one) => `${one.store}/${one.partition}`}
         empty={<Empty title={`No files in ${shown ?? 'it'}`} />}
       />

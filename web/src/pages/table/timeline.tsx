@@ -8,7 +8,7 @@ import { Bytes, Count, useNow, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { axisOf, place, ticks, tickText, type Axis } from '../../lib/axis';
-import { count, moment } from '../../lib/format';
+import { count, engineText, moment } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { SummaryFacts } from './snapshot-details';
 import styles from './timeline.module.css';
@@ -172,7 +172,7 @@ function Commit({ catalog, event }: { catalog: string; event: CommitEvent }) {
   const first = [
     { name: 'committed', value: <When at={event.committed_at} /> },
     { name: 'did', value: `${event.operation} on ${laneOf(event)}` },
-    { name: 'by', value: event.engine ?? event.writer_id ?? 'unknown' },
+    { name: 'by', value: engineText(event.engine ?? event.writer_id ?? 'unknown') },
     ...(event.writer_id === null ? [] : [{ name: 'writer and batch', value: <span className="mono">{`${event.writer_id} ${event.batch_id ?? ''}`}</span> }]),
     { name: 'rows', value: <Change added={event.added_rows} removed={event.removed_rows} /> },
     { name: 'files', value: <Change added={event.added_files} removed={event.removed_files} /> },
