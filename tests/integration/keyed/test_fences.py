@@ -77,7 +77,7 @@ def test_an_optimizer_that_was_frozen_while_it_committed_wakes_up_to_nothing(
 ) -> None:
     worker = a_worker(hasty.url)
     table = pending_table(hasty, worker)
-    job_id = table.ask("merge", mode="vectors")
+    job_id = table.ask("merge", mode="rewrite")
     with mortal_optimizer(hasty.url, tmp_path, "stop after ServerApi.committing 1") as process:
         wait_for(lambda: _is_frozen(process.pid), "the frozen optimizer")
         wait_for(lambda: status(table, job_id) == "pending", "the end of its lease")

@@ -88,9 +88,9 @@ def test_the_real_program_may_die_too(
     server: RunningServer, worker: Worker, tmp_path: Path, moment: str, *, has_merged: bool
 ) -> None:
     table = pending_table(server, worker)
-    job_id = table.ask("merge", mode="vectors")
+    job_id = table.ask("merge", mode="rewrite")
     with mortal_optimizer(server.url, tmp_path, moment) as process:
-        assert process.wait(120) == -9
+        assert process.wait(240) == -9
     assert table.by_arrow() == EXPECTED
     assert (finished(table, job_id) == 1) is has_merged
     check(table)
