@@ -45,6 +45,8 @@ class StoreCommit:
     job_kind: JobKind | None
     protected_snapshots: Collection[int] = ()
     """Snapshots of this store that versions still offered to readers name."""
+    linked: bool = False
+    """Whether the keyed table stands on a Hive table: then partitions may have to be rebuilt from Hive and history."""
 
     @property
     def store(self) -> Json:
@@ -191,7 +193,15 @@ def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
 
 def _check_direct(commit: StoreCommit, summary: Json) -> None:
     operation = summary.get("operation")
-    if operation in ("append", "replace"):
+    if operation == "replace":
+        return
+    if commit.linked:
+        raise CommitRefused(
+            f"{operation} on the base store of a table that is linked to Hive: when Hive overwrites a partition it is "
+            "built anew from Hive's files and the change store alone, and what was written here would be lost",
+            hint="write to the change store, or use firn.spark.upsert and firn.spark.delete",
+        )
+    if operation == "append":
         return
     if commit.keyed.pending_commits:
         raise CommitRefused(

@@ -77,6 +77,7 @@ class _Rows:
     keyed: KeyedTable | None
     sibling: Relation | None
     protected: frozenset[int]
+    linked: bool
 
 
 def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | None) -> _Rows:
@@ -94,6 +95,7 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
         protected=frozenset() if keyed is None else _offered(uow, keyed, is_base=is_base),
+        linked=keyed is not None and uow.relations.get(keyed.relation_id).hive_name is not None,
     )
 
 
@@ -146,6 +148,7 @@ def _store_commit(rows: _Rows, metadata: Json, beside: Json) -> StoreCommit | No
         updates=rows.change.updates,
         job_kind=None if rows.lease is None else rows.lease.job.kind,
         protected_snapshots=rows.protected,
+        linked=rows.linked,
     )
 
 

@@ -106,6 +106,13 @@ def test_removing_rows_from_base_waits_for_the_merge(operation: str) -> None:
     guarded(commit(RelationKind.BASE, updates))
 
 
+@pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
+def test_base_of_a_hive_table_takes_no_rows_that_a_rebuild_would_not_find(operation: str) -> None:
+    updates = snapshot(BASE, 1, operation)
+    refused(commit(RelationKind.BASE, updates, linked=True), "linked to Hive")
+    guarded(commit(RelationKind.BASE, snapshot(BASE, 1, "replace"), linked=True))
+
+
 def merged(**changes: str) -> list[Json]:
     facts = {MERGED_FROM: "0", MERGED_THROUGH: "1", MERGED_BASE: "none", MERGED_CHANGE: "70"}
     return snapshot(BASE, 1, "overwrite", **facts | changes)
