@@ -99,7 +99,7 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
         ) as process,
     ):
         try:
-            url = _address(process)
+            url = address(process)
             with httpx.Client(base_url=url, timeout=30) as http:
                 yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http)
         finally:
@@ -117,7 +117,8 @@ def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer
         yield RunningServer(url=server.url, data_dir=data_dir, process=server.process, http=server.http, spark=session)
 
 
-def _address(process: subprocess.Popen[str]) -> str:
+def address(process: subprocess.Popen[str]) -> str:
+    """Where a server that has just been started answers."""
     assert process.stdout is not None
     for line in process.stdout:
         if found := re.search(r"http://\S+", line):
