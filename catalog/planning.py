@@ -137,16 +137,22 @@ def _held_back(due: Due, past: Sequence[Job], now: datetime) -> NotDue | None:
             return NotDue(why=f"{due.kind} is due ({due.why}), but the last one found nothing to do for this state")
         if last.status is JobStatus.CANCELED:
             return NotDue(why=f"{due.kind} is due ({due.why}), but it was canceled: it waits for the next commit")
+    return backing_off(due.kind, past, now)
+
+
+def backing_off(kind: JobKind, past: Sequence[Job], now: datetime) -> NotDue | None:
+    """Why a job of this kind has to wait after failures: each one in a row doubles the pause."""
+    same = [job for job in past if job.kind is kind]
     failures = 0
     for job in same:
         if job.status is not JobStatus.FAILED:
             break
         failures += 1
-    if failures and last.ended_at is not None:
-        again = last.ended_at + BACK_OFF * 2 ** min(failures - 1, LONGEST_BACK_OFF_DOUBLINGS)
+    if failures and same[0].ended_at is not None:
+        again = same[0].ended_at + BACK_OFF * 2 ** min(failures - 1, LONGEST_BACK_OFF_DOUBLINGS)
         if now < again:
             times = "once" if failures == 1 else f"{failures} times in a row"
-            return NotDue(why=f"{due.kind} has failed {times}: {last.error}", next_at=again)
+            return NotDue(why=f"{kind} has failed {times}: {same[0].error}", next_at=again)
     return None
 
 

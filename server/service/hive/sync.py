@@ -24,7 +24,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
 from catalog.names import CatalogName, TableName
-from catalog.planning import Due
+from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
@@ -37,7 +37,7 @@ from server.service.hive.state import HiveState, join, read_state, split_name
 from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
-from server.service.planner import facts_of, planned_job, planned_relation
+from server.service.planner import REMEMBERED_JOBS, facts_of, planned_job, planned_relation
 
 NOTHING = "nothing changed"
 WAITS = "waits:"
@@ -89,7 +89,7 @@ class Syncs:
                     continue
             status = replace(status, looked_at=status.looked_at + 1)
             try:
-                outcome = self.sync(relation.catalog, relation.name)
+                outcome = self._synced(relation, asked=False)
             except CatalogError:
                 status = replace(status, unavailable=status.unavailable + 1)
                 continue
@@ -106,12 +106,29 @@ class Syncs:
             relation = planned_relation(uow, catalog, name)
             if relation.hive_name is None:
                 raise NotFound(f"{name} is not linked to a Hive table", hint="upgrade a Hive table first")
+        return self._synced(relation, everything=everything)
+
+    def _synced(self, relation: Relation, *, everything: bool = False, asked: bool = True) -> SyncOutcome:
+        """`asked` is whether a person wants it now: the schedule backs off after failures."""
+        if not asked and (why := self._backing_off(relation)):
+            return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
         for _ in range(MAX_ROUNDS):
             try:
                 return self._round(relation, everything=everything)
             except _Moved:
                 continue
-        return SyncOutcome(table=str(name), did=f"{WAITS} others commit to the table faster than it can be compared")
+        did = f"{WAITS} others commit to the table faster than it can be compared"
+        return SyncOutcome(table=str(relation.name), did=did)
+
+    def _backing_off(self, relation: Relation) -> str | None:
+        """Why the schedule passes the table over, and lets people know."""
+        with self.database.reading() as uow:
+            held = backing_off(JobKind.SYNC, uow.jobs.last_of(relation.id, limit=REMEMBERED_JOBS), uow.now())
+        if held is None:
+            return None
+        with self.database.writing() as uow:
+            note_drift(uow, relation.id, held.why)
+        return held.why
 
     def _round(self, relation: Relation, *, everything: bool) -> SyncOutcome:
         with self.database.reading() as uow:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from catalog.errors import NotFound, RequirementFailed, Unavailable
-from catalog.job import JobKind
+from catalog.job import JobKind, JobStatus
 from catalog.relation import Relation
 from server.service.hive.books import advance
 from tests.factories import LAKE
@@ -156,3 +157,19 @@ def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None
     table = beside.hive_table()
     with pytest.raises(NotFound):
         beside.sync(table)
+
+
+def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    appended(table)
+    job = beside.sync(table).job
+    assert job is not None
+    with beside.database.writing() as uow:
+        uow.jobs.put(replace(job, status=JobStatus.FAILED, ended_at=uow.now(), error="a row has no key"))
+    make_due(beside, table)
+    assert beside.syncs.activate().changed == 0
+    with beside.database.reading() as uow:
+        books = uow.grounds.link(job.relation_id)
+    assert books is not None
+    assert books[0]["drift"] == "sync has failed once: a row has no key"
+    assert beside.sync(table).job is not None  # asked for, it is tried at once
