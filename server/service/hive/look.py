@@ -35,10 +35,8 @@ class Looked:
         if not self.changed:
             return None
         words = {Additions: "new files", New: "new", Rebuild: "rewritten or moved", Dropped: "dropped"}
-        counts: dict[str, int] = {}
-        for one in self.changed.values():
-            counts[words[type(one)]] = counts.get(words[type(one)], 0) + 1
-        return "partitions " + ", ".join(f"{word}: {count}" for word, count in counts.items())
+        counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
+        return "partitions " + ", ".join(f"{word}: {count}" for word, count in counts.items() if count)
 
 
 def look(state: HiveState, grounds: Mapping[str, Ground], files: TableFiles, *, everything: bool) -> Looked:

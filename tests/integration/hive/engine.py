@@ -86,7 +86,7 @@ class _Engine:
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.hive.metastore.uris": metastore_uri,
             "spark.sql.warehouse.dir": f"file:{directory}/warehouse",
-            "hive.exec.dynamic.partition.mode": "nonstrict",
+            "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
             "spark.sql.sources.partitionOverwriteMode": "dynamic",
         }
         builder = SparkSession.builder.master("local[2]").appName("hive's users")
