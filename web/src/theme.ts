@@ -44,6 +44,9 @@ export const theme = createTheme({
     MultiSelect: { defaultProps: { size: 'xs' } },
     Tooltip: { defaultProps: { openDelay: 250, multiline: true, maw: 360, withArrow: true } },
     Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } } },
+    // Inside a dialog a <header> would count as a second banner of the page.
+    ModalHeader: { defaultProps: { role: 'presentation' } },
+    DrawerHeader: { defaultProps: { role: 'presentation' } },
     ActionIcon: { defaultProps: { variant: 'subtle', color: 'gray' } },
   },
 });

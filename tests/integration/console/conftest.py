@@ -87,5 +87,5 @@ def violations(page: Page) -> list[str]:
     page.evaluate(AXE.read_text(encoding="utf-8"))
     # Animations that are still running have colours of their own.
     page.wait_for_timeout(400)
-    found = page.evaluate("axe.run().then(result => result.violations)")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)")
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
