@@ -22,6 +22,10 @@ class Cost:
     wall: float
     cpu: float
 
+    def __add__(self, other: Cost) -> Cost:
+        """Of both, one after the other."""
+        return Cost(self.wall + other.wall, self.cpu + other.cpu)
+
     def to_json(self) -> dict[str, float]:
         """Rounded to what the clocks can tell."""
         return {"wall_s": round(self.wall, 3), "cpu_s": round(self.cpu, 2)}

@@ -7,8 +7,9 @@ Firn: the batch is in the change store; the optimizer's own code leases the merg
 the change store and reports; the time is from the request for the job to its end. By hand: MERGE INTO by the same key
 from the batch's Parquet file into a plain table that merges on read. Both have their rows from the same files, lie in
 the same catalog and run in the same Spark with the same settings. Each round loads new tables, so no merge finds what
-another left. `read` is a scan afterwards: a merge that leaves delete files moves work to readers. `batch` is what it
-took before to commit the changes to the change store, upserts and deletes, until every reader saw them.
+another left. `read` is a scan afterwards: a merge that leaves delete files moves work to readers. `compacted` is
+MERGE INTO and then `rewrite_data_files`, which ends where Firn's rewriting merge ends: whole files, no deletes. `batch`
+is what it took before to commit the changes to the change store, upserts and deletes, until every reader saw them.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Merged:
     merge: Cost
     read: Cost
     batch: Cost | None = None
+    compacting: Cost | None = None
     chosen: str = ""
 
 
@@ -63,7 +65,7 @@ class Contest:
         read, _ = self.stage.read("scan", name)
         self.stage.check(f"{name}.base", orders.totals[1])
         self.stage.server.client.tables[name].drop()
-        return Merged(merge, read, batch, chosen)
+        return Merged(merge, read, batch=batch, chosen=chosen)
 
     def by_hand(self, orders: Orders) -> Merged:
         """A new plain table, and the statement that a user would write."""
@@ -71,9 +73,10 @@ class Contest:
         spark.read.parquet(str(orders.both[0])).createOrReplaceTempView("batch")
         merge, _ = self.stage.clock.cost(lambda: spark.sql(_merge_into(f"lake.{name}")).collect())
         read, _ = self.stage.read("scan", name)
+        compacting, _ = self.stage.clock.cost(lambda: spark.sql(_compact(name)).collect())
         self.stage.check(name, orders.totals[1])
         spark.sql(f"DROP TABLE lake.{name}")
-        return Merged(merge, read)
+        return Merged(merge, read, compacting=compacting)
 
     def _merged(self, name: str, mode: str) -> str:
         client = self.stage.server.client
@@ -117,6 +120,8 @@ def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given:
             found[way].append(merged)
             report.line("round", skew=skew, number=number, way=way, chosen=merged.chosen, **merged.merge.to_json())
     by_hand = median([one.merge for one in found[BY_HAND]])
+    compacted = by_hand + median([one.compacting for one in found[BY_HAND] if one.compacting is not None])
+    report.line("compacted", skew=skew, **compacted.to_json())
     for way, merges in found.items():
         merge = median([one.merge for one in merges])
         report.line(
@@ -125,6 +130,7 @@ def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given:
             way=way,
             chosen=sorted({one.chosen for one in merges}),
             times_by_hand=ratio(merge, by_hand),
+            times_compacted=ratio(merge, compacted),
             merge=merge.to_json(),
             read=median([one.read for one in merges]).to_json(),
             batch=_batch(merges),
@@ -158,6 +164,12 @@ def _merge_into(table: str) -> str:
         f" WHEN MATCHED THEN UPDATE SET {updates}"
         f" WHEN NOT MATCHED AND s.op <> 'D' THEN INSERT ({', '.join(NAMES)}) VALUES ({values})"
     )
+
+
+def _compact(name: str) -> str:
+    """Rewrite every partition that has a delete or more than one file."""
+    options = "'min-input-files', '2', 'delete-file-threshold', '1', 'remove-dangling-deletes', 'true'"
+    return f"CALL lake.system.rewrite_data_files(table => '{name}', options => map({options}))"
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:

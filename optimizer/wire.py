@@ -97,6 +97,7 @@ class MergeTask(Wire):
     watermark: int
     through: int
     pending_rows: int
+    scope: str
     mode: str
     small_bytes: int
     large_share: float

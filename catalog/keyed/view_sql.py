@@ -15,7 +15,7 @@ which change takes effect. A column may have any name: names are quoted, and eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.keyed.schema import OP
 from catalog.keyed.spec import KeyScope, KeySpec
@@ -74,6 +74,7 @@ def touched_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     `partition` gives each partition field's column and transform. They are those that the changes lead to and,
     where a key may move, those where base holds the changed keys now.
     """
+    pair = _narrow(pair, [name for name, _ in partition])
     slots = _slots(pair)
     moves = pair.spec.scope is KeyScope.GLOBAL
     to = ", ".join(f"{transform(slots[name])} AS p{i}" for i, (name, transform) in enumerate(partition))
@@ -83,6 +84,12 @@ def touched_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     now = ", ".join(f"{transform('b.' + quoted(name))} AS p{i}" for i, (name, transform) in enumerate(partition))
     held = f"SELECT DISTINCT {now} FROM {pair.base} AS b LEFT SEMI JOIN ({_replaced(pair)}) AS n ON {_replaces(pair)}"
     return f"WITH {_ctes(pair)}\n{led_to}\nUNION\n{held}"
+
+
+def _narrow(pair: Pair, needed: Sequence[str]) -> Pair:
+    """The pair with no more columns than decide about a key's newest change and `needed`: others are not read."""
+    kept = {*needed, *pair.spec.primary_key, pair.spec.sequence_field}
+    return replace(pair, columns=[name for name in pair.columns if name in kept])
 
 
 def _slots(pair: Pair) -> dict[str, str]:

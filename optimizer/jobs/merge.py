@@ -80,6 +80,9 @@ def _planned(work: Work, task: MergeTask) -> Plan:
     """Touched partitions prune both ways of merging; rewriting needs files that lie in them whole."""
     if task.partition is None:
         return Plan("vectors")
+    if task.mode == "vectors" and task.scope == "global" and task.base.snapshot_id is not None:
+        # Where keys may move, finding the partitions reads as much of base as a MERGE that is not told of them.
+        return Plan("vectors")
     where, target_where = _touched(work, task, task.partition) if task.partition else (EVERYTHING, EVERYTHING)
     if where is None:
         return Plan("vectors")

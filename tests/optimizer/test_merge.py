@@ -63,6 +63,16 @@ def test_a_merge_that_touches_nothing_still_moves_the_watermark(server: RunningS
     assert table.run("merge")["result"] == {"cleaned_files": 0}
 
 
+def test_vectors_for_keys_that_base_has_not_move_the_watermark_too(server: RunningServer, worker: Worker) -> None:
+    table = keyed(server, worker)
+    table.upsert((1, "p", "a"))
+    check_merged(table, "vectors")
+    table.delete((77,), columns="id BIGINT")
+    check_merged(table, "vectors")
+    shown = server.get(f"catalogs/lake/tables/{table.short}")
+    assert (shown["pending_rows"], shown["watermark"]) == (0, 3)
+
+
 def test_a_merge_leaves_other_partitions_files_alone(server: RunningServer, worker: Worker) -> None:
     table = keyed(server, worker)
     table.upsert((1, "p", "a"), (2, "q", "b"))

@@ -25,7 +25,7 @@ from tests.integration.keyed.table import Table
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 T = TypeVar("T")
 SHAPE = Shape(columns={"id": LONG, "v": TEXT}, key=("id",))

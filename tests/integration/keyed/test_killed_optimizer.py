@@ -15,7 +15,7 @@ from tests.integration.keyed.table import Table
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SHAPE = Shape(columns={"id": LONG, "v": TEXT}, key=("id",))
 EXPECTED: dict[Key, Row] = {(1,): {"id": 1, "v": "a"}, (2,): {"id": 2, "v": "B"}, (3,): {"id": 3, "v": "c"}}

@@ -14,7 +14,7 @@ from tests.integration.keyed.table import Table
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = {"id": LONG, "v": TEXT}
 SHAPE = Shape(columns=COLUMNS, key=("id",))

@@ -33,7 +33,7 @@ from tests.lossy_proxy import Forward, meddling_proxy
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer, shared_spark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 COLUMNS = {"id": LONG, "v": TEXT}
 SHAPE = Shape(columns=COLUMNS, key=("id",))
