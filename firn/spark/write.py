@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
@@ -112,9 +114,11 @@ def _written(df: DataFrame, target: Target, *, op: str, batch: str | None, write
         try:
             _append(df, target, written, op)
         except Exception as error:  # whatever Java throws: what matters is what became of the commit
-            found = _after_failure(df, target, written, error)
-            if found is not None:
-                return found
+            if attempt == 1:
+                # Only the first failure can say that nothing is there: behind a later one is an attempt without answer.
+                _raise_if_certain(df, target, error)
+            if _was_refused_as_known(error) or _is_in_table(df.sparkSession, target, written):
+                return replace(written, was_there=True)
             if attempt == TRIES:
                 raise WriteUnknown(
                     f"{target.name}: no answer to the commit of batch {written.batch!r} of writer {written.writer!r}; "
@@ -126,18 +130,18 @@ def _written(df: DataFrame, target: Target, *, op: str, batch: str | None, write
     raise AssertionError("unreachable")
 
 
-def _after_failure(df: DataFrame, target: Target, written: Written, error: Exception) -> Written | None:
-    """The batch if it is in the table after all; None when it must be sent again; raises what is certain."""
-    causes = java_causes(error)
-    if any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in causes):
-        return replace(written, was_there=True)
+def _raise_if_certain(df: DataFrame, target: Target, error: Exception) -> None:
+    """Raise what this failure is, unless the batch may be in the table."""
+    if _was_refused_as_known(error) or is_uncertain(error):
+        return
     if is_refusal(error):
         raise CommitRefused(f"{target.name}: {reason(error)}") from error
-    if not is_uncertain(error):
-        _explain(df, target, error)
-        raise error
-    found = _is_in_table(df.sparkSession, target, written)
-    return replace(written, was_there=True) if found else None
+    _explain(df, target, error)
+    raise error
+
+
+def _was_refused_as_known(error: Exception) -> bool:
+    return any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in java_causes(error))
 
 
 def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
@@ -206,11 +210,15 @@ def _explain(df: DataFrame, target: Target, error: Exception) -> None:
 
 
 def _is_in_table(spark: SparkSession, target: Target, written: Written) -> bool:
-    spark.sql(f"REFRESH TABLE {target.change}")
+    """Whether the batch was found there; a server that does not answer has not been found to have it."""
     of_batch = (F.col("summary")["firn.writer-id"] == written.writer) & (
         F.col("summary")["firn.batch-id"] == written.batch
     )
-    return not spark.table(f"{target.change}.snapshots").where(of_batch).isEmpty()
+    try:
+        spark.sql(f"REFRESH TABLE {target.change}")
+        return not spark.table(f"{target.change}.snapshots").where(of_batch).isEmpty()
+    except (PySparkException, Py4JJavaError):
+        return False
 
 
 def _estimated_bytes(df: DataFrame) -> int:

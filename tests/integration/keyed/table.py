@@ -76,10 +76,12 @@ class Table:
     def show(self) -> dict[str, Any]:
         return self.server.get(f"catalogs/lake/tables/{self.short}")
 
-    def active_jobs(self) -> list[str]:
+    def active_jobs(self, *kinds: str) -> list[str]:
+        """What is still to do; of these kinds, where a server that starts may have planned others."""
         jobs = self.server.get(f"catalogs/lake/tables/{self.short}/jobs")["items"]
+        asked = [job for job in jobs if not kinds or job["kind"] in kinds]
         over = ("succeeded", "failed", "canceled")
-        return [f"{job['kind']} {job['id']} {job['status']}" for job in jobs if job["status"] not in over]
+        return [f"{job['kind']} {job['id']} {job['status']}" for job in asked if job["status"] not in over]
 
     def by_arrow(self, store: str = "") -> dict[Key, Row]:
         """The merged rows, or those of one store, as the client reads them without Spark."""

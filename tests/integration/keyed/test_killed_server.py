@@ -72,7 +72,7 @@ def test_a_merge_survives_the_death_of_the_server(mortal: tuple[Supervisor, Runn
         wait_for(lambda: server.get(f"jobs/{job_id}")["status"] == "succeeded", f"success after dying {moment}")
     assert table.by_arrow() == table.by_arrow(".base") == table.by_spark() == expected
     assert merged_once(table)
-    assert table.active_jobs() == []
+    assert table.active_jobs("merge") == []
     table.check_stores()
 
 
