@@ -61,7 +61,7 @@ def signature(work: Work, task: MergeTask) -> dict[str, str]:
         "firn.merged-from": str(task.watermark),
         "firn.merged-through": str(task.through),
         "firn.merged-base": str(task.base.snapshot_id or "none"),
-        "firn.merged-change": str(task.change.snapshot_id),
+        "firn.merged-change": str(task.change.snapshot_id or "none"),
         "firn.job-id": work.lease.job_id,
     }
 

@@ -61,12 +61,13 @@ class SqlHiveTables:
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """By database and name."""
+        """By database and name; `search` is a part of both with their dot."""
         query = select(HiveTableRow).where(HiveTableRow.catalog == catalog)
         if database is not None:
             query = query.where(HiveTableRow.database == database)
         if search:
-            query = query.where(HiveTableRow.name.icontains(search, autoescape=True))
+            full = HiveTableRow.database + "." + HiveTableRow.name
+            query = query.where(full.icontains(search, autoescape=True))
         if cursor is not None:
             after = cursors.decode(cursor, 2)
             query = query.where(tuple_(HiveTableRow.database, HiveTableRow.name) > tuple_(*after))

@@ -6,12 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import delete, or_, select, tuple_, update
+from sqlalchemy import delete, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NoSuchTable
 from catalog.keyed.spec import KeyedTable, KeyScope, KeySpec, Version
-from catalog.names import CatalogName, Namespace, RelationId, TableName, decode_namespace, encode_namespace
+from catalog.names import (
+    SEPARATOR,
+    CatalogName,
+    Namespace,
+    RelationId,
+    TableName,
+    decode_namespace,
+    encode_namespace,
+)
 from catalog.ports.page import Page
 from catalog.relation import Relation, RelationKind, TableStats
 from server.store import cursor as cursors
@@ -91,12 +99,13 @@ class SqlRelations:
         cursor: str | None = None,
         search: str | None = None,
     ) -> Page[Relation]:
-        """By namespace and name."""
+        """By namespace and name; `search` is a part of a full name, dots included."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.kind.in_(kinds))
         if namespace is not None:
             query = query.where(RelationRow.namespace == encode_namespace(namespace))
         if search:
-            query = query.where(RelationRow.name.icontains(search, autoescape=True))
+            full = func.replace(RelationRow.namespace, SEPARATOR, ".") + "." + RelationRow.name
+            query = query.where(full.icontains(search, autoescape=True))
         if cursor is not None:
             after = cursors.decode(cursor, 2)
             query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))

@@ -117,7 +117,7 @@ class HiveTable:
         while outcome["job"] is not None:
             assert self.side.hive.work(self.side.server.url)
             job = self.side.server.get(f"jobs/{outcome['job']['id']}")
-            assert (job["status"], job["error"]) == ("succeeded", None)
+            assert job["status"] == "succeeded", job["error"]
             outcome = self.side.server.post(f"catalogs/lake/hive/{self.name}/sync")
         return first
 
@@ -126,5 +126,5 @@ class HiveTable:
         asked = self.side.server.post(f"catalogs/lake/tables/{self.name}/{kind}", {})
         assert self.side.hive.work(self.side.server.url)
         job = self.side.server.get(f"jobs/{asked['id']}")
-        assert (job["status"], job["error"]) == ("succeeded", None)
+        assert job["status"] == "succeeded", job["error"]
         return job

@@ -153,6 +153,7 @@ def test_relations_are_listed_by_kind_namespace_and_part_of_name(database: Datab
         assert names(namespace=None, kinds=tables, search="ORD") == ["db.Orders", "other.orders"]
         assert names(namespace=None, kinds=list(RelationKind), search="s_2") == ["db.orders_2"]
         assert names(namespace=None, kinds=list(RelationKind), search="s%") == []
+        assert names(namespace=None, kinds=tables, search="r.ord") == ["other.orders"]
 
 
 def test_pages_of_relations_hold_each_once(database: Database) -> None:

@@ -21,8 +21,12 @@ export function Search() {
   const navigate = useNavigate();
   const found = useInfiniteQuery(tables(catalog, search === '' ? {} : { search }, HITS));
   const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false });
-  const own = found.data?.pages[0]?.items ?? [];
-  const hive = (inHive.data?.pages[0]?.items ?? []).filter((row) => row.state !== 'upgraded');
+  // What the server found belongs to an earlier keystroke: Enter must never open what no longer fits.
+  const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
+  const own = (found.data?.pages[0]?.items ?? []).filter((row) => fits(fullName(row)));
+  const hive = (inHive.data?.pages[0]?.items ?? []).filter(
+    (row) => row.state !== 'upgraded' && fits(`${row.database}.${row.name}`),
+  );
   return (
     <Spotlight.Root query={typed} onQueryChange={setTyped} shortcut={null} scrollable maxHeight={420}>
       <Spotlight.Search placeholder={`Tables of ${catalog}`} aria-label="search tables" leftSection={<IconSearch size={16} />} />

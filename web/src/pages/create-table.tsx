@@ -10,6 +10,8 @@ import { ProblemNote } from '../components/notes';
 import { paths } from '../lib/paths';
 import styles from './create-table.module.css';
 
+/** A list that opens in the dialog belongs to it, for the keyboard and for those who listen. */
+const IN_DIALOG = { withinPortal: false, floatingStrategy: 'fixed' } as const;
 const TYPES = ['long', 'int', 'string', 'timestamp', 'timestamptz', 'date', 'double', 'float', 'boolean', 'decimal(18,2)', 'binary', 'uuid'];
 
 interface Draft {
@@ -98,6 +100,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
           description="Optional: of two changes of one key the one with the higher value wins, however late it comes"
           value={sequence}
           onChange={(value) => setSequence(value ?? '')}
+          comboboxProps={IN_DIALOG}
           data={[{ value: '', label: 'none: the later commit wins' }, ...named.filter((column) => !column.key).map((column) => column.name)]}
         />
       )}
@@ -142,6 +145,7 @@ function Columns({ columns, set }: { columns: Draft[]; set: (columns: Draft[]) =
             value={column.type}
             onChange={(type) => change(column.id, { type })}
             classNames={{ input: 'mono' }}
+            comboboxProps={IN_DIALOG}
           />
           <Checkbox
             size="xs"
