@@ -14,6 +14,8 @@ STAMPS := $(VENV)/.made
 CI ?=
 export CI
 ARGS ?=
+# Two Spark sessions side by side need about 6 GiB; files stay whole, for the servers that their tests share.
+TEST_PROCESSES ?= 2
 
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)
@@ -79,9 +81,9 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: test
-test: setup ## all tests: Python, then console (ARGS="tests/catalog -x" narrows the first)
+test: setup ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@$(BIN)/pytest $(ARGS)
+	@$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: check
 check: setup ## everything that needs no running: lint, format, types, import directions, schema, API document, console

@@ -15,6 +15,11 @@ settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") and "SOAK_SECONDS" not in os.environ else "fresh")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long histories first: with several processes, what begins last decides how long all of it takes."""
+    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's FIRN_… variables would configure every server that a test starts."""
