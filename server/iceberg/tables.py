@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid, NoSuchTable
 from catalog.iceberg.table import refs_only
+from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
@@ -158,7 +159,7 @@ def commit_transaction(
 
 def _change(name: TableName, body: dict[str, Any]) -> Change:
     requirements: Sequence[dict[str, Any]] = objects_in(body, "requirements")
-    return Change(name=name, requirements=requirements, updates=objects_in(body, "updates"))
+    return Change(name=name, requirements=requirements, updates=parsed_updates(objects_in(body, "updates")))
 
 
 @router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Response
 
 from catalog.commit import Change
 from catalog.errors import CommitRefused, NoSuchView
+from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
@@ -102,7 +103,7 @@ def commit_view(
             f"{name} is a keyed table: its view is generated and cannot be replaced",
             hint=f"ALTER TABLE {name}.{BASE} changes its columns",
         )
-    change = Change(name=TableName(name.as_namespace, BASE), updates=updates)
+    change = Change(name=TableName(name.as_namespace, BASE), updates=parsed_updates(updates))
     services.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine=engine))
     return _generated(services, catalog, name)
 
