@@ -13,8 +13,9 @@ _KINDS = {int: "an integer of 64 bits", str: "a string", bool: "true or false", 
 Json = dict[str, Any]
 """One JSON object."""
 
+HIGHEST_INT = 2**31 - 1
 HIGHEST_LONG = 2**63 - 1
-"""The largest integer that readers in other languages can hold."""
+"""The largest integers that readers in other languages can hold: ids and widths, and everything else."""
 
 
 def object_of(value: object, what: str) -> Json:

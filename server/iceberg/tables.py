@@ -34,6 +34,7 @@ from server.iceberg.wire import (
     name_of,
     object_in,
     objects_in,
+    optional_text_in,
     strings_in,
     text_in,
 )
@@ -66,7 +67,7 @@ def create_table(services: ServicesDep, catalog: CatalogDep, namespace: Namespac
         schema=object_in(body, "schema"),
         partition_spec=body.get("partition-spec"),
         sort_order=body.get("write-order"),
-        location=body.get("location"),
+        location=optional_text_in(body, "location"),
         properties=strings_in(body, "properties"),
     )
     spec = KeySpec.from_properties(definition.properties)

@@ -27,10 +27,13 @@ from server.iceberg.wire import (
     name_of,
     object_in,
     objects_in,
+    optional_text_in,
+    strings_in,
     text_in,
 )
 from server.service.commit import CommitRequest
 from server.service.services import Services
+from server.service.views import ViewDefinition
 
 router = APIRouter(prefix="/{catalog}")
 VIEW_KINDS = (RelationKind.VIEW, RelationKind.KEYED)
@@ -53,9 +56,14 @@ def list_views(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceD
 @router.post("/namespaces/{namespace}/views")
 def create_view(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
     """Create a view."""
-    object_in(body, "schema")
-    object_in(body, "view-version")
-    loaded = services.views.create(catalog, body, TableName(namespace, text_in(body, "name")))
+    definition = ViewDefinition(
+        name=TableName(namespace, text_in(body, "name")),
+        schema=object_in(body, "schema"),
+        version=object_in(body, "view-version"),
+        location=optional_text_in(body, "location"),
+        properties=strings_in(body, "properties"),
+    )
+    loaded = services.views.create(catalog, definition)
     return loaded_response(loaded.metadata_location, loaded.text)
 
 

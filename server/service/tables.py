@@ -105,14 +105,14 @@ class Tables:
 
     def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """The table as it is now, if these updates have created it."""
-        uuids = [update.get("uuid") for update in updates if update.get("action") == "assign-uuid"]
+        uuids = [update["uuid"] for update in updates if update.get("action") == "assign-uuid"]
         with self.database.reading() as uow:
             relation = uow.relations.find(catalog, name)
         if relation is None or relation.kind is not RelationKind.TABLE or not uuids:
             return None
         loaded = self._loaded(relation)
         now = self.metadata.load(loaded.metadata_location or "").parsed
-        return loaded if now["table-uuid"] == uuids[-1] else None
+        return loaded if now["table-uuid"].lower() == uuids[-1].lower() else None
 
     def register(
         self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False
