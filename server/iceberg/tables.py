@@ -38,7 +38,7 @@ from server.iceberg.wire import (
     strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest
+from server.service.commit import CommitRequest, reading_back
 from server.service.services import Services
 from server.service.tables import Loaded, TableDefinition
 
@@ -137,7 +137,8 @@ def commit_table(
         CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=idempotency)
     )
     location = committed[0].metadata_location
-    return loaded_response(location, services.metadata.load(location).text)
+    with reading_back():
+        return loaded_response(location, services.metadata.load(location).text)
 
 
 @router.post("/transactions/commit", status_code=204, dependencies=[Depends(commits)])

@@ -31,7 +31,7 @@ from server.iceberg.wire import (
     strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest
+from server.service.commit import CommitRequest, reading_back
 from server.service.services import Services
 from server.service.views import ViewDefinition
 
@@ -102,18 +102,19 @@ def commit_view(
     services: ServicesDep, catalog: CatalogDep, name: ViewDep, body: JsonBody, engine: EngineDep
 ) -> Response:
     """Replace or alter a stored view; of a keyed table, change the properties."""
-    updates, requirements = objects_in(body, "updates"), objects_in(body, "requirements")
+    updates, requirements = parsed_updates(objects_in(body, "updates")), objects_in(body, "requirements")
     if not is_keyed(services, catalog, name):
         loaded = services.views.commit(catalog, name, requirements, updates)
         return loaded_response(loaded.metadata_location, loaded.text)
-    if any(update.get("action") not in _PROPERTY_UPDATES for update in updates):
+    if any(update["action"] not in _PROPERTY_UPDATES for update in updates):
         raise CommitRefused(
             f"{name} is a keyed table: its view is generated and cannot be replaced",
             hint=f"ALTER TABLE {name}.{BASE} changes its columns",
         )
-    change = Change(name=TableName(name.as_namespace, BASE), updates=parsed_updates(updates))
+    change = Change(name=TableName(name.as_namespace, BASE), updates=updates)
     services.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine=engine))
-    return _generated(services, catalog, name)
+    with reading_back():
+        return _generated(services, catalog, name)
 
 
 @router.delete("/namespaces/{namespace}/views/{view}", status_code=204)

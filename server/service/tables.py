@@ -17,6 +17,7 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshot
+from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 
@@ -83,7 +84,8 @@ class Tables:
 
         The same request again is answered with the table it has made: refused, its sender would delete live files.
         """
-        made = self._made_by(catalog, name, updates)
+        with looking():
+            made = self._made_by(catalog, name, updates)
         if made is not None:
             return made
         check_requirements(None, requirements)
@@ -101,7 +103,8 @@ class Tables:
             relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
         except AlreadyExists as error:
             raise RequirementFailed(f"Requirement failed: table already exists: {name}") from error
-        return self._loaded(relation)
+        with reading_back():
+            return self._loaded(relation)
 
     def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """The table as it is now, if these updates have created it."""

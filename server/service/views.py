@@ -13,6 +13,7 @@ from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
 from server.service.tables import Loaded, default_location, plain_event
@@ -118,7 +119,8 @@ class Views:
             after = apply_view_updates(before, updates, now_ms=int(now.timestamp() * 1000))
             location = self.metadata.write(after["location"], relation.version + 1, after)
             if self._moved(relation, location):
-                return Loaded(metadata_location=location, text=self.metadata.load(location).text)
+                with reading_back():
+                    return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
 

@@ -20,14 +20,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from catalog.commit import Change
+from catalog.errors import Unavailable
 from catalog.iceberg.json import Json
 from catalog.names import TableName
 from server.app import build_background, create_app
+from server.service.metadata import Document, MetadataFiles
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.conftest import OpenDatabase
 from tests.server.iceberg.malformed import DIGITS, spoiled, text_of
-from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property
+from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property, snapshot_ids, snapshot_of
 
 SQL: Json = {
     "version-id": 1,
@@ -298,3 +300,24 @@ def test_a_name_of_many_digits_is_no_pinned_table(wire: Wire) -> None:
     wire.lake.create_keyed(TableName(("db",), "orders"))
     answer = wire.client.get(f"/iceberg/v1/lake/namespaces/db%1Forders/tables/base_at_{DIGITS}_0")
     assert answer.status_code == 404
+
+
+def test_a_commit_whose_table_cannot_be_read_back_is_unknown_and_not_refused(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a 409 the client would delete the files that the table now stands on."""
+    target = a_target(wire.lake, None)
+    change = appended(target.name, wire.lake.metadata(target.name))
+    loads, seen = MetadataFiles.load, count()
+
+    def fails_after_the_commit(files: MetadataFiles, location: str) -> Document:
+        if next(seen):
+            raise Unavailable(f"cannot read {location}")
+        return loads(files, location)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MetadataFiles, "load", fails_after_the_commit)
+        body = {"requirements": change.requirements, "updates": change.updates}
+        answer = wire.client.post(f"/iceberg/v1/{target.path}", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "CommitStateUnknownException")
+    assert snapshot_ids(wire.lake.metadata(target.name))[-1] == snapshot_of(change)
