@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.errors import Invalid
+from catalog.iceberg.json import HIGHEST_LONG
 from catalog.job import JobKind
 from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import KeySpec
@@ -167,7 +168,10 @@ def list_files(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> l
 
 @router.get("/{table}/versions", summary="List versions", responses=refusals(404))
 def list_versions(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, before: Annotated[int | None, Query()] = None
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    before: Annotated[int | None, Query(ge=0, le=HIGHEST_LONG)] = None,
 ) -> list[VersionOut]:
     """Pairs of store heads that readers have been offered, newest first."""
     with services.database.reading() as uow:
