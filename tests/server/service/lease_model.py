@@ -217,6 +217,17 @@ class LeaseHistory(RuleBasedStateMachine):
         self.lake.services.jobs.unregister(self.optimizers[which])
         self.optimizers[which] = self.lake.optimizer()
 
+    @rule(which=st.integers(0, 1), table=st.sampled_from(TABLES), steps=st.integers(0, 3))
+    def work(self, which: int, table: TableName, steps: int) -> None:
+        """The usual way, left after some steps: drawn one by one, too few of them meet."""
+        self.plan(table)
+        before = len(self.issued)
+        self.take(which)
+        if len(self.issued) == before:
+            return
+        for step in (self.committing, self.commit, self.repeat_a_commit)[:steps]:
+            step(0 if step != self.repeat_a_commit else -1)
+
     # --- what time and the server do
 
     @rule(seconds=st.sampled_from(JUMPS))

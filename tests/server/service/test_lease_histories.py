@@ -6,7 +6,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.server.conftest import open_database
@@ -28,5 +28,8 @@ def test_jobs_and_leases_follow_their_rules(migrated_sqlite: Path, tmp_path: Pat
             self.opened.__exit__(None, None, None)
 
     run_state_machine_as_test(
-        OnItsOwnDatabase, settings=settings(max_examples=25, stateful_step_count=40, deadline=None)
+        OnItsOwnDatabase,
+        settings=settings(
+            max_examples=40, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.generate]
+        ),
     )
