@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from catalog.commit import CommitEvent
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
+from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
@@ -122,13 +123,15 @@ class Tables:
     ) -> Loaded:
         """Make a table of metadata that exists; Invalid when the file is no table metadata."""
         document = self.metadata.load(metadata_location)
-        if "table-uuid" not in document.parsed or "location" not in document.parsed:
-            raise Invalid(f"{metadata_location} is not table metadata: it has no table-uuid or location")
+        try:
+            metadata = checked(document.parsed)
+        except Invalid as error:
+            raise Invalid(f"{metadata_location} is not table metadata: {error.message}") from error
         with self.database.writing() as uow:
             existing = uow.relations.find(catalog, name)
             if existing is not None and overwrite and existing.kind is RelationKind.TABLE:
                 uow.relations.remove(existing.id)
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=document.parsed)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
             self._check_free(uow, catalog, name)
             relation = _add(uow, catalog, new, metadata_location)
         return self._loaded(relation)
