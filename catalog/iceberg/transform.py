@@ -52,7 +52,7 @@ def check_source(transform: str, source: int, schema: SchemaIndex, where: str) -
     if match := _WITH_WIDTH.fullmatch(name):
         name, width = match.groups()
         if len(width) > 10 or not 0 < int(width) <= HIGHEST_INT:
-            raise Invalid(f"{where} has the transform {transform}: its width must be from 1 to {HIGHEST_INT}")
+            raise Invalid(f"{where} has the transform {transform}: its width must be positive, {HIGHEST_INT} at most")
     accepted = _ACCEPTED.get(name)
     if (accepted is not None and field.root not in accepted) or (name == "identity" and field.root in _NOT_COMPARABLE):
         raise Invalid(f"{where} cannot use {field.name}: {transform} does not take the type {field.root}")
