@@ -133,6 +133,11 @@ class Job:
         """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
         return self.status.is_active and self.committed_by is None
 
+    @property
+    def can_retry(self) -> bool:
+        """Whether a new job can do the same: a sync begins with a look at Hive, which may have changed since."""
+        return self.status in (JobStatus.FAILED, JobStatus.CANCELED) and self.kind is not JobKind.SYNC
+
 
 def moved(job: Job, to: JobStatus) -> Job:
     """The job in another status; IllegalMove when there is no such move. Leaving a leased status ends the lease."""
@@ -144,9 +149,9 @@ def moved(job: Job, to: JobStatus) -> Job:
 
 
 def leased(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
-    """The job as its next attempt, owned by an optimizer."""
+    """The job as its next attempt, owned by an optimizer; nothing of what the last one said of itself stays."""
     taken = replace(moved(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
-    return replace(taken, leased_at=now, lease_until=until, progress={})
+    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={})
 
 
 def check_lease(job: Job, lease: Lease) -> Job:

@@ -16,6 +16,10 @@ from catalog.errors import Invalid
 
 _SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+LONGEST = timedelta(days=36_500)
+"""Counted back from now it still is a moment."""
+HIGHEST = 2**62
+LONGEST_GROUP = 255
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -24,7 +28,10 @@ def parse_duration(text: str) -> timedelta:
     number, unit = _quantity(text)
     if unit.lower() not in _SECONDS:
         raise Invalid(f"{text!r} is not a duration", hint="write a number and one of ms, s, min, h, d, such as 10 min")
-    return timedelta(seconds=number * _SECONDS[unit.lower()])
+    seconds = number * _SECONDS[unit.lower()]
+    if seconds > LONGEST.total_seconds():
+        raise Invalid(f"{text!r} is longer than {LONGEST.days} days")
+    return timedelta(seconds=seconds)
 
 
 def parse_size(text: str) -> int:
@@ -34,12 +41,15 @@ def parse_size(text: str) -> int:
         raise Invalid(
             f"{text!r} is not a size", hint="write a number of bytes, or one with KiB, MiB, GiB, such as 128 MiB"
         )
-    return int(number * _BYTES[unit.lower()])
+    size = number * _BYTES[unit.lower()]
+    if size > HIGHEST:
+        raise Invalid(f"{text!r} is more than {HIGHEST} bytes")
+    return int(size)
 
 
 def parse_count(text: str) -> int:
     """A whole number, 1 at least."""
-    if not text.strip().isdecimal() or int(text) < 1:
+    if not text.strip().isdecimal() or len(text.strip()) > 18 or int(text) < 1:
         raise Invalid(f"{text!r} is not a whole number of 1 or more")
     return int(text)
 
@@ -49,6 +59,12 @@ def parse_flag(text: str) -> bool:
     if text.strip().lower() not in ("true", "false"):
         raise Invalid(f"{text!r} is neither true nor false")
     return text.strip().lower() == "true"
+
+
+def _group(text: str) -> str:
+    if not 0 < len(text) <= LONGEST_GROUP:
+        raise Invalid(f"{text!r} is no group of optimizers: its name has 1 to {LONGEST_GROUP} characters")
+    return text
 
 
 def _choice(*allowed: str) -> Callable[[str], str]:
@@ -82,7 +98,10 @@ SETTINGS: Mapping[str, Setting] = {
     for setting in (
         Setting(key="firn.optimize.enabled", default="true", parse=parse_flag, does="whether jobs are planned at all"),
         Setting(
-            key="firn.optimize.group", default="default", parse=str, does="the group of optimizers that runs its jobs"
+            key="firn.optimize.group",
+            default="default",
+            parse=_group,
+            does="the group of optimizers that runs its jobs",
         ),
         Setting(
             key="firn.merge.mode",

@@ -95,7 +95,7 @@ def _partition(text: str, ids: Mapping[str, int]) -> Json:
     name = _TRANSFORMS.get(function, function)
     if name in _TRANSFORMS.values() and width is None:
         return {"source-id": source, "transform": name, "name": f"{column}_{name}"}
-    if name in ("bucket", "truncate") and width is not None:
+    if name in ("bucket", "truncate") and width is not None and not (before and after):
         suffix = "bucket" if name == "bucket" else "trunc"
         return {"source-id": source, "transform": f"{name}[{width}]", "name": f"{column}_{suffix}"}
     raise Invalid(

@@ -16,10 +16,16 @@ SMALL_FILE_BYTES = 96 * 1024 * 1024
 """A commit whose files are smaller than this on average counts as one of small files."""
 
 
+HIGHEST_COUNT = 2**53
+"""No table holds more, so that sums of many commits' counts still fit into the database's 64 bits."""
+
+
 def number(summary: Mapping[str, Any], key: str) -> int:
     """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
     text = str(summary.get(key, "0"))
-    return int(text) if text.isdecimal() else 0
+    if not text.isdecimal():
+        return 0
+    return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
 
 
 def advanced(

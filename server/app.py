@@ -12,6 +12,7 @@ from importlib.metadata import version
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from catalog.errors import CatalogError, CommitUnknown
 from catalog.job import JobKind
@@ -224,6 +225,7 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)
     app.add_exception_handler(RequestValidationError, api_errors.malformed)
+    app.add_exception_handler(HTTPException, api_errors.unroutable)
     app.add_exception_handler(Exception, api_errors.unexpected)
     return app
 
@@ -236,5 +238,6 @@ def _iceberg_app(services: Services) -> FastAPI:
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)
     app.add_exception_handler(RequestValidationError, iceberg_errors.malformed)
+    app.add_exception_handler(HTTPException, iceberg_errors.unroutable)
     app.add_exception_handler(Exception, iceberg_errors.unexpected)
     return app

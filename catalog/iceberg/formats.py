@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from catalog.errors import Invalid
 from catalog.iceberg import partitioning, sorting
-from catalog.iceberg.json import Json
+from catalog.iceberg.json import Json, child, children, integer, integer_or_none, object_of, text, text_map
 from catalog.iceberg.reading import MAIN, current_schema, current_snapshot_id
-from catalog.iceberg.schema import schema_id
-from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
+from catalog.iceberg.schema import index, schema_id
+from catalog.iceberg.snapshots import checked_snapshot
+from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, HIGHEST_VERSION
 
 
 def complete(metadata: Json) -> Json:
@@ -29,6 +30,45 @@ def complete(metadata: Json) -> Json:
         current = current_snapshot_id(metadata)
         missing["refs"] = {} if current is None else {MAIN: {"type": "branch", "snapshot-id": current}}
     return {**metadata, **missing} if missing else metadata
+
+
+def checked(metadata: Json) -> Json:
+    """Metadata that somebody else has written, completed; Invalid when it lacks what readers take for granted."""
+    where = "table metadata"
+    if not 1 <= integer(metadata, "format-version", where) <= HIGHEST_VERSION:
+        raise Invalid(f"format version {metadata['format-version']} is not supported")
+    text(metadata, "table-uuid", where)
+    text(metadata, "location", where)
+    integer(metadata, "last-updated-ms", where)
+    integer(metadata, "last-column-id", where)
+    integer_or_none(metadata, "current-snapshot-id", where)
+    if metadata.get("schemas") is None:
+        child(metadata, "schema", where)
+    if metadata.get("partition-specs") is None:
+        children(metadata, "partition-spec", where)
+    _check_snapshots(metadata)
+    made = complete(metadata)
+    for schema in children(made, "schemas", where):
+        index(schema)
+    if all(schema_id(schema) != made.get("current-schema-id", 0) for schema in made["schemas"]):
+        raise Invalid(f"invalid {where}: it has no schema {made.get('current-schema-id', 0)}")
+    for spec in children(made, "partition-specs", where):
+        partitioning.last_field_id(spec)
+    if all(partitioning.spec_id(spec) != made.get("default-spec-id") for spec in made["partition-specs"]):
+        raise Invalid(f"invalid {where}: it has no partition spec {made.get('default-spec-id')}")
+    children(made, "sort-orders", where)
+    return made
+
+
+def _check_snapshots(metadata: Json) -> None:
+    if metadata.get("snapshots") is not None:
+        for snapshot in children(metadata, "snapshots", "table metadata"):
+            checked_snapshot(snapshot)
+    if metadata.get("refs") is not None:
+        for name, ref in child(metadata, "refs", "table metadata").items():
+            integer(object_of(ref, f"ref {name}"), "snapshot-id", f"ref {name}")
+    if metadata.get("properties") is not None:
+        text_map(metadata, "properties", "table metadata")
 
 
 def in_format(metadata: Json) -> Json:

@@ -13,7 +13,9 @@ _KINDS = {int: "an integer of 64 bits", str: "a string", bool: "true or false", 
 Json = dict[str, Any]
 """One JSON object."""
 
-_HIGHEST_LONG = 2**63 - 1
+HIGHEST_INT = 2**31 - 1
+HIGHEST_LONG = 2**63 - 1
+"""The largest integers that readers in other languages can hold: ids and widths, and everything else."""
 
 
 def object_of(value: object, what: str) -> Json:
@@ -25,7 +27,7 @@ def object_of(value: object, what: str) -> Json:
 
 def _is_integer(value: object) -> TypeGuard[int]:
     """Whether other readers can hold it: they have 64 bits, and true is no number to them."""
-    return isinstance(value, int) and not isinstance(value, bool) and -_HIGHEST_LONG <= value <= _HIGHEST_LONG
+    return isinstance(value, int) and not isinstance(value, bool) and -HIGHEST_LONG <= value <= HIGHEST_LONG
 
 
 def integer(obj: Mapping[str, Any], key: str, where: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, children, integer, object_of, text
+from catalog.iceberg.json import HIGHEST_INT, Json, children, integer, object_of, text
 from catalog.iceberg.schema import SchemaIndex
 from catalog.iceberg.transform import canonical, check_source, source_id
 
@@ -87,6 +87,8 @@ def check_spec(spec: Json, schema: SchemaIndex, *, format_version: int) -> None:
     for position, field in enumerate(fields_of(spec)):
         name, transform = text(field, "name", _WHERE), text(field, "transform", _WHERE)
         source = source_id(field, _WHERE)
+        if integer(field, "field-id", _WHERE) > HIGHEST_INT:
+            raise Invalid(f"invalid partition spec: {name} has a field id above {HIGHEST_INT}: {field['field-id']}")
         _check_name(name, source, names, schema)
         if format_version == 1 and field["field-id"] != FIRST_FIELD_ID + position:
             raise Invalid(f"invalid partition spec: v1 requires sequential field ids, {name} has {field['field-id']}")

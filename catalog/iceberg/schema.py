@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, child, children, flag, integer, integers, object_of, text
+from catalog.iceberg.json import HIGHEST_INT, Json, child, children, flag, integer, integers, object_of, text
 
 SIMPLE_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
@@ -16,6 +16,8 @@ SIMPLE_TYPES = frozenset(
 )
 V3_TYPES = frozenset({"timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"})
 NESTED_TYPES = frozenset({"struct", "list", "map"})
+HIGHEST_FIELD_ID = HIGHEST_INT - 200
+"""The specification keeps those above for metadata columns."""
 _WITH_ARGUMENTS = re.compile(
     r"decimal\(\s*\d+\s*,\s*\d+\s*\)|fixed\[\s*\d+\s*\]|geo(metry|graphy)\(.*\)", re.IGNORECASE
 )
@@ -147,6 +149,8 @@ def _known_type(holder: Json, key: str, name: str) -> str | Json:
 def check_schema(schema: Json, format_version: int) -> SchemaIndex:
     """The schema's fields; Invalid when the format version cannot hold it or its identifier fields are not fit."""
     fields = index(schema)
+    if fields.highest_id > HIGHEST_FIELD_ID:
+        raise Invalid(f"invalid schema: field id {fields.highest_id} is above {HIGHEST_FIELD_ID}")
     problems = [
         problem for field in fields.by_id.values() if (problem := _unsupported(field, format_version)) is not None
     ]

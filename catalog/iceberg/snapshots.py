@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import Invalid, RequirementFailed
-from catalog.iceberg.json import Json, child, integer, integer_or_none, integers, text, text_map
+from catalog.iceberg.json import HIGHEST_LONG, Json, child, integer, integer_or_none, integers, text, text_map
 from catalog.iceberg.reading import MAIN, current_snapshot_id, sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, TableDraft
 
 CLOCK_TOLERANCE_MS = 60_000
 """Readers refuse metadata whose logs go back in time by more than this."""
+LATEST_MS = 253_402_300_799_999
+"""The last moment of the year 9999."""
 _REF_AGES = ("max-ref-age-ms", "max-snapshot-age-ms", "min-snapshots-to-keep")
 
 
@@ -20,7 +22,7 @@ def add_snapshot(draft: TableDraft, update: Json) -> None:
     RequirementFailed, so that the client reads again and retries, when its sequence number or first row id has been
     overtaken by another commit.
     """
-    snapshot = _checked_snapshot(child(update, "snapshot", "add-snapshot"))
+    snapshot = checked_snapshot(child(update, "snapshot", "add-snapshot"))
     if not (draft.items("schemas") and draft.items("partition-specs") and draft.items("sort-orders")):
         raise Invalid("Cannot add a snapshot before a schema, a partition spec and a sort order are added")
     snapshot_id = snapshot["snapshot-id"]
@@ -34,9 +36,11 @@ def add_snapshot(draft: TableDraft, update: Json) -> None:
     draft.added[snapshot_id] = snapshot
 
 
-def _checked_snapshot(snapshot: Json) -> Json:
+def checked_snapshot(snapshot: Json) -> Json:
+    """The snapshot itself; Invalid when a field of it has the wrong type or a value that no reader can take."""
     integer(snapshot, "snapshot-id", "snapshot")
-    integer(snapshot, "timestamp-ms", "snapshot")
+    if not 0 <= integer(snapshot, "timestamp-ms", "snapshot") <= LATEST_MS:
+        raise Invalid(f"invalid snapshot: 'timestamp-ms' is outside the years 1970 to 9999: {snapshot['timestamp-ms']}")
     integer_or_none(snapshot, "parent-snapshot-id", "snapshot")
     if "manifests" not in snapshot:
         text(snapshot, "manifest-list", "snapshot")
@@ -80,12 +84,15 @@ def _advance_row_id(draft: TableDraft, snapshot: Json) -> None:
             "Validation failed, please retry: "
             f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}"
         )
-    draft.set("next-row-id", first + snapshot["added-rows"])
+    following = first + snapshot["added-rows"]
+    if following > HIGHEST_LONG:
+        raise Invalid(f"invalid snapshot: its row ids go beyond {HIGHEST_LONG}: {following}")
+    draft.set("next-row-id", following)
 
 
 def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
     """Create or move a branch or tag; moving main is what makes a snapshot current."""
-    name, ref = text(update, "ref-name", "set-snapshot-ref"), _checked_ref(update)
+    name, ref = text(update, "ref-name", "set-snapshot-ref"), checked_ref(update)
     if (draft.fields.get("refs") or {}).get(name) == ref:
         return
     snapshot_id = ref["snapshot-id"]
@@ -99,7 +106,8 @@ def set_snapshot_ref(draft: TableDraft, update: Json) -> None:
     draft.own_map("refs")[name] = ref
 
 
-def _checked_ref(update: Json) -> Json:
+def checked_ref(update: Json) -> Json:
+    """What set-snapshot-ref asks for, as metadata holds it; Invalid when it makes no branch or tag."""
     where = "set-snapshot-ref"
     ref = {key: value for key, value in update.items() if key not in {"action", "ref-name"} and value is not None}
     ref["type"] = text(update, "type", where).lower()

@@ -140,7 +140,7 @@ def empty_table(*, uuid: str, location: str) -> Json:
 
 def _format_version(properties: Mapping[str, str]) -> int:
     given = properties.get("format-version", str(DEFAULT_FORMAT_VERSION))
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given) <= HIGHEST_VERSION:
+    if given not in map(str, range(1, HIGHEST_VERSION + 1)):
         raise Invalid(f"Unsupported format version: v{given} (supported: v1 to v{HIGHEST_VERSION})")
     return int(given)
 
@@ -171,7 +171,7 @@ def apply_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int, previ
     """
     draft = TableDraft(base=complete(metadata), now_ms=now_ms, named_refs=_named_refs(updates))
     apply_each(draft, updates, TABLE_UPDATES, kind="table")
-    if not draft.changed:
+    if not draft.changed and not draft.is_new:
         return metadata
     if draft.layout_changed or draft.is_new:
         structure.check_layout(draft)

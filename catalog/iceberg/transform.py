@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from catalog.errors import Invalid
-from catalog.iceberg.json import Json, integer, integers
+from catalog.iceberg.json import HIGHEST_INT, Json, integer, integers
 from catalog.iceberg.schema import Field, SchemaIndex
 
 _TIMESTAMPS = frozenset({"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"})
@@ -50,9 +50,9 @@ def check_source(transform: str, source: int, schema: SchemaIndex, where: str) -
         raise Invalid(f"{where} cannot use {field.name}: its type is {field.root}")
     name = canonical(transform)
     if match := _WITH_WIDTH.fullmatch(name):
-        name = match.group(1)
-        if int(match.group(2)) == 0:
-            raise Invalid(f"{where} has the transform {transform}: its width must be positive")
+        name, width = match.groups()
+        if len(width) > 10 or not 0 < int(width) <= HIGHEST_INT:
+            raise Invalid(f"{where} has the transform {transform}: its width must be positive, {HIGHEST_INT} at most")
     accepted = _ACCEPTED.get(name)
     if (accepted is not None and field.root not in accepted) or (name == "identity" and field.root in _NOT_COMPARABLE):
         raise Invalid(f"{where} cannot use {field.name}: {transform} does not take the type {field.root}")

@@ -216,6 +216,6 @@ def _expire_versions(draft: ViewDraft) -> None:
 
 def _versions_to_keep(draft: ViewDraft) -> int:
     given = (draft.fields.get("properties") or {}).get(_KEPT_PROPERTY, str(_KEPT_VERSIONS))
-    if not (given.isascii() and given.isdigit() and int(given) > 0):
+    if not (given.isascii() and given.isdigit() and given.strip("0") and len(given) < 10):
         raise Invalid(f"{_KEPT_PROPERTY} must be positive but was {given}")
     return int(given)

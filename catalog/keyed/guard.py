@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from catalog.errors import CommitRefused
 from catalog.iceberg.json import Json
@@ -26,6 +27,7 @@ from catalog.keyed.spec import (
     KeyedTable,
 )
 from catalog.relation import RelationKind
+from catalog.stats import number
 
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC})
@@ -163,7 +165,7 @@ def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
     if operation == "append":
         return
     if operation == "delete" and commit.job_kind in _CLEANING:
-        if int(summary.get("total-records", 0)) < commit.keyed.pending_rows:
+        if number(summary, "total-records") < commit.keyed.pending_rows:
             raise CommitRefused("the clean would drop changes that are not merged yet")
         return
     if operation == "replace" and commit.job_kind is JobKind.REWRITE:
@@ -231,8 +233,8 @@ def watermark_of(base: Json) -> int:
 
 def _sequence(summary: Json, key: str) -> int:
     text = str(summary.get(key, "0"))
-    if not text.isdecimal():
-        raise CommitRefused(f"{key}={text!r} is not a sequence number")
+    if not text.isdecimal() or len(text) > 19:
+        raise CommitRefused(f"{key}={shorten(text, 80)!r} is not a sequence number")
     return int(text)
 
 

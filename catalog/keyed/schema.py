@@ -10,6 +10,7 @@ from typing import Any
 
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.json import Json
+from catalog.iceberg.schema import index
 from catalog.keyed.spec import KeySpec
 
 OP = "_op"
@@ -35,6 +36,7 @@ _ORDERED = ("int", "long", "date", "timestamp", "timestamptz", "timestamp_ns", "
 
 def base_schema(schema: Json, spec: KeySpec) -> Json:
     """A schema made fit for the base store; Invalid when the key or the sequence field does not fit it."""
+    index(schema)
     fields: Sequence[Json] = schema["fields"]
     by_name = {field["name"]: field for field in fields}
     _check_names(by_name, spec)

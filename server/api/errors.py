@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
+from starlette.exceptions import HTTPException
 
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Forbidden, Invalid, LeaseLost, NotFound, Unavailable
 from server.logs import request_id
@@ -61,6 +62,12 @@ def malformed(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # registered for it alone
     lines = (f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors())
     return _body(422, "malformed", "; ".join(lines), None)
+
+
+def unroutable(_request: Request, error: Exception) -> JSONResponse:
+    """A request that reaches no route, or whose body is no JSON at all."""
+    assert isinstance(error, HTTPException)  # registered for it alone
+    return _body(error.status_code, "not_found" if error.status_code == 404 else "malformed", error.detail, None)
 
 
 def unexpected(_request: Request, _error: Exception) -> JSONResponse:

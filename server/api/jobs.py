@@ -43,7 +43,7 @@ class JobOut(Out):
     def of(cls, job: Job) -> JobOut:
         """A job as it is shown; snapshot ids are text because JavaScript's numbers are too small for them."""
         can = ["cancel"] if job.can_cancel else []
-        can += ["retry"] if job.status in (JobStatus.FAILED, JobStatus.CANCELED) else []
+        can += ["retry"] if job.can_retry else []
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
         more = ("lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from catalog.commit import Outcome
 from catalog.errors import CatalogError
+from catalog.iceberg.json import HIGHEST_INT
 from catalog.job import JobKind
 from catalog.optimizer import Optimizer
 from server.api.deps import In, LeaseDep, Out, ServicesDep
@@ -31,7 +32,7 @@ class OptimizerIn(In):
 
     group: str = "default"
     host: str
-    pid: int
+    pid: Annotated[int, Field(ge=0, le=HIGHEST_INT)]
     version: str
     facts: dict[str, Any] = {}
 

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.errors import Invalid
+from catalog.iceberg.json import HIGHEST_LONG
 from catalog.job import JobKind
 from catalog.keyed.merge_task import MergeMode
-from catalog.keyed.spec import KeySpec
+from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy import SETTINGS, check_settings
 from catalog.schematext import partition_spec_of, schema_of
@@ -114,13 +115,19 @@ def create_table(services: ServicesDep, catalog: CatalogDep, body: TableIn) -> T
         partition_spec=partition_spec_of(schema, body.partition_by),
         properties=body.properties,
     )
+    spec = _key_of(body)
     services.namespaces.ensure(catalog, name.namespace)
-    if body.primary_key:
-        spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field)
+    if spec is not None:
         services.keyed.create(catalog, definition, spec)
     else:
         services.tables.create(catalog, definition)
     return table_out(services, catalog, name)
+
+
+def _key_of(body: TableIn) -> KeySpec | None:
+    """By the fields of the body or by the properties that an engine would use, with the same checks."""
+    named = {PRIMARY_KEY: ",".join(body.primary_key), SEQUENCE_FIELD: body.sequence_field or ""}
+    return KeySpec.from_properties({**body.properties, **{key: text for key, text in named.items() if text}})
 
 
 @router.get("/{table}", summary="Show a table", responses=refusals(404))
@@ -167,7 +174,10 @@ def list_files(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> l
 
 @router.get("/{table}/versions", summary="List versions", responses=refusals(404))
 def list_versions(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, before: Annotated[int | None, Query()] = None
+    services: ServicesDep,
+    catalog: CatalogDep,
+    table: TableDep,
+    before: Annotated[int | None, Query(ge=0, le=HIGHEST_LONG)] = None,
 ) -> list[VersionOut]:
     """Pairs of store heads that readers have been offered, newest first."""
     with services.database.reading() as uow:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
 from server.files.locations import local_path
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
@@ -173,6 +175,8 @@ class Storage:
         if local_path(location) is not None:
             return self._local
         scheme = location.split("://", 1)[0]
+        if not _SCHEME.fullmatch(scheme):
+            raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")
         if scheme not in self._remote:
             self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location))
         return self._remote[scheme]
@@ -188,6 +192,8 @@ def told(verb: str, location: str) -> Iterator[None]:
         raise AlreadyExists(f"{location} exists already") from error
     except OSError as error:
         raise storage_failure(verb, location, error) from error
+    except ValueError as error:  # a scheme that nobody knows, a bucket that cannot be one, a NUL in a path
+        raise Invalid(f"cannot {verb} {location!r}: {error}", hint="Give a full path or a URI.") from error
 
 
 def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from catalog.errors import (
     AlreadyExists,
@@ -76,6 +77,13 @@ def malformed(_request: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return error_response(400, "BadRequestException", f"malformed request: {where}: {first['msg']}")
+
+
+def unroutable(_request: Request, error: Exception) -> JSONResponse:
+    """A request that reaches no route, or whose body is no JSON at all."""
+    assert isinstance(error, HTTPException)  # registered for it alone
+    names = {404: "NotFoundException", 405: "UnsupportedOperationException"}
+    return error_response(error.status_code, names.get(error.status_code, "BadRequestException"), error.detail)
 
 
 def unexpected(_request: Request, _error: Exception) -> JSONResponse:

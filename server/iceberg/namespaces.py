@@ -18,6 +18,7 @@ from server.iceberg.wire import (
     json_response,
     namespace_in,
     strings_in,
+    texts_in,
 )
 
 router = APIRouter(prefix="/{catalog}/namespaces")
@@ -71,6 +72,6 @@ def change_properties(services: ServicesDep, catalog: CatalogDep, namespace: Nam
         catalog,
         namespace,
         updates=strings_in(body, "updates"),
-        removals=[str(key) for key in body.get("removals") or ()],
+        removals=texts_in(body, "removals"),
     )
     return json_response({"updated": done.updated, "removed": done.removed, "missing": done.missing})

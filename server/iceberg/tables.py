@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid, NoSuchTable
 from catalog.iceberg.table import refs_only
+from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
@@ -33,10 +34,11 @@ from server.iceberg.wire import (
     name_of,
     object_in,
     objects_in,
+    optional_text_in,
     strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest
+from server.service.commit import CommitRequest, reading_back
 from server.service.services import Services
 from server.service.tables import Loaded, TableDefinition
 
@@ -65,7 +67,7 @@ def create_table(services: ServicesDep, catalog: CatalogDep, namespace: Namespac
         schema=object_in(body, "schema"),
         partition_spec=body.get("partition-spec"),
         sort_order=body.get("write-order"),
-        location=body.get("location"),
+        location=optional_text_in(body, "location"),
         properties=strings_in(body, "properties"),
     )
     spec = KeySpec.from_properties(definition.properties)
@@ -135,7 +137,8 @@ def commit_table(
         CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=idempotency)
     )
     location = committed[0].metadata_location
-    return loaded_response(location, services.metadata.load(location).text)
+    with reading_back():
+        return loaded_response(location, services.metadata.load(location).text)
 
 
 @router.post("/transactions/commit", status_code=204, dependencies=[Depends(commits)])
@@ -158,7 +161,7 @@ def commit_transaction(
 
 def _change(name: TableName, body: dict[str, Any]) -> Change:
     requirements: Sequence[dict[str, Any]] = objects_in(body, "requirements")
-    return Change(name=name, requirements=requirements, updates=objects_in(body, "updates"))
+    return Change(name=name, requirements=requirements, updates=parsed_updates(objects_in(body, "updates")))
 
 
 @router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)

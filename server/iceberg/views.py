@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Response
 
 from catalog.commit import Change
 from catalog.errors import CommitRefused, NoSuchView
+from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
@@ -26,10 +27,13 @@ from server.iceberg.wire import (
     name_of,
     object_in,
     objects_in,
+    optional_text_in,
+    strings_in,
     text_in,
 )
-from server.service.commit import CommitRequest
+from server.service.commit import CommitRequest, reading_back
 from server.service.services import Services
+from server.service.views import ViewDefinition
 
 router = APIRouter(prefix="/{catalog}")
 VIEW_KINDS = (RelationKind.VIEW, RelationKind.KEYED)
@@ -52,9 +56,14 @@ def list_views(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceD
 @router.post("/namespaces/{namespace}/views")
 def create_view(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
     """Create a view."""
-    object_in(body, "schema")
-    object_in(body, "view-version")
-    loaded = services.views.create(catalog, body, TableName(namespace, text_in(body, "name")))
+    definition = ViewDefinition(
+        name=TableName(namespace, text_in(body, "name")),
+        schema=object_in(body, "schema"),
+        version=object_in(body, "view-version"),
+        location=optional_text_in(body, "location"),
+        properties=strings_in(body, "properties"),
+    )
+    loaded = services.views.create(catalog, definition)
     return loaded_response(loaded.metadata_location, loaded.text)
 
 
@@ -93,18 +102,19 @@ def commit_view(
     services: ServicesDep, catalog: CatalogDep, name: ViewDep, body: JsonBody, engine: EngineDep
 ) -> Response:
     """Replace or alter a stored view; of a keyed table, change the properties."""
-    updates, requirements = objects_in(body, "updates"), objects_in(body, "requirements")
+    updates, requirements = parsed_updates(objects_in(body, "updates")), objects_in(body, "requirements")
     if not is_keyed(services, catalog, name):
         loaded = services.views.commit(catalog, name, requirements, updates)
         return loaded_response(loaded.metadata_location, loaded.text)
-    if any(update.get("action") not in _PROPERTY_UPDATES for update in updates):
+    if any(update["action"] not in _PROPERTY_UPDATES for update in updates):
         raise CommitRefused(
             f"{name} is a keyed table: its view is generated and cannot be replaced",
             hint=f"ALTER TABLE {name}.{BASE} changes its columns",
         )
     change = Change(name=TableName(name.as_namespace, BASE), updates=updates)
     services.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine=engine))
-    return _generated(services, catalog, name)
+    with reading_back():
+        return _generated(services, catalog, name)
 
 
 @router.delete("/namespaces/{namespace}/views/{view}", status_code=204)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import orjson
 from fastapi import Body, Depends, Header, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from catalog.errors import Invalid
 from catalog.job import Lease
@@ -18,8 +18,19 @@ from server.service.services import Services
 
 DEFAULT_PAGE = 1_000
 MAX_PAGE = 5_000
+LONGEST_ENGINE = 255
 
-JsonBody = Annotated[dict[str, Any], Body()]
+
+def _storable(body: dict[str, Any]) -> dict[str, Any]:
+    """What comes in as JSON and could not go out as JSON is refused here, not where it is stored."""
+    try:
+        orjson.dumps(body)
+    except TypeError as error:  # half a surrogate pair, a number beyond 64 bits, a depth that no reader follows
+        raise ValueError(str(error)) from error
+    return body
+
+
+JsonBody = Annotated[dict[str, Any], Body(), AfterValidator(_storable)]
 
 
 def services_of(request: Request) -> Services:
@@ -59,7 +70,7 @@ def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | No
 
 def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
     """What the client says it is: `Apache Iceberg 1.12.0`, without the commit it was built from."""
-    return None if x_client_version is None else x_client_version.partition(" (")[0]
+    return None if x_client_version is None else x_client_version.partition(" (")[0][:LONGEST_ENGINE]
 
 
 def idempotency_of(
@@ -164,6 +175,19 @@ def text_in(body: dict[str, Any], key: str) -> str:
     value = body.get(key)
     if not isinstance(value, str) or not value:
         raise Invalid(f"{key}: expected a string")
+    return value
+
+
+def optional_text_in(body: dict[str, Any], key: str) -> str | None:
+    """A string out of a body; None when it is missing, Invalid when it is something else."""
+    return None if body.get(key) is None else text_in(body, key)
+
+
+def texts_in(body: dict[str, Any], key: str) -> Sequence[str]:
+    """A list of strings out of a body; empty when it is missing, Invalid when it is something else."""
+    value = body.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise Invalid(f"{key}: expected a list of strings")
     return value
 
 

@@ -7,14 +7,14 @@ not, and the metadata written for it is deleted), or raises CommitUnknown (nobod
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import orjson
 
 from catalog.commit import Change
-from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed
-from catalog.iceberg.json import Json
+from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
 from catalog.job import JobKind, Lease
 from catalog.judge import Replay, judged
 from catalog.names import CatalogName, TableName
@@ -29,6 +29,29 @@ MAX_ROUNDS = 10
 
 FIRST_PAUSE_SECONDS = 0.002
 """Before the second try; each pause is twice the one before, or many writers of one table could starve one of them."""
+
+
+@contextmanager
+def looking() -> Iterator[None]:
+    """Until it is seen that no earlier try of a request was applied, refusing it would be a guess.
+
+    A repeated request whose first answer was lost finds the database or the storage away: CommitUnknown, not a refusal
+    after which its sender would delete files that the table stands on.
+    """
+    try:
+        yield
+    except Unavailable as error:
+        raise CommitUnknown(f"whether it was applied before cannot be seen: {error.message}") from error
+
+
+@contextmanager
+def reading_back() -> Iterator[None]:
+    """The commit is in the table: what fails from here on is no refusal of it, whatever it is."""
+    try:
+        yield
+    except CatalogError as error:
+        raise CommitUnknown(f"it was applied, but the table cannot be read back: {error.message}") from error
+
 
 InSameTransaction = Callable[[UnitOfWork], None]
 
@@ -99,7 +122,7 @@ class Committer:
         """What the same request was answered before."""
         if request.idempotency is None:
             return None
-        with self.database.reading() as uow:
+        with looking(), self.database.reading() as uow:
             answer = uow.answers.find(request.idempotency.key)
         if answer is None:
             return None
@@ -113,7 +136,8 @@ class Committer:
 
     def _round(self, request: CommitRequest) -> list[Committed] | None:
         """One try; None when somebody else has moved a table meanwhile."""
-        situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
+        with looking():
+            situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
         verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
@@ -204,8 +228,3 @@ def _results(situations: Sequence[Situation], written: Sequence[Written]) -> lis
         else _as_it_is(situation)
         for situation in situations
     ]
-
-
-def metadata_of(metadata: MetadataFiles, committed: Committed) -> Json:
-    """The metadata a commit has led to."""
-    return metadata.load(committed.metadata_location).parsed

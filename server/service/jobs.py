@@ -195,7 +195,7 @@ class Jobs:
             old = uow.jobs.get(job_id)
             if old.status not in (JobStatus.FAILED, JobStatus.CANCELED):
                 raise Conflict(f"job {job_id} is {old.status}: only failed and canceled jobs can be retried")
-            if old.kind is JobKind.SYNC:
+            if not old.can_retry:
                 raise Conflict(
                     f"{old.table} may have changed in Hive since that sync looked",
                     hint="ask for a sync: it looks again",

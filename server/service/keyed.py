@@ -27,7 +27,7 @@ from server.service.tables import (
     refuse_busy,
 )
 
-_PINNED = re.compile(r"(base|change)_at_(none|\d+)_(\d+)")
+_PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
 _STORE_PROPERTIES = {
     # Firn alone deletes files: a plain expiry or purge by an engine would take what older versions and Hive still need.
     "gc.enabled": "false",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+import zlib
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -81,10 +82,10 @@ class MetadataFiles:
 
 
 def _parsed(location: str, data: bytes) -> Document:
-    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     try:
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
         parsed = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+    except (orjson.JSONDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Invalid(f"{location} is not Iceberg metadata: {error}") from error
     if not isinstance(parsed, dict):
         raise Invalid(f"{location} is not Iceberg metadata: it is no JSON object")

@@ -113,7 +113,7 @@ class Namespaces:
         if both:
             raise Invalid(f"cannot both set and remove {', '.join(sorted(both))}")
         with self.database.writing() as uow:
-            current = uow.namespaces.properties(catalog, namespace)
+            current = uow.namespaces.lock_properties(catalog, namespace)
             after = {key: value for key, value in current.items() if key not in removals} | dict(updates)
             uow.namespaces.set_properties(catalog, namespace, after)
         return PropertyChanges(

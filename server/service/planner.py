@@ -88,6 +88,8 @@ class Planner:
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
             allowed = _FOR_KEYED if relation.kind is RelationKind.KEYED else _FOR_PLAIN
+            if kind is JobKind.SYNC:
+                raise Invalid(f"a sync of {name} begins with a look at Hive", hint=f"run `firn hive sync {name}`")
             if kind not in allowed:
                 raise Invalid(f"{name} is a {relation.kind} table: it takes {', '.join(sorted(allowed))}, not {kind}")
             facts = facts_of(uow, relation)

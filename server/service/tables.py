@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from catalog.commit import CommitEvent
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
+from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
@@ -17,6 +18,7 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshot
+from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 
@@ -83,7 +85,8 @@ class Tables:
 
         The same request again is answered with the table it has made: refused, its sender would delete live files.
         """
-        made = self._made_by(catalog, name, updates)
+        with looking():
+            made = self._made_by(catalog, name, updates)
         if made is not None:
             return made
         check_requirements(None, requirements)
@@ -101,31 +104,34 @@ class Tables:
             relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
         except AlreadyExists as error:
             raise RequirementFailed(f"Requirement failed: table already exists: {name}") from error
-        return self._loaded(relation)
+        with reading_back():
+            return self._loaded(relation)
 
     def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """The table as it is now, if these updates have created it."""
-        uuids = [update.get("uuid") for update in updates if update.get("action") == "assign-uuid"]
+        uuids = [update["uuid"] for update in updates if update.get("action") == "assign-uuid"]
         with self.database.reading() as uow:
             relation = uow.relations.find(catalog, name)
         if relation is None or relation.kind is not RelationKind.TABLE or not uuids:
             return None
         loaded = self._loaded(relation)
         now = self.metadata.load(loaded.metadata_location or "").parsed
-        return loaded if now["table-uuid"] == uuids[-1] else None
+        return loaded if now["table-uuid"].lower() == uuids[-1].lower() else None
 
     def register(
         self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False
     ) -> Loaded:
         """Make a table of metadata that exists; Invalid when the file is no table metadata."""
         document = self.metadata.load(metadata_location)
-        if "table-uuid" not in document.parsed or "location" not in document.parsed:
-            raise Invalid(f"{metadata_location} is not table metadata: it has no table-uuid or location")
+        try:
+            metadata = checked(document.parsed)
+        except Invalid as error:
+            raise Invalid(f"{metadata_location} is not table metadata: {error.message}") from error
         with self.database.writing() as uow:
             existing = uow.relations.find(catalog, name)
             if existing is not None and overwrite and existing.kind is RelationKind.TABLE:
                 uow.relations.remove(existing.id)
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=document.parsed)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
             self._check_free(uow, catalog, name)
             relation = _add(uow, catalog, new, metadata_location)
         return self._loaded(relation)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, NoSuchView, RequirementFailed
@@ -13,11 +13,23 @@ from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
 from server.service.tables import Loaded, default_location, plain_event
 
 MAX_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewDefinition:
+    """What a view is to be made of, in the terms of the Iceberg REST specification."""
+
+    name: TableName
+    schema: Json
+    version: Json
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,17 +56,18 @@ class Views:
                 _check_listed(uow, catalog, namespace)
             return page
 
-    def create(self, catalog: CatalogName, request: Json, name: TableName) -> Loaded:
+    def create(self, catalog: CatalogName, definition: ViewDefinition) -> Loaded:
         """Create a view; AlreadyExists when the name is taken by anything."""
+        name = definition.name
         with self.database.reading() as uow:
             _check_free(uow, catalog, name)
             warehouse, now = uow.catalogs.get(catalog).warehouse, uow.now()
         metadata = new_view(
             uuid=str(uuid4()),
-            location=request.get("location") or default_location(warehouse, name),
-            schema=request["schema"],
-            view_version=request["view-version"],
-            properties=request.get("properties") or {},
+            location=definition.location or default_location(warehouse, name),
+            schema=definition.schema,
+            view_version=definition.version,
+            properties=definition.properties,
             now_ms=int(now.timestamp() * 1000),
         )
         location = self.metadata.write(metadata["location"], 0, metadata)
@@ -106,7 +119,8 @@ class Views:
             after = apply_view_updates(before, updates, now_ms=int(now.timestamp() * 1000))
             location = self.metadata.write(after["location"], relation.version + 1, after)
             if self._moved(relation, location):
-                return Loaded(metadata_location=location, text=self.metadata.load(location).text)
+                with reading_back():
+                    return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
 

@@ -91,6 +91,17 @@ class SqlNamespaces:
         """Its properties; NoSuchNamespace when there is none."""
         return dict(self._get(catalog, namespace).properties)
 
+    def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """The same, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
+        self._get(catalog, namespace)
+        query = select(NamespaceRow).where(
+            NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace)
+        )
+        row = self.session.scalar(query.with_for_update().execution_options(populate_existing=True))
+        if row is None:
+            raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+        return dict(row.properties)
+
     def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Replace them."""
         self._get(catalog, namespace)
@@ -112,7 +123,7 @@ class SqlNamespaces:
         if prefix:
             query = query.where(_begins(NamespaceRow.path, prefix))
         if cursor is not None:
-            query = query.where(NamespaceRow.path > str(cursors.decode(cursor, 1)[0]))
+            query = query.where(NamespaceRow.path > cursors.decode_texts(cursor, 1)[0])
         paths = self.session.scalars(query.order_by(NamespaceRow.path).limit(limit + 1)).all()
         more = cursors.encode(paths[limit - 1]) if len(paths) > limit else None
         return Page([decode_namespace(path) for path in paths[:limit]], more)

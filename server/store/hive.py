@@ -69,7 +69,7 @@ class SqlHiveTables:
             full = HiveTableRow.database + "." + HiveTableRow.name
             query = query.where(full.icontains(search, autoescape=True))
         if cursor is not None:
-            after = cursors.decode(cursor, 2)
+            after = cursors.decode_texts(cursor, 2)
             query = query.where(tuple_(HiveTableRow.database, HiveTableRow.name) > tuple_(*after))
         rows = self.session.scalars(query.order_by(HiveTableRow.database, HiveTableRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].database, rows[limit - 1].name) if len(rows) > limit else None

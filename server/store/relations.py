@@ -107,7 +107,7 @@ class SqlRelations:
             full = func.replace(RelationRow.namespace, SEPARATOR, ".") + "." + RelationRow.name
             query = query.where(full.icontains(search, autoescape=True))
         if cursor is not None:
-            after = cursors.decode(cursor, 2)
+            after = cursors.decode_texts(cursor, 2)
             query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].namespace, rows[limit - 1].name) if len(rows) > limit else None

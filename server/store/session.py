@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any, NewType
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from catalog.errors import CommitUnknown, Unavailable
+from catalog.errors import CommitUnknown, Invalid, Unavailable
 
 ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
@@ -82,6 +82,8 @@ def _answering() -> Iterator[None]:
         yield
     except PoolTimeout as error:
         raise Unavailable("every connection to the database is in use", hint="try again") from error
+    except DataError as error:
+        raise Invalid(f"the database cannot hold a value: {_first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated or _is_operational(error):
             raise Unavailable(

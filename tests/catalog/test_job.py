@@ -12,6 +12,7 @@ from catalog.commit import Outcome, may_delete_outputs
 from catalog.errors import Conflict, IllegalMove, Invalid, LeaseLost
 from catalog.job import (
     MOVES,
+    JobKind,
     JobStatus,
     Lease,
     LeaseToken,
@@ -29,6 +30,19 @@ from tests.factories import LATER, NOW, a_job, lease_of
 FINAL = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED}
 LEASED = {JobStatus.RUNNING, JobStatus.COMMITTING}
 TOKEN = LeaseToken("t1")
+
+
+@pytest.mark.parametrize("status", JobStatus)
+def test_a_failed_or_canceled_job_can_be_retried_unless_it_is_a_sync(status: JobStatus) -> None:
+    assert a_job(status).can_retry is (status in (JobStatus.FAILED, JobStatus.CANCELED))
+    assert not a_job(status, kind=JobKind.SYNC).can_retry
+
+
+def test_an_attempt_begins_without_what_the_last_one_said() -> None:
+    """A job whose second attempt succeeded in silence was shown with the error of its first."""
+    job = a_job(error="the first attempt's", result={"rows": 1}, progress={"step": 3})
+    taken = leased(job, owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER)
+    assert (taken.error, taken.result, taken.progress) == (None, {}, {})
 
 
 @pytest.mark.parametrize(("now", "to"), list(product(JobStatus, JobStatus)))

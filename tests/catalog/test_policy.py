@@ -54,3 +54,18 @@ def test_setting_a_policy_refuses_what_does_not_parse_or_is_not_known() -> None:
     with pytest.raises(Invalid, match="unknown policy property"):
         check_settings({"firn.merge.max-pending-cows": "1"})
     check_settings({"write.parquet.compression-codec": "zstd", "firn.merge.mode": "vectors"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("firn.expire.max-age", "9999999 d"),
+        ("firn.expire.max-age", "9" * 400 + " d"),
+        ("firn.rewrite.target-file-size", "9" * 400),
+        ("firn.merge.max-pending-rows", "9" * 5_000),
+        ("firn.optimize.group", "g" * 300),
+    ],
+)
+def test_a_value_that_no_clock_or_number_holds_is_a_typo_too(key: str, text: str) -> None:
+    """Engines set properties unchecked: one table's stopped the planning of all."""
+    assert layered([("table", {key: text})])[key] == SETTINGS[key].parse(SETTINGS[key].default)

@@ -90,7 +90,7 @@ class Syncs:
             status = replace(status, looked_at=status.looked_at + 1)
             try:
                 outcome = self._synced(relation, asked=False)
-            except CatalogError:
+            except (CatalogError, CommitUnknown):  # the next sync goes by what it finds, whatever has landed
                 status = replace(status, unavailable=status.unavailable + 1)
                 continue
             changed = outcome.did != NOTHING and not outcome.did.startswith(WAITS)

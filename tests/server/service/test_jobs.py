@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from catalog.commit import Outcome
-from catalog.errors import Conflict, LeaseLost, NotFound
+from catalog.errors import Conflict, Invalid, LeaseLost, NotFound
 from catalog.job import JobKind, JobStatus
 from server.service.jobs import Jobs, LeaseTimes
 from tests.factories import LAKE
@@ -112,6 +112,15 @@ def test_a_failed_job_is_retried_as_a_new_one(orders: Lake) -> None:
     assert (retried.id != lease.job_id, retried.status, retried.kind) == (True, JobStatus.PENDING, JobKind.MERGE)
     with pytest.raises(Conflict, match="active job"):
         orders.services.jobs.retry(lease.job_id)
+
+
+def test_a_sync_is_not_asked_for_as_a_job(orders: Lake) -> None:
+    """Without the look that stages what Hive has, its optimizer would find nothing to do and its commit no books."""
+    with pytest.raises(Invalid, match="look at Hive") as refused:
+        orders.services.planner.run_now(LAKE, ORDERS, JobKind.SYNC, {})
+    assert "firn hive sync" in (refused.value.hint or "")
+    with orders.services.database.reading() as uow:
+        assert uow.jobs.list(limit=10).items == []
 
 
 def test_a_table_with_a_job_is_neither_planned_for_nor_dropped(orders: Lake) -> None:

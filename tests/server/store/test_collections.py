@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from datetime import timedelta
 from uuid import uuid4
 
@@ -37,6 +38,7 @@ from tests.factories import (
     an_operation,
     an_optimizer,
 )
+from tests.server.conftest import OpenDatabase
 
 
 def test_a_catalog_comes_back_as_it_was_added(database: Database) -> None:
@@ -110,6 +112,30 @@ def test_a_made_up_cursor_is_refused(database: Database) -> None:
                 uow.namespaces.children(LAKE, (), limit=3, cursor=cursor)
         with pytest.raises(Invalid, match="cursor"):
             uow.jobs.list(limit=3, cursor="WyJ4Il0")  # ["x"]: text where a number belongs
+
+
+@pytest.mark.parametrize(
+    "key",
+    [b"[1, 2]", b'["a\\u0000", "b"]', b'["\\ud800", "b"]', b"[" * 2_000, b"[true, false]"],
+    ids=["numbers", "NUL", "half a pair", "deep", "flags"],
+)
+def test_a_made_up_cursor_of_names_is_refused_before_a_database_sees_it(database: Database, key: bytes) -> None:
+    with database.reading() as uow, pytest.raises(Invalid, match="cursor"):
+        uow.relations.list(LAKE, None, [RelationKind.TABLE], limit=3, cursor=urlsafe_b64encode(key).decode())
+
+
+@pytest.mark.parametrize("number", [b"[99999999999999999999]", b"[-1]", b"[true]"])
+def test_a_made_up_cursor_of_numbers_is_refused_before_a_database_sees_it(database: Database, number: bytes) -> None:
+    with database.reading() as uow, pytest.raises(Invalid, match="cursor"):
+        uow.jobs.list(limit=3, cursor=urlsafe_b64encode(number).decode())
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ["n" * 600, "a\0b"], ids=["long", "NUL"])
+def test_a_value_that_the_database_cannot_hold_is_refused(opened_postgres: OpenDatabase, name: str) -> None:
+    """A 5xx would tell the engine whose commit it comes with that it may have landed."""
+    with pytest.raises(Invalid, match="cannot hold"), opened_postgres.database.writing() as uow:
+        uow.events.add(an_event(writer_id=name, batch_id="b"))
 
 
 def test_properties_of_a_namespace_are_replaced_whole(database: Database) -> None:

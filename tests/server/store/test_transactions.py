@@ -18,6 +18,7 @@ from sqlalchemy import event, text
 from catalog.errors import AlreadyExists, CommitUnknown, Unavailable
 from catalog.job import JobKind, JobStatus
 from catalog.ports.store import Database, UnitOfWork
+from server.service.namespaces import Namespaces
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -215,6 +216,19 @@ def test_of_many_that_create_a_namespace_one_does(database: Database) -> None:
     answers = together(8, lambda _: write(database))
     assert answers.count(None) == 1
     assert {type(one) for one in answers if one is not None} == {AlreadyExists}
+
+
+def test_of_many_that_change_a_namespaces_properties_each_keeps_its_own(database: Database) -> None:
+    """Read, changed and written back without a lock, one of them is acknowledged and lost."""
+    write(database)
+    namespaces = Namespaces(database)
+
+    def change(number: int) -> None:
+        namespaces.change_properties(LAKE, ("db",), updates={f"k{number}": "v"}, removals=[])
+
+    assert {type(one) for one in together(8, change)} == {type(None)}
+    with database.reading() as uow:
+        assert {f"k{number}" for number in range(8)} <= uow.namespaces.properties(LAKE, ("db",)).keys()
 
 
 def test_of_many_planners_one_plans_a_job(database: Database) -> None:

@@ -1,0 +1,128 @@
+"""A table's counters follow the summaries of its snapshots, whatever engines write into them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from catalog.iceberg.json import Json
+from catalog.names import RelationId
+from catalog.relation import TableStats
+from catalog.stats import HIGHEST_COUNT, advanced, event_of_snapshot, number
+from tests.factories import NOW, an_event
+
+EMPTY = TableStats(relation_id=RelationId(uuid4()))
+MIB = 2**20
+
+
+def metadata(*summaries: Json, **changes: Any) -> Json:
+    """A table with one snapshot per summary, a second apart."""
+    snapshots = [
+        {"snapshot-id": at, "sequence-number": at, "timestamp-ms": at * 1000, "summary": summary}
+        for at, summary in enumerate(summaries, 1)
+    ]
+    head = snapshots[-1]["snapshot-id"] if snapshots else None
+    return {"current-schema-id": 3, "snapshots": snapshots, "current-snapshot-id": head, "properties": {}} | changes
+
+
+def added(files: int, size: int, total: int, operation: str = "append") -> Json:
+    counts = {"added-data-files": files, "added-files-size": size, "total-data-files": total}
+    return {"operation": operation} | {key: str(value) for key, value in counts.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12", 12),
+        ("0", 0),
+        ("", 0),
+        ("-3", 0),
+        ("1.5", 0),
+        ("many", 0),
+        (None, 0),
+        ([], 0),
+        ("9" * 5_000, HIGHEST_COUNT),
+    ],
+)
+def test_a_count_is_what_it_says_or_nothing_and_never_more_than_sums_can_hold(text: Any, value: int) -> None:
+    assert number({"added-records": text}, "added-records") == value
+    assert number({}, "added-records") == 0
+
+
+def test_counters_are_those_of_the_heads_summary() -> None:
+    summary = {"total-records": "7", "total-data-files": "2", "total-delete-files": "1", "total-files-size": "900"}
+    stats = advanced(EMPTY, metadata({}, summary), an_event(committed_at=NOW, operation="overwrite"))
+    assert (stats.snapshot_id, stats.sequence_number, stats.snapshots, stats.schema_id) == (2, 2, 2, 3)
+    assert (stats.records, stats.data_files, stats.delete_files, stats.bytes) == (7, 2, 1, 900)
+    assert (stats.last_commit_at, stats.last_operation) == (NOW, "overwrite")
+
+
+def test_a_commit_that_makes_no_snapshot_leaves_what_the_head_counted() -> None:
+    before = advanced(EMPTY, metadata({"total-records": "7"}), an_event())
+    after = advanced(before, metadata({"total-records": "999"}), an_event(operation="properties"))
+    assert (after.records, after.last_operation) == (7, "properties")
+
+
+def test_an_empty_table_counts_nothing() -> None:
+    stats = advanced(EMPTY, metadata(), an_event())
+    assert (stats.snapshot_id, stats.records, stats.snapshots, stats.oldest_superseded_at) == (None, 0, 0, None)
+
+
+def test_the_oldest_snapshot_is_superseded_when_the_second_comes() -> None:
+    stats = advanced(EMPTY, metadata({}, {}, {}), an_event())
+    assert stats.oldest_superseded_at == datetime.fromtimestamp(2, UTC)
+
+
+def test_only_properties_of_firn_are_kept_for_planning() -> None:
+    table = metadata({}, properties={"firn.merge.mode": "auto", "owner": "me"})
+    assert advanced(EMPTY, table, an_event()).properties == {"firn.merge.mode": "auto"}
+
+
+def small(*summaries: Json) -> int:
+    stats = EMPTY
+    for count in range(1, len(summaries) + 1):
+        stats = advanced(stats, metadata(*summaries[:count]), an_event())
+    return stats.small_files
+
+
+def test_small_files_are_counted_by_commit_and_size_on_average() -> None:
+    assert small(added(3, 3 * MIB, 3)) == 3
+    assert small(added(3, 3 * MIB, 3), added(2, 400 * MIB, 5)) == 3
+    assert small(added(3, 3 * MIB, 3), added(2, 2 * MIB, 5)) == 5
+    assert small(added(0, 0, 0)) == 0
+
+
+def test_a_table_has_no_more_small_files_than_files() -> None:
+    assert small(added(3, 3 * MIB, 3), added(1, MIB, 2, "overwrite")) == 2
+
+
+def test_a_rewrite_begins_the_count_anew() -> None:
+    assert small(added(9, 9 * MIB, 9), added(2, 2 * MIB, 2, "replace")) == 0
+
+
+def test_an_event_says_what_its_snapshot_says() -> None:
+    summary = {
+        "operation": "overwrite",
+        "added-records": "5",
+        "added-files-size": "50",
+        "added-data-files": "1",
+        "deleted-records": "2",
+        "deleted-data-files": "3",
+        "firn.writer-id": "w",
+        "firn.batch-id": "b",
+        "engine-name": "spark",
+    }
+    snapshot = {"snapshot-id": 9, "parent-snapshot-id": 8, "sequence-number": 4, "summary": summary}
+    event = event_of_snapshot(an_event(), snapshot)
+    assert (event.snapshot_id, event.parent_id, event.sequence_number, event.operation) == (9, 8, 4, "overwrite")
+    assert (event.added_rows, event.added_bytes, event.added_files) == (5, 50, 1)
+    assert (event.removed_rows, event.removed_files) == (2, 3)
+    assert (event.writer_id, event.batch_id, event.engine, event.summary) == ("w", "b", "spark", summary)
+
+
+def test_an_event_of_a_snapshot_without_a_summary_counts_nothing() -> None:
+    event = event_of_snapshot(an_event(engine="trino"), {"snapshot-id": 9})
+    assert (event.operation, event.added_rows, event.engine, event.parent_id) == ("unknown", 0, "trino", None)

@@ -1,0 +1,323 @@
+"""Whatever is sent, the answer is the specification's: never a 5xx, and after a refusal the table is as it was."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from catalog.commit import Change
+from catalog.errors import Unavailable
+from catalog.iceberg.json import Json
+from catalog.names import TableName
+from server.app import build_background, create_app
+from server.service.metadata import Document, MetadataFiles
+from server.settings import Settings
+from tests.factories import LAKE
+from tests.server.conftest import OpenDatabase
+from tests.server.iceberg.malformed import DIGITS, spoiled, text_of
+from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property, snapshot_ids, snapshot_of
+
+SQL: Json = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {"engine-name": "spark"},
+    "default-namespace": ["db"],
+    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+}
+_numbers = count()
+
+
+@dataclass(frozen=True, repr=False)
+class Wire:
+    """A server as a client sees it, and the lake behind it."""
+
+    client: httpx.Client
+    lake: Lake
+
+    def post(self, path: str, body: Any, **headers: str) -> int:
+        """The status; that the body is an error of the specification's shape is checked here."""
+        sent = {"content-type": "application/json", **headers}
+        answer = self.client.post(f"/iceberg/v1/{path}", content=text_of(body), headers=sent)
+        if answer.status_code >= 400:
+            error = answer.json()["error"]
+            assert answer.status_code < 500, (answer.text, text_of(body)[:1500])
+            assert error["code"] == answer.status_code
+            assert error["type"].endswith("Exception")
+            assert error["message"]
+        return answer.status_code
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """The app's address, while a server in a thread of this process answers for it."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host, port = server.servers[0].sockets[0].getsockname()
+    yield f"http://{host}:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def wire(opened_sqlite: OpenDatabase, tmp_path: Path) -> Iterator[Wire]:
+    lake = a_lake(opened_sqlite.database, tmp_path)
+    configured = Settings(data_dir=tmp_path / "data")
+    app = create_app(configured, lake.services, build_background(configured, lake.services))
+    with listening(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        yield Wire(client, lake)
+
+
+fuzzed = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.generate],  # a smaller seed makes no smaller request
+)
+seeds = st.integers(0, 2**32)
+
+
+def good_commit(rng: Random, name: TableName, metadata: Json, number: int) -> Json:
+    """A commit that would be accepted, or nearly."""
+    change: Change = appended(name, metadata, summary={"firn.writer-id": "w", "firn.batch-id": str(number)})
+    wider = {**metadata["schemas"][-1], "fields": [*metadata["schemas"][-1]["fields"]]}
+    field = {"id": metadata["last-column-id"] + 1, "name": f"c{number}", "type": "int", "required": False}
+    wider["fields"].append(field)
+    snapshots = [one["snapshot-id"] for one in metadata["snapshots"]]
+    updates: list[list[Json]] = [
+        list(change.updates),
+        list(change.updates),
+        [{"action": "add-schema", "schema": wider}, {"action": "set-current-schema", "schema-id": -1}],
+        [set_property("a", "1"), {"action": "remove-properties", "removals": ["b", "gc.enabled"]}],
+        [{"action": "remove-snapshots", "snapshot-ids": [1, *snapshots[:1]]}],
+        [{"action": "set-snapshot-ref", "ref-name": "t", "type": "tag", "snapshot-id": (snapshots or [1])[0]}],
+        [{"action": "add-spec", "spec": {"fields": [{"source-id": 1, "transform": "bucket[4]", "name": "b"}]}}],
+        [
+            {
+                "action": "add-sort-order",
+                "sort-order": {
+                    "order-id": 1,
+                    "fields": [
+                        {"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}
+                    ],
+                },
+            }
+        ],
+        [
+            {
+                "action": "set-statistics",
+                "statistics": {"snapshot-id": 1, "statistics-path": "file:/x", "file-size-in-bytes": 1},
+            }
+        ],
+        [{"action": "set-location", "location": metadata["location"]}, {"action": "assign-uuid", "uuid": "x"}],
+        [{"action": "upgrade-format-version", "format-version": 3}, {"action": "remove-schemas", "schema-ids": [0]}],
+    ]
+    picked = [update for one in rng.sample(updates, rng.choice([1, 1, 2])) for update in one]
+    numbers: list[Json] = [
+        {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": metadata["last-column-id"]},
+    ]
+    return {"requirements": [*change.requirements, *rng.sample(numbers, 1)], "updates": picked}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table to commit to, made for one example, and the names around it."""
+
+    name: TableName
+    number: int
+
+    @property
+    def path(self) -> str:
+        return f"lake/namespaces/{'%1F'.join(self.name.namespace)}/tables/{self.name.name}"
+
+
+def a_target(lake: Lake, store: str | None) -> Target:
+    number = next(_numbers)
+    if store is None:
+        name = TableName(("db",), f"p{number}")
+        lake.create(name)
+    else:
+        name = TableName(("db", f"o{number}"), store)
+        lake.create_keyed(TableName(("db",), f"o{number}"))
+    lake.append(name)
+    return Target(name, number)
+
+
+@pytest.mark.parametrize("store", [None, "base", "change"])
+@fuzzed
+@given(seed=seeds)
+def test_a_malformed_commit_changes_nothing(wire: Wire, store: str | None, seed: int) -> None:
+    rng, lake = Random(seed), wire.lake
+    target = a_target(lake, store)
+    before = pointer(lake, target.name)
+    body = spoiled(good_commit(rng, target.name, lake.metadata(target.name), target.number), rng)
+    headers = {"idempotency-key": f"k{target.number}"} if rng.random() < 0.5 else {}
+    if wire.post(target.path, body, **headers) >= 400:
+        assert pointer(lake, target.name) == before
+    lake.append(target.name)
+
+
+@fuzzed
+@given(seed=seeds)
+def test_a_malformed_transaction_changes_nothing(wire: Wire, seed: int) -> None:
+    rng, lake = Random(seed), wire.lake
+    targets = [a_target(lake, rng.choice([None, "base", "change"])) for _ in range(2)]
+    before = [pointer(lake, one.name) for one in targets]
+    changes = [good_commit(rng, one.name, lake.metadata(one.name), one.number) for one in targets]
+    named = [
+        {"identifier": {"namespace": list(one.name.namespace), "name": one.name.name}, **change}
+        for one, change in zip(targets, changes, strict=True)
+    ]
+    if wire.post("lake/transactions/commit", spoiled({"table-changes": named}, rng)) >= 400:
+        assert [pointer(lake, one.name) for one in targets] == before
+
+
+def pointer(lake: Lake, name: TableName) -> str | None:
+    return lake.services.tables.load(LAKE, name).metadata_location
+
+
+@fuzzed
+@given(seed=seeds)
+def test_a_malformed_view_commit_changes_nothing(wire: Wire, seed: int) -> None:
+    rng, lake, number = Random(seed), wire.lake, next(_numbers)
+    if number % 2:
+        lake.create_keyed(TableName(("db",), f"v{number}"))
+    else:
+        made = {"name": f"v{number}", "schema": COLUMNS, "view-version": SQL, "properties": {"a": "b"}}
+        assert wire.post("lake/namespaces/db/views", made) == 200
+    version = {**SQL, "representations": [{"type": "sql", "sql": "select 2", "dialect": "spark"}]}
+    replaced: list[Json] = [
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    properties: list[Json] = [set_property("a", "1"), {"action": "remove-properties", "removals": ["b"]}]
+    path = f"/iceberg/v1/lake/namespaces/db/views/v{number}"
+    before = wire.client.get(path).json()["metadata-location"]
+    body = {"updates": rng.choice([replaced, properties]), "requirements": []}
+    status = wire.post(path.removeprefix("/iceberg/v1/"), spoiled(body, rng))
+    answer = wire.client.get(path)
+    assert answer.status_code == 200
+    if status >= 400:
+        assert answer.json()["metadata-location"] == before
+
+
+@fuzzed
+@given(seed=seeds)
+def test_malformed_requests_that_make_something_are_refused_in_words(wire: Wire, seed: int) -> None:
+    """What they do make can be loaded."""
+    rng, number = Random(seed), next(_numbers)
+    name, fields = f"m{number}", [{"source-id": 1, "transform": "bucket[4]", "name": "b", "field-id": 1000}]
+    order = [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]
+    table = {
+        "name": name,
+        "schema": COLUMNS,
+        "partition-spec": {"fields": fields},
+        "write-order": {"order-id": 1, "fields": order},
+        "location": f"{wire.lake.warehouse.as_uri()}/{name}",
+        "properties": {"a": "b"},
+    }
+    staged = {
+        "requirements": [{"type": "assert-create"}],
+        "updates": [
+            {"action": "assign-uuid", "uuid": "11111111-1111-4111-8111-111111111111"},
+            {"action": "set-location", "location": f"{wire.lake.warehouse.as_uri()}/{name}"},
+            {"action": "add-schema", "schema": COLUMNS},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"fields": fields}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": order}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+        ],
+    }
+    identifier = {"namespace": ["db"], "name": name}
+    path, body = rng.choice(
+        [
+            ("lake/namespaces/db/tables", table),
+            ("lake/namespaces/db/tables", {**table, "properties": {"firn.primary-key": "id"}}),
+            ("lake/namespaces/db/tables", {**table, "stage-create": True}),
+            (f"lake/namespaces/db/tables/{name}", staged),
+            (f"lake/namespaces/db/tables/{name}", staged),
+            ("lake/namespaces/db/views", {"name": name, "schema": COLUMNS, "view-version": SQL, "properties": {}}),
+            ("lake/namespaces", {"namespace": [name], "properties": {"a": "b"}}),
+            ("lake/namespaces/db/properties", {"updates": {"a": "b"}, "removals": ["c"]}),
+            ("lake/namespaces/db/register", {"name": name, "metadata-location": f"file:/nowhere/{name}"}),
+            ("lake/tables/rename", {"source": identifier, "destination": identifier}),
+            ("lake/views/rename", {"source": identifier, "destination": identifier}),
+            ("lake/namespaces/db/tables/x/metrics", {"report-type": "scan-report"}),
+        ]
+    )
+    status = wire.post(path, spoiled(body, rng))
+    if status == 200 and path.endswith(f"tables/{name}"):
+        wire.lake.append(TableName(("db",), name))
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"[1]", 400),
+        (b"\xff", 400),
+        (b"[" * 100_000, 400),
+        (b'{"a": ' + b"9" * 5_000 + b"}", 400),
+    ],
+    ids=["nothing", "half", "list", "bytes", "deep", "long"],
+)
+def test_what_is_no_json_is_refused_in_the_shape_of_the_specification(wire: Wire, sent: bytes, status: int) -> None:
+    answer = wire.client.post(
+        "/iceberg/v1/lake/tables/rename", content=sent, headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "lake/nothing", 404), ("PUT", "config", 405)])
+def test_what_is_no_route_is_refused_in_the_shape_of_the_specification(
+    wire: Wire, method: str, path: str, status: int
+) -> None:
+    answer = wire.client.request(method, f"/iceberg/v1/{path}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
+
+
+def test_a_name_of_many_digits_is_no_pinned_table(wire: Wire) -> None:
+    wire.lake.create_keyed(TableName(("db",), "orders"))
+    answer = wire.client.get(f"/iceberg/v1/lake/namespaces/db%1Forders/tables/base_at_{DIGITS}_0")
+    assert answer.status_code == 404
+
+
+def test_a_commit_whose_table_cannot_be_read_back_is_unknown_and_not_refused(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a 409 the client would delete the files that the table now stands on."""
+    target = a_target(wire.lake, None)
+    change = appended(target.name, wire.lake.metadata(target.name))
+    loads, seen = MetadataFiles.load, count()
+
+    def fails_after_the_commit(files: MetadataFiles, location: str) -> Document:
+        if next(seen):
+            raise Unavailable(f"cannot read {location}")
+        return loads(files, location)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MetadataFiles, "load", fails_after_the_commit)
+        body = {"requirements": change.requirements, "updates": change.updates}
+        answer = wire.client.post(f"/iceberg/v1/{target.path}", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "CommitStateUnknownException")
+    assert snapshot_ids(wire.lake.metadata(target.name))[-1] == snapshot_of(change)

@@ -1,0 +1,268 @@
+"""Jobs and leases beside a plain model of protocol section 2: two tables, two optimizers, a clock that jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from catalog.commit import Change, Outcome
+from catalog.errors import Conflict, LeaseLost
+from catalog.job import JobId, JobKind, JobStatus, Lease
+from catalog.names import TableName
+from catalog.ports.store import Database, UnitOfWork
+from tests.factories import LAKE
+from tests.server.lake import Lake, a_lake, appended, snapshot_ids, snapshot_of
+
+TABLES = [TableName(("db",), "a"), TableName(("db",), "b")]
+LASTS = 60.0
+MAX_ATTEMPTS = 5
+JUMPS = [7, 35, 61]
+"""No sum of them is a lease's time exactly: the real clock, which goes on too, never decides."""
+PICK = st.integers(0, 20)
+P, R, C, S, F, U, X = JobStatus
+
+
+@dataclass
+class JumpingDatabase:
+    """A database whose clock can be set forward."""
+
+    real: Database
+    ahead: float = 0.0
+
+    @contextmanager
+    def reading(self) -> Iterator[UnitOfWork]:
+        with self.real.reading() as uow:
+            yield self._ahead(uow)
+
+    @contextmanager
+    def writing(self) -> Iterator[UnitOfWork]:
+        with self.real.writing() as uow:
+            yield self._ahead(uow)
+
+    def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
+        now, ahead = uow.now, timedelta(seconds=self.ahead)
+        uow.now = lambda: now() + ahead  # type: ignore[method-assign]
+        return uow
+
+
+@dataclass
+class ModelJob:
+    """What the rules say of one job. `lease` is the current one, `committed` whether a commit was recorded."""
+
+    table: TableName
+    status: JobStatus = P
+    attempt: int = 0
+    lease: Lease | None = None
+    owner: str | None = None
+    until: float = 0.0
+    committed: bool = False
+
+    def end_lease(self, status: JobStatus) -> None:
+        self.status, self.lease = status, None
+
+    def settle(self) -> None:
+        if self.committed:
+            self.end_lease(S)
+        else:
+            self.end_lease(F if self.attempt >= MAX_ATTEMPTS else P)
+
+
+@dataclass
+class Issued:
+    """A lease as its optimizer remembers it, for ever, and what it has sent with it."""
+
+    lease: Lease
+    job_id: JobId
+    applied: list[Change] = field(default_factory=list)
+
+
+class LeaseHistory(RuleBasedStateMachine):
+    """One server; what it says and stores after every step is what the model says."""
+
+    def __init__(self, database: Database, directory: Path) -> None:
+        super().__init__()
+        self.clock = JumpingDatabase(database)
+        self.lake: Lake = a_lake(self.clock, directory)  # type: ignore[arg-type]
+        for name in TABLES:
+            self.lake.create(name)
+        self.optimizers = [self.lake.optimizer(), self.lake.optimizer()]
+        self.jobs: dict[JobId, ModelJob] = {}
+        self.issued: list[Issued] = []
+        self.acknowledged: dict[TableName, list[int]] = {name: [] for name in TABLES}
+
+    def active(self, table: TableName) -> list[ModelJob]:
+        return [job for job in self.jobs.values() if job.table == table and job.status in (P, R, C, U)]
+
+    def fenced(self, issued: Issued, act: Callable[[], object], *, holds: bool) -> bool:
+        """Whether the lease was good; it has to be exactly when the model says so."""
+        if holds:
+            act()
+        else:
+            with pytest.raises(LeaseLost):
+                act()
+        return holds
+
+    def current(self, issued: Issued) -> ModelJob | None:
+        job = self.jobs[issued.job_id]
+        return job if job.lease == issued.lease else None
+
+    # --- what people and planners do
+
+    @rule(table=st.sampled_from(TABLES))
+    def plan(self, table: TableName) -> None:
+        if self.active(table):
+            with pytest.raises(Conflict):
+                self.lake.services.planner.run_now(LAKE, table, JobKind.REWRITE, {})
+        else:
+            job = self.lake.services.planner.run_now(LAKE, table, JobKind.REWRITE, {})
+            self.jobs[job.id] = ModelJob(table)
+
+    @precondition(lambda self: self.jobs)
+    @rule(pick=PICK)
+    def cancel(self, pick: int) -> None:
+        job_id, job = list(self.jobs.items())[-1 - pick % len(self.jobs)]
+        if job.committed or job.status in (S, F, X):
+            with pytest.raises(Conflict):
+                self.lake.services.jobs.cancel(job_id)
+        else:
+            self.lake.services.jobs.cancel(job_id)
+            job.end_lease(X)
+
+    # --- what optimizers do, also with leases that ended long ago
+
+    @rule(which=st.integers(0, 1))
+    def take(self, which: int) -> None:
+        taken = self.lake.services.jobs.take(self.optimizers[which], [JobKind.REWRITE])
+        pending = [(job_id, job) for job_id, job in self.jobs.items() if job.status is P]
+        if not pending:
+            assert taken is None
+            return
+        job_id, job = pending[0]
+        assert taken is not None
+        assert taken.job.id == job_id
+        job.status, job.attempt, job.lease = R, job.attempt + 1, taken.lease
+        job.owner, job.until = self.optimizers[which], self.clock.ahead + LASTS
+        self.issued.append(Issued(taken.lease, job_id))
+
+    @precondition(lambda self: self.issued)
+    @rule(pick=PICK)
+    def beat(self, pick: int) -> None:
+        issued = self.issued[-1 - pick % len(self.issued)]
+        job = self.current(issued)
+        self.fenced(issued, lambda: self.lake.services.jobs.beat(issued.lease, {}, []), holds=job is not None)
+        if job is not None:
+            job.until = self.clock.ahead + LASTS
+
+    @precondition(lambda self: self.issued)
+    @rule(pick=PICK)
+    def committing(self, pick: int) -> None:
+        issued = self.issued[-1 - pick % len(self.issued)]
+        job = self.current(issued)
+        self.fenced(issued, lambda: self.lake.services.jobs.committing(issued.lease), holds=job is not None)
+        if job is not None:
+            job.status, job.until = C, self.clock.ahead + LASTS
+
+    @precondition(lambda self: self.issued)
+    @rule(pick=PICK)
+    def commit(self, pick: int) -> None:
+        """One commit for each job and table, under the current lease, after saying so."""
+        issued = self.issued[-1 - pick % len(self.issued)]
+        job, table = self.current(issued), self.jobs[issued.job_id].table
+        change = appended(table, self.lake.metadata(table), operation="replace")
+        holds = job is not None and job.status is C and not job.committed
+        self.fenced(issued, lambda: self.lake.commit(change, lease=issued.lease), holds=holds)
+        if holds and job is not None:
+            job.committed = True
+            issued.applied.append(change)
+            self.acknowledged[table].append(snapshot_of(change))
+
+    @precondition(lambda self: any(issued.applied for issued in self.issued))
+    @rule(pick=PICK)
+    def repeat_a_commit(self, pick: int) -> None:
+        """A lost answer: whatever has become of the lease, the repetition is answered and applied no second time."""
+        applied = [issued for issued in self.issued if issued.applied]
+        issued = applied[pick % len(applied)]
+        self.lake.commit(issued.applied[0], lease=issued.lease)
+
+    @precondition(lambda self: self.issued)
+    @rule(pick=PICK, outcome=st.sampled_from([None, *Outcome]))
+    def report(self, pick: int, outcome: Outcome | None) -> None:
+        issued = self.issued[-1 - pick % len(self.issued)]
+        job = self.current(issued)
+        self.fenced(
+            issued,
+            lambda: self.lake.services.jobs.report(issued.lease, outcome, error=None, result={}),
+            holds=job is not None,
+        )
+        if job is None:
+            return
+        if job.committed or outcome is None:
+            job.end_lease(S)
+        else:
+            job.end_lease(U if outcome is Outcome.UNKNOWN and job.status is C else F)
+
+    @rule(which=st.integers(0, 1))
+    def leave(self, which: int) -> None:
+        """What has begun to commit is not given to another one by the word of a leaving process."""
+        for job in self.jobs.values():
+            if job.owner == self.optimizers[which] and job.status is R:
+                job.end_lease(P)
+        self.lake.services.jobs.unregister(self.optimizers[which])
+        self.optimizers[which] = self.lake.optimizer()
+
+    @rule(which=st.integers(0, 1), table=st.sampled_from(TABLES), steps=st.integers(0, 3))
+    def work(self, which: int, table: TableName, steps: int) -> None:
+        """The usual way, left after some steps: drawn one by one, too few of them meet."""
+        self.plan(table)
+        before = len(self.issued)
+        self.take(which)
+        if len(self.issued) == before:
+            return
+        for step in (self.committing, self.commit, self.repeat_a_commit)[:steps]:
+            step(0 if step != self.repeat_a_commit else -1)
+
+    # --- what time and the server do
+
+    @rule(seconds=st.sampled_from(JUMPS))
+    def jump(self, seconds: int) -> None:
+        self.clock.ahead += seconds
+
+    @rule(seconds=st.sampled_from([0, 35, 61, 61]))
+    def reap(self, seconds: int) -> None:
+        """Reaping comes after a silence often enough to find the lapsed leases of jobs that have committed."""
+        self.jump(seconds)
+        self.lake.services.jobs.reap()
+        for job in self.jobs.values():
+            if job.status is U or (job.lease is not None and job.until < self.clock.ahead):
+                job.settle()
+
+    # --- what holds after every step
+
+    @invariant()
+    def the_server_says_what_the_model_says(self) -> None:
+        with self.lake.services.database.reading() as uow:
+            stored = {job_id: uow.jobs.get(job_id) for job_id in self.jobs}
+        for job_id, job in self.jobs.items():
+            token = None if job.lease is None else job.lease.token
+            found = stored[job_id]
+            assert (found.status, found.attempt, found.token) == (job.status, job.attempt, token)
+            assert (found.committed_by is not None) is job.committed
+
+    @invariant()
+    def a_table_has_one_active_job_and_one_lease_at_most(self) -> None:
+        with self.lake.services.database.reading() as uow:
+            listed = uow.jobs.list(statuses=[status for status in JobStatus if status.is_active], limit=100).items
+        assert len({job.relation_id for job in listed}) == len(listed)
+        assert all((job.token is not None) is job.status.is_leased for job in listed)
+
+    @invariant()
+    def every_acknowledged_commit_is_in_its_table_once(self) -> None:
+        for name, acknowledged in self.acknowledged.items():
+            assert snapshot_ids(self.lake.metadata(name)) == acknowledged
