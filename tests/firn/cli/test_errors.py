@@ -191,6 +191,45 @@ def test_no_java(run: Command, tmp_path: Path) -> None:
         assert "JAVA_HOME" in said.err
 
 
+def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path: Path) -> None:
+    _java(tmp_path, """echo 'openjdk version "1.8.0_392"' >&2""")
+    env = {"JAVA_HOME": "", "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    for arguments in (["up", "--data-dir", str(tmp_path / "data"), "--port", "0"], ["optimizer"], ["sql", "select 1"]):
+        said = run.apart(*arguments, env=env)
+        assert said.code == 1, arguments
+        assert "is Java 1.8.0_392. Firn's metastore and Spark need Java 17 or 21" in said.err
+
+
+def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Path) -> None:
+    _java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 || exit 1""")
+    env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    said = run.apart("sql", "select 1", env=env)
+    assert (said.code, said.out) == (1, "")
+    assert "Spark does not start" in said.err
+    assert str(tmp_path / "cache" / "firn" / "sql.log") in said.err
+    assert "Spark does not start" in run.apart("optimizer", env=env).err
+
+
+def _java(home: Path, does: str) -> None:
+    (home / "bin").mkdir()
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    (home / "bin" / "java").chmod(0o755)
+
+
+def test_a_file_where_a_directory_must_be(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("in the way", encoding="utf-8")
+    said = run.apart("metastore", "--data-dir", str(tmp_path), "--port", "0")
+    assert said.code == 1
+    assert str(tmp_path / "conf") in said.err
+
+
+def test_a_port_that_a_full_disk_has_left_unwritten(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "metastore-port").touch()
+    said = run.apart("up", "--data-dir", str(tmp_path), "--port", "0")
+    assert said.code == 1
+    assert f"{tmp_path / 'metastore-port'} holds no port" in said.err
+
+
 @pytest.fixture
 def free_port() -> int:
     with socket.socket() as probe:

@@ -20,6 +20,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
+from catalog.places import metastore_address
 
 
 class HiveSide:
