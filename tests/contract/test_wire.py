@@ -98,7 +98,7 @@ def test_every_field_that_is_read_is_served_and_fits(model: type[BaseModel]) -> 
 
 
 def test_every_model_of_both_wires_is_compared_here() -> None:
-    of_client = set(client.Wire.__subclasses__() + client.TableRow.__subclasses__())
+    of_client = {*client.Wire.__subclasses__(), *client.TableRow.__subclasses__()}
     of_optimizer = {model for model in optimizer.Wire.__subclasses__() if model.__module__ == optimizer.__name__}
     assert of_client | of_optimizer - TASKS - {optimizer.Result} == set(READ)
 
