@@ -1,6 +1,8 @@
 # Two images: `docker build --target server .` and `docker build --target optimizer .`
 # The server starts no JVM and so carries no Java; whoever runs jobs does. Without access control the server answers
-# loopback only: give both containers the host's network (`docker run --network host`).
+# loopback only: give both containers the host's network, and, for a warehouse of files, the same volume:
+#   docker run --network host -v firn:/data firn-server
+#   docker run --network host -v firn:/data firn-optimizer --server http://127.0.0.1:8630
 
 FROM node:20-slim AS console
 WORKDIR /src
@@ -32,8 +34,11 @@ RUN --mount=type=bind,source=requirements-server.lock,target=/tmp/server.lock \
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels pip install --no-deps /wheels/*.whl
 USER firn
 VOLUME /data
+ENV FIRN_DATA_DIR=/data FIRN_PORT=8630
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["python", "-c", \
+  "import os, urllib.request as r; r.urlopen(f'http://127.0.0.1:{os.environ[\"FIRN_PORT\"]}/readyz', timeout=4)"]
 ENTRYPOINT ["firn"]
-CMD ["serve", "--data-dir", "/data", "--port", "8630"]
+CMD ["serve"]
 
 FROM base AS optimizer
 RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from catalog.errors import Invalid
+from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
 
 _SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -185,6 +186,12 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
+OWN = "firn."
+"""What Firn's own properties begin with."""
+FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE)
+"""Those that are no policy: they say what a table is."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sourced:
     """One setting's text and where it comes from: `default`, `catalog`, `namespace db` or `table`."""
@@ -224,14 +231,20 @@ def layered(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:
     return Policy(values)
 
 
+def check_policy(settings: Mapping[str, str]) -> None:
+    """What a catalog or a namespace sets for its tables is policy and nothing else; Invalid says what is not."""
+    check_settings(settings)
+    for key in settings.keys() - SETTINGS.keys():
+        raise Invalid(f"{key} is no policy property", hint=f"known are {', '.join(sorted(SETTINGS))}")
+
+
 def check_settings(properties: Mapping[str, str]) -> None:
-    """Invalid for a policy property that is unknown or does not parse; properties of other kinds pass."""
-    families = tuple({key.rsplit(".", 1)[0] + "." for key in SETTINGS})
+    """Invalid for a property of Firn's that is unknown, or policy that does not parse; those of others pass."""
     for key, text in properties.items():
         if key in SETTINGS:
             try:
                 SETTINGS[key].parse(text)
             except Invalid as error:
                 raise Invalid(f"{key}: {error.message}", hint=error.hint) from error
-        elif key.startswith(families):
+        elif key.startswith(OWN) and key not in FIXED:
             raise Invalid(f"unknown policy property {key}", hint=f"known are {', '.join(sorted(SETTINGS))}")

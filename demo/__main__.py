@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from signal import SIGINT, SIGTERM, signal
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -26,6 +27,7 @@ from firn.embedded.errors import EmbeddedError
 from firn.embedded.ports import free_port, is_open
 from firn.embedded.quiet import stderr_into
 from firn.local import LocalFirn
+from firn.spark.errors import WriteError, WriteUnknown
 from firn.spark.sessions import configure
 
 PORT = 8630
@@ -41,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         shutil.rmtree(data_dir, ignore_errors=True)
     try:
         return _run(steps, data_dir, given.port, stay=sys.stdout.isatty() and not os.environ.get("CI"))
-    except (DemoFailed, EmbeddedError, firn.FirnError) as error:
+    except (DemoFailed, EmbeddedError, firn.FirnError, PySparkException, WriteError, WriteUnknown, OSError) as error:
         Console(stderr=True, highlight=False).print(f"demo: {error}", style="red", markup=False)
         hint = getattr(error, "hint", None)
         if hint:

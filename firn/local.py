@@ -19,7 +19,7 @@ from typing import Self
 import httpx
 
 from firn.embedded.directory import prepared
-from firn.embedded.errors import EmbeddedError, StartFailed
+from firn.embedded.errors import DataDirUnusable, EmbeddedError, StartFailed
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
@@ -169,9 +169,18 @@ class LocalFirn:
         """The same as last time: the catalog that is linked to the metastore remembers its address."""
         remembered = self.data_dir / "metastore-port"
         if remembered.is_file():
-            return int(remembered.read_text(encoding="ascii"))
+            known = remembered.read_text(encoding="ascii")
+            if not known.isdigit():
+                raise DataDirUnusable(
+                    f"{remembered} holds no port. Write into it that of the metastore which `firn catalog show lake` "
+                    "names, or remove it if Firn has never run here."
+                )
+            return int(known)
         port = free_port() if is_open(METASTORE_PORT) else METASTORE_PORT
-        remembered.write_text(str(port), encoding="ascii")
+        # Moved to its name when it is whole: a full disk would leave an empty one, which no later start could read.
+        unfinished = remembered.with_suffix(".tmp")
+        unfinished.write_text(str(port), encoding="ascii")
+        unfinished.replace(remembered)
         return port
 
     def _tend_metastore(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 import httpx
@@ -39,19 +40,39 @@ _BY_STATUS: Mapping[int, type[FirnError]] = {
 }
 
 
+def is_loopback(url: str) -> bool:
+    """Whether the address is this machine's own."""
+    host = httpx.URL(url).host
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def _checked(url: str) -> str:
+    how = "it looks like http://HOST:PORT"
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise Invalid(f"{url!r} is no address of a server: {error}", hint=how) from error
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        raise Invalid(f"{url!r} is no address of a server", hint=how)
+    return url
+
+
 class Transport:
     """The management API of one server, call by call.  Safe to share between threads."""
 
     def __init__(self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise Invalid("the token has characters that no token has", hint="look at --token or FIRN_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        try:
-            self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
-        except httpx.InvalidURL as error:
-            raise Invalid(
-                f"{url!r} is no address of a server: {error}", hint="it looks like http://HOST:PORT"
-            ) from error
-        self.url = url
+        self.url = _checked(url)
+        # A proxy that the environment names is for the world outside: it knows another 127.0.0.1 than we do.
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=timeout, transport=transport, trust_env=not is_loopback(url)
+        )
 
     def get(self, path: str, params: Params | None = None) -> Json:
         """Ask; asked again when no answer comes or the server is not able to answer just now."""
@@ -89,18 +110,18 @@ class Transport:
         query = {name: value for name, value in (params or {}).items() if value is not None}
         try:
             answer = self._http.request(method, f"{API}{path}", json=body, params=query)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Unreachable(
                 f"no Firn server answers at {self.url} ({error})",
                 hint="start one with `firn up`, or name another by --server or FIRN_SERVER",
             ) from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._lost(method, error) from error
         if answer.is_success:
             return _json(answer) if answer.content else None
         raise _error(answer)
 
-    def _lost(self, method: str, error: httpx.TransportError) -> FirnError:
+    def _lost(self, method: str, error: httpx.RequestError) -> FirnError:
         why = f"{self.url} did not answer ({type(error).__name__})"
         if method == "GET":
             return Unreachable(why, hint="look at the server's log, and try again")

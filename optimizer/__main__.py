@@ -12,6 +12,8 @@ import threading
 from importlib.metadata import PackageNotFoundError, version
 
 import pyspark
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from optimizer.client import connect
 from optimizer.jobs import JOBS
@@ -28,7 +30,11 @@ def main(argv: list[str] | None = None) -> int:
     stopping = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopping.set())
-    spark = start(master=given.master, app=f"firn optimizer {given.group}", memory=given.driver_memory)
+    try:
+        spark = start(master=given.master, app=f"firn optimizer {given.group}", memory=given.driver_memory)
+    except (PySparkException, Py4JError) as error:
+        sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
+        return 1
     about = {
         "group": given.group,
         "host": socket.gethostname(),

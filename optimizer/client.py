@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.transport import is_loopback
 from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
 from optimizer.wire import Lease, Registered, Result
 
@@ -104,7 +105,11 @@ class ServerApi:
 def connect(url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> ServerApi:
     """The server at an address."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return ServerApi(httpx.Client(base_url=url.rstrip("/"), headers=headers, timeout=TIMEOUT, transport=transport))
+    address = url.rstrip("/")
+    http = httpx.Client(
+        base_url=address, headers=headers, timeout=TIMEOUT, transport=transport, trust_env=not is_loopback(address)
+    )
+    return ServerApi(http)
 
 
 def _table_path(lease: Lease, parts: Sequence[str]) -> str:

@@ -7,14 +7,17 @@ import fcntl
 import os
 import socket
 import sys
+import tomllib
 from pathlib import Path
 from typing import IO
 
 import uvicorn
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
-from catalog.errors import CatalogError
+from catalog.errors import CatalogError, Invalid
 from server import logs
 from server.app import VERSION, build_background, build_services, create_app, ensure_default_catalog, open_database
 from server.settings import Settings, load_settings
@@ -30,14 +33,27 @@ def main(argv: list[str] | None = None) -> int:
     """Run until told to stop; the exit code."""
     try:
         settings = _settings(argv)
-        logs.configure(settings.log_level)
+    except CannotStart as error:
+        print(f"firn: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    logs.configure(settings.log_level)
+    try:
         return _serve(settings)
     except CannotStart as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
-    except (CatalogError, DBAPIError) as error:
-        print(f"firn: cannot start: {str(error).partition(chr(10))[0]}", file=sys.stderr)
+    except CatalogError as error:
+        _tell(error.message, error.hint)
+        return WRONG_USAGE if isinstance(error, Invalid) else 1
+    except DBAPIError as error:
+        _tell(str(error).partition("\n")[0], f"the database is {make_url(settings.resolved_database_url)!r}")
         return 1
+
+
+def _tell(why: str, hint: str | None) -> None:
+    print(f"firn: cannot start: {why}", file=sys.stderr)
+    if hint:
+        print(f"      {hint}", file=sys.stderr)
 
 
 def _settings(argv: list[str] | None) -> Settings:
@@ -53,9 +69,17 @@ def _settings(argv: list[str] | None) -> Settings:
     flags = {key: value for key, value in vars(given).items() if key != "config"}
     try:
         return load_settings(given.config, **flags)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise CannotStart(f"the settings file {given.config} cannot be read: {error}") from error
     except ValidationError as error:
-        lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        lines = (f"{'.'.join(map(str, one['loc']))}: {_why(one)}" for one in error.errors())
         raise CannotStart("these settings do not fit: " + "; ".join(lines)) from error
+
+
+def _why(problem: ErrorDetails) -> str:
+    if problem["type"] == "extra_forbidden":
+        return "there is no such setting, docs/settings.md lists them"
+    return problem["msg"].removeprefix("Value error, ")
 
 
 def _serve(settings: Settings) -> int:
@@ -91,11 +115,16 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _lock_data_dir(settings: Settings) -> IO[str]:
-    """Two servers on one SQLite file would each cache and plan on their own."""
+    """Two servers on one SQLite file would each cache and plan on their own.
+
+    Missing parents are not made: a mistyped path would start an empty server instead of the one that was meant.
+    """
     path = settings.data_dir.absolute()
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=True)
         lock = (path / "server.lock").open("a+", encoding="ascii")
+    except FileNotFoundError as error:
+        raise CannotStart(f"cannot make {path}: {path.parent} does not exist; correct the path, or make it") from error
     except OSError as error:
         raise CannotStart(f"cannot use the data directory {path}: {error.strerror}") from error
     try:
@@ -106,9 +135,12 @@ def _lock_data_dir(settings: Settings) -> IO[str]:
             f"another Firn server (pid {lock.read().strip() or 'unknown'}) uses {path}; stop it, choose another "
             "--data-dir, or set a PostgreSQL FIRN_DATABASE_URL to run several servers"
         ) from error
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
+    try:
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+    except OSError as error:
+        raise CannotStart(f"cannot write into the data directory {path}: {error.strerror}") from error
     return lock
 
 

@@ -6,11 +6,18 @@ Every field is described in docs/settings.md; a test compares.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from catalog.errors import Invalid
+from catalog.places import checked_warehouse, metastore_uris
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+T = TypeVar("T")
 
 
 class Group(BaseModel):
@@ -81,6 +88,23 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
 
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, level: str) -> str:
+        if level.upper() in LOG_LEVELS:
+            return level.upper()
+        raise ValueError(f"{level!r} is none of {', '.join(LOG_LEVELS)}")
+
+    @field_validator("warehouse")
+    @classmethod
+    def _is_a_place(cls, warehouse: str | None) -> str | None:
+        return warehouse if warehouse is None else _told(checked_warehouse, warehouse)
+
+    @field_validator("metastore")
+    @classmethod
+    def _is_an_address(cls, metastore: str | None) -> str | None:
+        return metastore if metastore is None else ",".join(_told(metastore_uris, metastore))
+
     @field_validator("host")
     @classmethod
     def _loopback(cls, host: str) -> str:
@@ -110,6 +134,14 @@ class Settings(BaseSettings):
     def resolved_warehouse(self) -> str:
         """Where the default catalog's tables go."""
         return self.warehouse or (self.data_dir.absolute() / "warehouse").as_uri()
+
+
+def _told(check: Callable[[str], T], text: str) -> T:
+    """A check of the domain's as pydantic wants it: its error's words as a ValueError."""
+    try:
+        return check(text)
+    except Invalid as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
 
 
 def load_settings(config: Path | None = None, **flags: object) -> Settings:

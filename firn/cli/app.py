@@ -54,6 +54,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read us has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:  # a full disk, a directory that may not be written: the system's own words say it
+        where = f"{error.filename}: " if error.filename else ""
+        _tell(f"{where}{error.strerror or error}", None, None, as_json="--json" in arguments)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     return int(ended or 0)

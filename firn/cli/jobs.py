@@ -11,7 +11,7 @@ from firn.cli.processes import run_optimizer
 from firn.cli.show import Show, moment
 from firn.cli.told import Told, command
 from firn.cli.watch import JOB_COLUMNS, job_row, tell_job, watch_job
-from firn.wire import Job
+from firn.wire import Job, JobStatus
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
 optimizers = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
@@ -23,15 +23,16 @@ JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 def list_jobs(
     this: Told,
     table: Annotated[str | None, typer.Option(help="Only of this table.")] = None,
-    status: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    status: Annotated[list[JobStatus] | None, typer.Option(help="Only these; may be repeated.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
     """List jobs, newest first."""
     client, show = this.client, this.show
     if table is not None:
-        listed = client.tables[table].jobs(limit)
-        found = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
+        listed = client.tables[table].jobs(None if status or kind else limit)
+        asked = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
+        found = asked[:limit]
     else:
         found = list(client.jobs.list(status=status or (), kind=kind or (), limit=limit))
     rows = [job_row(job) for job in found]

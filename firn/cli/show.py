@@ -60,7 +60,9 @@ class Show:
 
     def write_json(self, value: Any) -> None:
         """One JSON value on standard output."""
-        sys.stdout.write(orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2).decode() + "\n")
+        # A query may give what JSON has not: maps with numbers for keys, rows in rows, bytes.
+        options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+        sys.stdout.write(orjson.dumps(value, default=_plain, option=options).decode() + "\n")
 
     def line(self, text: str) -> None:
         """One line for people."""
@@ -120,6 +122,14 @@ def _stage_lines(show: Show, what: str) -> Callable[[str, int, int], None]:
             show.note(f"{what}: {stage}")
 
     return seen
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a value that it has not: Spark's rows as objects, bytes in hexadecimal, the rest as text."""
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    as_dict = getattr(value, "asDict", None)
+    return str(value) if as_dict is None else as_dict()
 
 
 def _console(file: Any) -> Console:

@@ -55,6 +55,8 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
         raise Invalid(f"the server has no catalog {this.catalog!r}", hint=f"it has {', '.join(names)}")
     try:
         # PySpark is an extra, and takes its time to import.
+        from py4j.protocol import Py4JError  # noqa: PLC0415
+        from pyspark.errors import PySparkException  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415
 
         from firn.spark.sessions import configure  # noqa: PLC0415
@@ -67,8 +69,12 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
     }
     builder = configure(SparkSession.builder.appName("firn sql").master(master), this.client, catalogs=names)
     this.show.note("starting Spark …")
-    with stderr_into(cache_dir() / "sql.log"):
-        spark = builder.config(map=quiet).getOrCreate()
+    log = cache_dir() / "sql.log"
+    try:
+        with stderr_into(log):
+            spark = builder.config(map=quiet).getOrCreate()
+    except (PySparkException, Py4JError) as error:  # no memory for the JVM, no way to Maven Central …
+        raise FirnError(f"Spark does not start: {error}", hint=f"the end of {log} says why") from error
     try:
         yield spark
     finally:

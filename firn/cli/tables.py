@@ -226,6 +226,8 @@ def set_policy(
     namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
 ) -> None:
     """Set policy for a table, a namespace or, with neither named, the whole catalog."""
+    if table is not None and namespace is not None:
+        raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
     given = _pairs(settings)
     removed = [key for key, value in given.items() if not value]
     kept = {key: value for key, value in given.items() if value}

@@ -12,6 +12,8 @@ from firn.wire import Job, JobStatus, Operation, OperationStatus
 
 def watch_job(told: Told, job: Job) -> Job:
     """The job once it has ended, its progress shown on the way."""
+    if job.status is JobStatus.PENDING and not told.client.optimizers():
+        told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
     with told.show.progress(f"{job.kind} {job.table}") as seen:
         return told.client.jobs.wait(
             job.id, seen=lambda now: seen(_stage(now), _count(now, "done"), _count(now, "total"))

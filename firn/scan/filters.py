@@ -6,32 +6,55 @@ wait: the newest version decides, and it may be one that the filter leaves out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from decimal import Context, Decimal
 
 import pyarrow as pa
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, NotIn, NotNull, Or
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    LiteralPredicate,
+    NotNull,
+    Or,
+    Reference,
+    SetPredicate,
+)
+from pyiceberg.expressions.literals import DecimalLiteral
 from pyiceberg.expressions.parser import parse
 from pyiceberg.expressions.visitors import bind, extract_field_ids, rewrite_not
-from pyiceberg.io.pyarrow import expression_to_pyarrow
+from pyiceberg.io.pyarrow import expression_to_pyarrow, schema_to_pyarrow
 from pyiceberg.schema import Schema
+from pyiceberg.types import DecimalType
 from pyparsing import ParseException
 
 from firn.errors import Invalid
 
 _HOW = "write it like SQL's WHERE: day = '2026-11-21' and amount > 10 and not (city in ('a', 'b') or note is null)"
 
+_WILDCARD = re.compile(r"\blike\s+'[^']*_", re.IGNORECASE)
+_WIDEST_DECIMAL = 76
+
 
 def parsed(text: str | None, schema: Schema) -> BooleanExpression:
     """The filter, checked against the schema; Invalid says what in it does not fit."""
     if text is None:
         return AlwaysTrue()
+    if _WILDCARD.search(text):
+        # It would be taken for a plain character, and silently find other rows than SQL does.
+        raise Invalid(f"the filter {text!r} has _ in LIKE: only % at the end of a pattern is known", hint=_HOW)
     try:
-        expression = _as_sql(rewrite_not(parse(text)))
+        expression = _as_sql(rewrite_not(parse(text)), schema)
     except ParseException as error:
         raise Invalid(f"the filter {text!r} does not parse at character {error.loc + 1}", hint=_HOW) from error
+    except ValueError as error:
+        raise Invalid(f"the filter {text!r} cannot be judged: {error}", hint=_HOW) from error
     try:
-        bind(schema, expression, case_sensitive=True)
+        filtered(schema_to_pyarrow(schema, include_field_ids=False).empty_table(), expression, schema)
+    except pa.ArrowNotImplementedError as error:
+        raise Invalid(f"the filter {text!r} compares what Arrow cannot compare: {error}") from error
     except (ValueError, TypeError, ValidationError) as error:
         columns = ", ".join(field.name for field in schema.fields)
         raise Invalid(
@@ -63,17 +86,35 @@ def filtered(rows: pa.Table, expression: BooleanExpression, schema: Schema) -> p
     return rows.filter(expression_to_pyarrow(bind(schema, expression, case_sensitive=True), schema))
 
 
-def _as_sql(expression: BooleanExpression) -> BooleanExpression:
-    """`null NOT IN (1, 2)` is not true in SQL, while Arrow says that null is none of them."""
+def _as_sql(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
+    """No comparison with null is true in SQL.
+
+    Arrow says that null is none of (1, 2), and Iceberg that a value out of the column's range is unlike all rows'.
+    """
     match expression:
         case And():
-            return And(_as_sql(expression.left), _as_sql(expression.right))
+            return And(_as_sql(expression.left, schema), _as_sql(expression.right, schema))
         case Or():
-            return Or(_as_sql(expression.left), _as_sql(expression.right))
-        case NotIn():
+            return Or(_as_sql(expression.left, schema), _as_sql(expression.right, schema))
+        case LiteralPredicate():
+            return And(_rescaled(expression, schema), NotNull(term=expression.term))
+        case SetPredicate():
             return And(expression, NotNull(term=expression.term))
         case _:
             return expression
+
+
+def _rescaled(predicate: LiteralPredicate, schema: Schema) -> LiteralPredicate:
+    """`amount = 1.5` over decimal(10,2): Iceberg compares numbers of the column's own scale alone."""
+    term, literal = predicate.term, predicate.literal
+    if not isinstance(term, Reference) or not isinstance(literal, DecimalLiteral):
+        return predicate
+    kind = next((field.field_type for field in schema.fields if field.name == term.name), None)
+    if not isinstance(kind, DecimalType):
+        return predicate
+    step = Decimal(1).scaleb(-kind.scale)
+    same = literal.value.quantize(step, context=Context(prec=_WIDEST_DECIMAL))
+    return type(predicate)(term, same) if same == literal.value else predicate
 
 
 def _conjuncts(expression: BooleanExpression) -> Iterator[BooleanExpression]:

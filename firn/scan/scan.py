@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from firn.errors import Invalid, NotFound
+from firn.errors import Invalid, NotFound, Unavailable
 from firn.scan import filters
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
@@ -73,12 +73,21 @@ class Scan:
     columns: tuple[str, ...] | None = None
 
     def to_arrow(self) -> pa.Table:
-        """The rows, in no particular order.  Invalid for a filter or columns that do not fit, NotFound for no table."""
+        """The rows, in no particular order.
+
+        Invalid for a filter or columns that do not fit, NotFound for no table, Unavailable when a file of it is gone.
+        """
         try:
             for _ in range(_ROUNDS - 1):
-                with suppress(NoSuchTableError):  # a pin ends when its snapshots expire
+                # A pin ends when its snapshots expire, with its files; Hive-side writers remove files before a sync.
+                with suppress(NoSuchTableError, FileNotFoundError):
                     return self._read_once()
             return self._read_once()
+        except FileNotFoundError as error:
+            raise Unavailable(
+                f"a file of the table is gone: {error}",
+                hint="if Hive has overwritten it: `firn hive sync TABLE`, then read again",
+            ) from error
         except NoSuchTableError as error:
             raise NotFound(f"the table cannot be read: {error}", hint="look with `firn table list`") from error
 

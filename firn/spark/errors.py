@@ -9,7 +9,7 @@ WriteUnknown             outside the tree: the batch may be in the table; writin
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException
 
 _PACKAGE = "org.apache.iceberg.exceptions."
@@ -79,7 +79,12 @@ def is_refusal(error: BaseException) -> bool:
 
 
 def is_uncertain(error: BaseException) -> bool:
-    """Whether this failure of a write is that of its commit's answer: the commit may have been applied."""
+    """Whether this failure of a write is that of its commit's answer: the commit may have been applied.
+
+    So it may where the JVM is gone, or does not answer: whatever it was doing, nobody has told how it ended.
+    """
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return True
     return any(name in UNCERTAIN for name, _ in java_causes(error))
 
 

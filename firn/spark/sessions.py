@@ -9,6 +9,7 @@ import httpx
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.spark.jars import spark_conf
+from firn.transport import is_loopback
 
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 DEFAULTS = {
@@ -104,5 +105,8 @@ def _address(client: Server) -> tuple[str, str | None]:
 def _catalog_names(client: Server) -> list[str]:
     url, token = _address(client)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx.get(f"{url}/api/v1/catalogs", headers=headers, timeout=TIMEOUT_SECONDS).raise_for_status()
+    answer = httpx.get(
+        f"{url}/api/v1/catalogs", headers=headers, timeout=TIMEOUT_SECONDS, trust_env=not is_loopback(url)
+    )
+    answer.raise_for_status()
     return [catalog["name"] for catalog in answer.json()]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -39,7 +39,10 @@ _RANK = "_firn_rank"
 
 @dataclass(frozen=True)
 class Written:
-    """A batch that is in the table. `was_there` says that an earlier attempt had brought it."""
+    """A batch that is in the table. `was_there` says that an earlier attempt had brought it.
+
+    `batch` is the name to send it again under, given or made up.
+    """
 
     table: str
     writer: str
@@ -73,7 +76,7 @@ def delete(df: DataFrame, table: str, *, batch: str | None = None, writer: str |
     needed = target.delete_columns
     _check_columns(df, target, needed=needed, what="a delete needs the key columns, and what orders or places them")
     changes = df.select(*_cast(df, target, needed))
-    return _written(changes, target, op="D", batch=None if batch is None else f"{batch}#delete", writer=writer)
+    return _written(changes, target, op="D", batch=batch, writer=writer)
 
 
 def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], what: str) -> None:
@@ -117,7 +120,7 @@ def _written(df: DataFrame, target: Target, *, op: str, batch: str | None, write
             if attempt == 1:
                 # Only the first failure can say that nothing is there: behind a later one is an attempt without answer.
                 _raise_if_certain(df, target, error)
-            if _was_refused_as_known(error) or _is_in_table(df.sparkSession, target, written):
+            if _was_refused_as_known(error) or _is_in_table(df.sparkSession, target, written, op):
                 return replace(written, was_there=True)
             if attempt == TRIES:
                 raise WriteUnknown(
@@ -144,6 +147,11 @@ def _was_refused_as_known(error: Exception) -> bool:
     return any(name == BAD_REQUEST and _COMMITTED_BEFORE.search(message) for name, message in java_causes(error))
 
 
+def _recorded(batch: str, op: str) -> str:
+    """The batch as the table knows it: an upsert and a delete of one name are two."""
+    return f"{batch}#delete" if op == "D" else batch
+
+
 def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     is_small = _estimated_bytes(df) <= SMALL_BYTES
     keys = [F.col(_quoted(key)) for key in target.key]
@@ -156,7 +164,7 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     if is_small:
         writer = writer.option("distribution-mode", "none")
     writer = writer.option("snapshot-property.firn.writer-id", written.writer)
-    writer.option("snapshot-property.firn.batch-id", written.batch).append()
+    writer.option("snapshot-property.firn.batch-id", _recorded(written.batch, op)).append()
 
 
 def _checked(df: DataFrame, target: Target, op: str) -> DataFrame:
@@ -209,15 +217,15 @@ def _explain(df: DataFrame, target: Target, error: Exception) -> None:
         ) from error
 
 
-def _is_in_table(spark: SparkSession, target: Target, written: Written) -> bool:
+def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str) -> bool:
     """Whether the batch was found there; a server that does not answer has not been found to have it."""
-    of_batch = (F.col("summary")["firn.writer-id"] == written.writer) & (
-        F.col("summary")["firn.batch-id"] == written.batch
-    )
     try:
+        summary = F.col("summary")
+        of_writer = summary["firn.writer-id"] == written.writer
+        of_batch = summary["firn.batch-id"] == _recorded(written.batch, op)
         spark.sql(f"REFRESH TABLE {target.change}")
-        return not spark.table(f"{target.change}.snapshots").where(of_batch).isEmpty()
-    except (PySparkException, Py4JJavaError):
+        return not spark.table(f"{target.change}.snapshots").where(of_writer & of_batch).isEmpty()
+    except (PySparkException, Py4JError, ConnectionError):
         return False
 
 

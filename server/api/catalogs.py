@@ -7,8 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace
-from catalog.policy import SETTINGS, check_settings
+from catalog.policy import SETTINGS, check_policy
 from catalog.relation import Catalog
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
@@ -143,9 +144,11 @@ def set_policy(
     services: ServicesDep, catalog: CatalogDep, body: PolicyIn, namespace: Annotated[str | None, Query()] = None
 ) -> PolicyOut:
     """Replace what is set for the catalog, or for one namespace of it; tables inherit it."""
-    check_settings(body.settings)
+    check_policy(body.settings)
     with services.database.writing() as uow:
         uow.catalogs.get(catalog)
+        if namespace is not None and not uow.namespaces.exists(catalog, _scope(namespace)):
+            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
         uow.policies.put(catalog, _scope(namespace), body.settings)
     return _policy(body.settings)
 

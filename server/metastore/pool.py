@@ -7,16 +7,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from catalog.errors import Invalid, Unavailable
-
-DEFAULT_PORT = 9083
+from catalog.errors import Unavailable
+from catalog.places import metastore_address, metastore_uris
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +30,7 @@ class MetastoreSettings:
     @classmethod
     def parse(cls, uris: str) -> MetastoreSettings:
         """`thrift://a:9083,thrift://b:9083`, as Hive's own setting writes it."""
-        found = tuple(uri.strip() for uri in uris.split(",") if uri.strip())
-        for uri in found:
-            address(uri)
-        if not found:
-            raise Invalid("no metastore is named", hint="Write thrift://HOST:PORT.")
-        return cls(uris=found)
-
-
-def address(uri: str) -> tuple[str, int]:
-    """Host and port of a `thrift://` URI."""
-    try:
-        parts = urlsplit(uri)
-        host, port = parts.hostname, parts.port or DEFAULT_PORT
-    except ValueError:
-        parts, host, port = None, None, 0
-    if parts is None or parts.scheme != "thrift" or not host:
-        raise Invalid(f"{uri!r} is not the address of a metastore", hint="Write thrift://HOST:PORT.")
-    return host, port
+        return cls(uris=metastore_uris(uris))
 
 
 class Connection:
@@ -57,7 +38,7 @@ class Connection:
 
     def __init__(self, uri: str, settings: MetastoreSettings) -> None:
         """Connect; TTransportException when nobody is there."""
-        host, port = address(uri)
+        host, port = metastore_address(uri)
         socket = TSocket(host, port)
         socket.setTimeout(settings.connect_seconds * 1000)
         self._transport = TBufferedTransport(socket)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from catalog.errors import AlreadyExists, Conflict, Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, TableName, checked_namespace
+from catalog.places import checked_warehouse, metastore_uris
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Catalog, RelationKind
@@ -34,13 +35,16 @@ class Namespaces:
     def create_catalog(
         self, name: str, warehouse: str, metastore_uri: str | None, properties: Mapping[str, str]
     ) -> Catalog:
-        """AlreadyExists when the name is taken, Invalid when it could not stand in a URL."""
+        """AlreadyExists when the name is taken, Invalid for one that fits no URL and for places that are none."""
         if not name or not all(char.isalnum() or char in "_-" for char in name):
             raise Invalid(f"invalid catalog name {name!r}", hint="use letters, digits, - and _")
+        place = checked_warehouse(warehouse)
+        if metastore_uri is not None:
+            metastore_uris(metastore_uri)
         with self.database.writing() as uow:
             catalog = Catalog(
                 name=CatalogName(name),
-                warehouse=warehouse.rstrip("/"),
+                warehouse=place,
                 metastore_uri=metastore_uri,
                 properties=dict(properties),
                 created_at=uow.now(),

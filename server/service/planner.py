@@ -83,20 +83,20 @@ class Planner:
             past = uow.jobs.last_of(relation.id, limit=REMEMBERED_JOBS)
             return Outlook(decision=decided(facts, past, uow.now()), policy=facts.policy, facts=facts)
 
+    def facts_for(self, catalog: CatalogName, name: TableName, kind: JobKind) -> TableFacts:
+        """What is known of a table that takes jobs of this kind; Invalid for one that does not."""
+        with self.database.reading() as uow:
+            relation = planned_relation(uow, catalog, name)
+            facts = facts_of(uow, relation)
+            _check_takes(relation, facts, kind)
+        return facts
+
     def run_now(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, Any]) -> Job:
         """Plan a job because somebody has asked for it; Conflict while the table has an active one."""
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
-            allowed = _FOR_KEYED if relation.kind is RelationKind.KEYED else _FOR_PLAIN
-            if kind is JobKind.SYNC:
-                raise Invalid(f"a sync of {name} begins with a look at Hive", hint=f"run `firn hive sync {name}`")
-            if kind not in allowed:
-                raise Invalid(f"{name} is a {relation.kind} table: it takes {', '.join(sorted(allowed))}, not {kind}")
             facts = facts_of(uow, relation)
-            if kind is JobKind.REWRITE and facts.hive_linked and facts.keyed is None:
-                raise Invalid(
-                    f"{name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
-                )
+            _check_takes(relation, facts, kind)
             due = Due(kind=kind, why="asked for", state="asked for", params=params)
             job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             if not uow.jobs.add(job):
@@ -104,6 +104,23 @@ class Planner:
                 shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
                 raise Conflict(f"{shown} on {name}", hint="wait for it to end, or cancel it")
         return job
+
+
+def _check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
+    """Invalid for a kind of job that is nothing for this table."""
+    if kind is JobKind.SYNC:
+        raise Invalid(
+            f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`"
+        )
+    is_keyed = relation.kind is RelationKind.KEYED
+    allowed = _FOR_KEYED if is_keyed else _FOR_PLAIN
+    if kind not in allowed:
+        shown = "keyed" if is_keyed else "plain"
+        raise Invalid(f"{relation.name} is a {shown} table: it takes {', '.join(sorted(allowed))}, not {kind}")
+    if kind is JobKind.REWRITE and facts.hive_linked and not is_keyed:
+        raise Invalid(
+            f"{relation.name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
+        )
 
 
 def planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:

@@ -63,8 +63,8 @@ class Services:
             self.committer.commit(CommitRequest(catalog=catalog, changes=[Change(name=target, updates=asked)]))
 
     def preview(self, catalog: CatalogName, name: TableName, kind: JobKind) -> tuple[str, dict[str, int | str | None]]:
-        """What a job would find to do now."""
-        facts = self.planner.outlook(catalog, name).facts
+        """What a job would find to do now; Invalid for one that the table does not take."""
+        facts = self.planner.facts_for(catalog, name, kind)
         keyed, stats = facts.keyed, facts.stats
         match kind:
             case JobKind.MERGE if keyed is not None:

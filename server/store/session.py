@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NewType
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DataError, DBAPIError
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -17,18 +17,29 @@ ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
 
 BUSY_SECONDS = 30
+_DATABASES = "write sqlite:////PATH or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for SQLite (WAL, writers queue) or PostgreSQL (repeatable reads for readers)."""
-    if url.startswith("sqlite"):
-        engine = create_engine(
-            url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64
-        )
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-        return engine
-    return create_engine(url, pool_size=32, max_overflow=64, pool_pre_ping=True)
+    """An engine for SQLite (WAL, writers queue) or PostgreSQL (repeatable reads for readers); Invalid for others."""
+    try:
+        backend = make_url(url).get_backend_name()
+        if backend == "sqlite":
+            return _open_sqlite(url)
+        if backend == "postgresql":
+            return create_engine(url, pool_size=32, max_overflow=64, pool_pre_ping=True)
+    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+        raise Invalid(f"the database URL cannot be used: {error}", hint=_DATABASES) from error
+    raise Invalid(f"the database URL names {backend}", hint=_DATABASES)
+
+
+def _open_sqlite(url: str) -> Engine:
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -103,9 +103,18 @@ class Syncs:
         NotFound when the table is not linked, Unavailable when the metastore or the files do not answer.
         """
         with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            relation = uow.relations.find(catalog, name)
+            if relation is None:
+                raise NotFound(
+                    f"{catalog} has no table {name}: a Hive table is synced once it is upgraded",
+                    hint=f"upgrade it: firn hive upgrade {name}",
+                )
             relation = planned_relation(uow, catalog, name)
             if relation.hive_name is None:
-                raise NotFound(f"{name} is not linked to a Hive table", hint="upgrade a Hive table first")
+                raise NotFound(
+                    f"{name} is not linked to a Hive table", hint="only tables upgraded from Hive are synced"
+                )
         return self._synced(relation, everything=everything)
 
     def _synced(self, relation: Relation, *, everything: bool = False, asked: bool = True) -> SyncOutcome:

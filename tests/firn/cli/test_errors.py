@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +37,18 @@ from tests.firn.cli.conftest import Command, serving
         (["table", "merge", "bad.t", "--mode", "sideways"], 2, "sideways"),
         (["job", "show", "00000000-0000-0000-0000-000000000000"], 1, "00000000-0000-0000-0000-000000000000"),
         (["job", "show", "seven"], 2, "valid UUID"),
+        (["job", "list", "--table", "db.t", "--status", "nonsense"], 2, "nonsense"),
+        (["catalog", "create", "c", "--warehouse", "nonsense"], 2, "'nonsense' is no place"),
+        (["catalog", "create", "c", "--warehouse", "file://elsewhere/x"], 2, "no directory of this machine"),
+        (["catalog", "create", "c", "--warehouse", "/w", "--metastore", "localhost:9083"], 2, "thrift://HOST:PORT"),
+        (["policy", "set", "firn.merge.max-pending-cows=7"], 2, "firn.merge.max-pending-rows"),
+        (["policy", "set", "color=blue"], 2, "color is no policy property"),
+        (["policy", "set", "firn.merge.mode=auto", "--namespace", "nowhere"], 1, "nowhere"),
+        (["policy", "set", "firn.merge.mode=auto", "--namespace", "db", "--table", "db.t"], 2, "two places"),
+        (["table", "create", "bad.t", "--columns", "id long", "--property", "firn.sequence_field=id"], 2, "unknown"),
+        (["table", "list", "--server", "nonsense"], 2, "'nonsense' is no address"),
+        (["table", "list", "--server", "ftp://127.0.0.1"], 2, "http://HOST:PORT"),
+        (["table", "list", "--token", "ä"], 2, "--token"),
         (["hive", "check", "sales.orders"], 2, "metastore"),
         (["hive", "upgrade", "sales.*"], 1, "sales.*"),
         (["sql", "select 1", "--catalog", "nowhere"], 2, "nowhere"),
@@ -67,6 +81,11 @@ def test_no_server(run: Command, free_port: int) -> None:
     assert (said.code, said.out) == (1, "")
     assert "no Firn server answers" in said.err
     assert "firn up" in said.err
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(run: Command, free_port: int) -> None:
+    proxies = {"HTTP_PROXY": f"http://127.0.0.1:{free_port}", "NO_PROXY": "", "no_proxy": ""}
+    assert run.apart("catalog", "list", env=proxies).code == 0
 
 
 def test_a_server_of_something_else(run: Command) -> None:
@@ -113,15 +132,56 @@ def test_a_data_directory_that_cannot_be(run: Command, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("in the way")
     assert str(file) in run.apart("serve", "--data-dir", str(file), "--port", "0").err
-    missing = run.apart("up", "--data-dir", str(tmp_path / "no" / "such"), "--port", "0")
-    assert missing.code == 1
-    assert f"{tmp_path / 'no'} does not exist" in missing.err
+    for command, code in (("up", 1), ("serve", 2)):
+        missing = run.apart(command, "--data-dir", str(tmp_path / "no" / "such"), "--port", "0")
+        assert missing.code == code
+        assert f"{tmp_path / 'no'} does not exist" in missing.err
+        assert not (tmp_path / "no").exists()
 
 
-def test_settings_that_do_not_fit(run: Command, tmp_path: Path) -> None:
-    said = run.apart("serve", "--data-dir", str(tmp_path / "data"), "--port", "0", env={"FIRN_LEASE__SECONDS": "soon"})
-    assert said.code == 2
-    assert "lease.seconds" in said.err
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("FIRN_LEASE__SECONDS", "soon", "lease.seconds"),
+        ("FIRN_LOG_LEVEL", "banana", "log_level: 'banana' is none of DEBUG"),
+        ("FIRN_WAREHOUSE", "nonsense", "warehouse: 'nonsense' is no place"),
+        ("FIRN_METASTORE", "localhost:9083", "metastore: 'localhost:9083' is not the address"),
+        ("FIRN_DATABASE_URL", "nonsense", "the database URL cannot be used"),
+        ("FIRN_DATABASE_URL", "mysql://h/d", "names mysql"),
+    ],
+)
+def test_settings_that_do_not_fit(tmp_path: Path, name: str, value: str, says: str) -> None:
+    assert says in _refused(tmp_path, env={name: value})
+
+
+def test_settings_files_that_do_not_fit(tmp_path: Path) -> None:
+    file = tmp_path / "firn.toml"
+    file.write_text('port = "x', encoding="utf-8")
+    assert f"{file} cannot be read" in _refused(tmp_path, "--config", str(file))
+    file.write_text("prot = 1", encoding="utf-8")
+    assert "prot: there is no such setting" in _refused(tmp_path, "--config", str(file))
+
+
+def test_databases_that_are_none_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    database = tmp_path / "data" / "firn.db"
+    database.write_bytes(b"no database " * 1000)
+    assert str(database) in _refused(tmp_path, code=1)
+    database.unlink()
+    with sqlite3.connect(database) as newer:
+        newer.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
+        newer.execute("INSERT INTO alembic_version VALUES ('9999')")
+    assert "newer version" in _refused(tmp_path)
+
+
+def _refused(tmp_path: Path, *flags: str, env: dict[str, str] | None = None, code: int = 2) -> str:
+    """What a server says that does not start."""
+    command = [sys.executable, "-m", "server", "--data-dir", str(tmp_path / "data"), "--port", "0", *flags]
+    told = {**os.environ, **(env or {})}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=told)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
 
 
 def test_no_java(run: Command, tmp_path: Path) -> None:
@@ -129,6 +189,45 @@ def test_no_java(run: Command, tmp_path: Path) -> None:
         said = run.apart(*arguments, env={"JAVA_HOME": str(tmp_path / "nowhere")})
         assert said.code == 1, arguments
         assert "JAVA_HOME" in said.err
+
+
+def test_a_java_that_is_too_old_is_named_with_its_version(run: Command, tmp_path: Path) -> None:
+    _java(tmp_path, """echo 'openjdk version "1.8.0_392"' >&2""")
+    env = {"JAVA_HOME": "", "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    for arguments in (["up", "--data-dir", str(tmp_path / "data"), "--port", "0"], ["optimizer"], ["sql", "select 1"]):
+        said = run.apart(*arguments, env=env)
+        assert said.code == 1, arguments
+        assert "is Java 1.8.0_392. Firn's metastore and Spark need Java 17 or 21" in said.err
+
+
+def test_a_spark_that_does_not_start_is_said_in_words(run: Command, tmp_path: Path) -> None:
+    _java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.1"' >&2 || exit 1""")
+    env = {"JAVA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    said = run.apart("sql", "select 1", env=env)
+    assert (said.code, said.out) == (1, "")
+    assert "Spark does not start" in said.err
+    assert str(tmp_path / "cache" / "firn" / "sql.log") in said.err
+    assert "Spark does not start" in run.apart("optimizer", env=env).err
+
+
+def _java(home: Path, does: str) -> None:
+    (home / "bin").mkdir()
+    (home / "bin" / "java").write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
+    (home / "bin" / "java").chmod(0o755)
+
+
+def test_a_file_where_a_directory_must_be(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "conf").write_text("in the way", encoding="utf-8")
+    said = run.apart("metastore", "--data-dir", str(tmp_path), "--port", "0")
+    assert said.code == 1
+    assert str(tmp_path / "conf") in said.err
+
+
+def test_a_port_that_a_full_disk_has_left_unwritten(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "metastore-port").touch()
+    said = run.apart("up", "--data-dir", str(tmp_path), "--port", "0")
+    assert said.code == 1
+    assert f"{tmp_path / 'metastore-port'} holds no port" in said.err
 
 
 @pytest.fixture

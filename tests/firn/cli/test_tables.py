@@ -97,6 +97,22 @@ def test_what_is_shown_for_people(run: Command, keyed: str) -> None:
     assert run("table", "history", keyed, "--json", "--limit", "1").json[0]["table"].startswith(keyed)
 
 
+def test_a_dry_run_is_refused_where_the_run_would_be(run: Command) -> None:
+    run("table", "create", "dry.plain", "--columns", "id long")
+    for kind in ("merge", "clean"):
+        asked, tried = run("table", kind, "dry.plain"), run("table", kind, "dry.plain", "--dry-run")
+        assert asked.code == tried.code == 2
+        assert "plain table: it takes expire, rewrite" in tried.err
+
+
+def test_a_store_is_not_dropped_alone_and_the_whole_is_named(run: Command) -> None:
+    run("table", "create", "alone.t", "--columns", "id long", "--primary-key", "id")
+    said = run("table", "drop", "alone.t.change")
+    assert said.code == 1
+    assert "alone.t.change is a store of the keyed table alone.t" in said.err
+    assert run("table", "show", "alone.t").code == 0
+
+
 def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: str) -> None:
     said = run("table", "merge", keyed, "--dry-run")
     assert said.out == "would merge 0 pending rows into a base of 0 rows\n"

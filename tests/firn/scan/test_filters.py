@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, LongType, NestedField, StringType, StructType
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    UUIDType,
+)
 
 from firn.errors import Invalid
 from firn.scan.filters import columns_of, filtered, on_columns, parsed
@@ -79,3 +90,46 @@ def test_a_bad_filter_is_refused_in_words(text: str, says: str) -> None:
         parsed(text, SCHEMA)
     assert refused.value.hint
     assert refused.value.exit_code == 2
+
+
+PAID = Schema(
+    NestedField(1, "amount", DecimalType(10, 2), required=False),
+    NestedField(2, "n", IntegerType(), required=False),
+    NestedField(3, "ref", UUIDType(), required=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("amount = 1.5", [1]),
+        ("amount > 1", [1, 2]),
+        ("amount >= 2.250", [2]),
+        ("n != 99999999999", [1, 2]),
+        ("n < 99999999999", [1, 2]),
+        ("n not in (99999999999, 1)", [2]),
+        ("not n = 99999999999 or n is null", [1, 2, 3]),
+    ],
+)
+def test_numbers_are_compared_as_in_sql_whatever_their_scale_and_size(text: str, kept: list[int]) -> None:
+    amounts = pa.array([Decimal("1.50"), Decimal("2.25"), None], pa.decimal128(10, 2))
+    rows = pa.table({"amount": amounts, "n": pa.array([1, 2, None], pa.int32()), "row": [1, 2, 3]})
+    assert filtered(rows, parsed(text, PAID), PAID)["row"].to_pylist() == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("city like '%nn'", "cannot be judged"),
+        ("city like 'B_nn'", "_ in LIKE"),
+        ("city like 'B%' and city like 'B_%'", "_ in LIKE"),
+    ],
+)
+def test_patterns_that_would_mean_something_else_are_refused(text: str, says: str) -> None:
+    with pytest.raises(Invalid, match=says):
+        parsed(text, SCHEMA)
+
+
+def test_what_arrow_cannot_compare_is_said_before_anything_is_read() -> None:
+    with pytest.raises(Invalid, match="Arrow cannot compare"):
+        parsed("ref = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", PAID)

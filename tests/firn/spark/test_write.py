@@ -48,6 +48,9 @@ def test_an_upsert_and_a_delete_of_one_name_are_two_batches(server: RunningServe
     upsert(frame(server, (1, "p", 1), (2, "p", 2)), table, batch="b")
     assert delete(frame(server, (1, "p", 1)), table, batch="b").was_there is False
     assert delete(frame(server, (1, "p", 1)), table, batch="b").was_there is True
+    unnamed = delete(frame(server, (2, "p", 2)), table)
+    assert delete(frame(server, (2, "p", 2)), table, batch=unnamed.batch).was_there is True
+    upsert(frame(server, (2, "p", 2)), table)
     assert server.rows(f"SELECT id FROM {table}") == [(2,)]
 
 

@@ -20,14 +20,14 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
-from server.metastore.pool import address
+from catalog.places import metastore_address
 
 
 class HiveSide:
     """Another program at work on the metastore."""
 
     def __init__(self, uri: str, warehouse: Path) -> None:
-        self._transport = TBufferedTransport(TSocket(*address(uri)))
+        self._transport = TBufferedTransport(TSocket(*metastore_address(uri)))
         self._transport.open()
         self.thrift = ThriftHiveMetastore.Client(TBinaryProtocol(self._transport))
         self._warehouse = warehouse

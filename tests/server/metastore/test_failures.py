@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from catalog.errors import CommitUnknown, Invalid, NotFound, Unavailable
+from catalog.places import metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.pool import address
 from tests.hive_tables import a_hive_table, a_storage
 from tests.server.metastore.hive_side import HiveSide
 
@@ -76,7 +76,7 @@ def hang_up(end: socket.socket) -> None:
 
 @pytest.fixture
 def wire(metastore_process: EmbeddedMetastore) -> Iterator[Wire]:
-    made = Wire(address(metastore_process.uri))
+    made = Wire(metastore_address(metastore_process.uri))
     yield made
     made.close()
 
@@ -206,4 +206,4 @@ def test_addresses_that_make_no_sense_are_refused(uris: str) -> None:
 
 def test_addresses_are_read_as_hive_writes_them() -> None:
     settings = MetastoreSettings.parse("thrift://a:9083, thrift://b")
-    assert [address(uri) for uri in settings.uris] == [("a", 9083), ("b", 9083)]
+    assert [metastore_address(uri) for uri in settings.uris] == [("a", 9083), ("b", 9083)]

@@ -155,8 +155,9 @@ def make_due(beside: BesideHive, table: HiveFiles) -> None:
 
 def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None:
     table = beside.hive_table()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match="once it is upgraded") as refused:
         beside.sync(table)
+    assert "firn hive upgrade" in (refused.value.hint or "")
 
 
 def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside: BesideHive) -> None:

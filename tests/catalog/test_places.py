@@ -1,0 +1,39 @@
+"""Places of catalogs: what is taken, and in which form."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import Invalid
+from catalog.places import checked_warehouse, metastore_uris
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("/srv/firn/", "/srv/firn"),
+        ("file:///srv/firn", "file:///srv/firn"),
+        ("file:/srv/firn/", "file:/srv/firn"),
+        ("file://localhost/srv", "file://localhost/srv"),
+        ("s3://bucket", "s3://bucket"),
+        ("hdfs://namenode:8020/firn/ ", "hdfs://namenode:8020/firn"),
+    ],
+)
+def test_absolute_places_are_taken(text: str, place: str) -> None:
+    assert checked_warehouse(text) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "/", "nonsense", "a/b", "./a", "file:a", "file://", "file:///", "file://host/a", "s3:", "s3://", "C:\\w"],
+)
+def test_what_depends_on_who_looks_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        checked_warehouse(text)
+
+
+def test_metastores_are_named_as_hive_names_them() -> None:
+    assert metastore_uris("thrift://a:1, thrift://b") == ("thrift://a:1", "thrift://b")
+    for wrong in ("", "a:9083", "http://a:9083", "thrift://", "thrift://a:port"):
+        with pytest.raises(Invalid):
+            metastore_uris(wrong)

@@ -1,0 +1,132 @@
+"""What client and optimizer read of answers, and what they send, is in the API document, in types that fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from firn import wire as client
+from optimizer import wire as optimizer
+
+DOCUMENT = json.loads((Path(__file__).parent / "openapi.json").read_text(encoding="utf-8"))
+READ: dict[type[BaseModel], str] = {
+    client.Catalog: "CatalogOut",
+    client.TableRow: "TableRow",
+    client.Table: "TableOut",
+    client.Column: "server__api__tableviews__ColumnOut",
+    client.Store: "StoreOut",
+    client.Next: "NextOut",
+    client.Job: "JobOut",
+    client.Planned: "PlannedOut",
+    client.Operation: "OperationOut",
+    client.LogLine: "LogLine",
+    client.Pinned: "PinnedOut",
+    client.Pin: "PinOut",
+    optimizer.Registered: "RegisteredOut",
+    optimizer.Lease: "LeaseOut",
+}
+"""Every model that an answer is read into, and the schema of that answer."""
+TASKS = {
+    optimizer.BaseFacts,
+    optimizer.ChangeFacts,
+    optimizer.PartitionField,
+    optimizer.CleanTask,
+    optimizer.MergeTask,
+    optimizer.RewriteTask,
+    optimizer.ExpireTable,
+    optimizer.ExpireTask,
+}
+"""Parts of a lease's task, which the document leaves open."""
+
+Kinds = set[tuple[str, ...]]
+
+
+def kinds(schema: dict[str, Any], definitions: dict[str, Any]) -> Kinds:
+    """All that a value of this schema may be, such as {("string", "uuid"), ("null",)}; enumerations value by value."""
+    if "$ref" in schema:
+        return kinds(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        return {kind for one in schema["anyOf"] for kind in kinds(one, definitions)}
+    if "enum" in schema:
+        return {("enum", value) for value in schema["enum"]}
+    if schema.get("type") == "array":
+        return {("array", *kind) for kind in kinds(schema["items"], definitions)}
+    if "format" in schema:
+        return {(schema["type"], schema["format"])}
+    return {(schema["type"],)}
+
+
+def misfits(read: Kinds, served: Kinds) -> Kinds:
+    """What may be served and could not be read."""
+    return {kind for kind in served if not any(_takes(other, kind) for other in read)}
+
+
+def _takes(reads: tuple[str, ...], kind: tuple[str, ...]) -> bool:
+    if reads[0] == kind[0] == "array":
+        return _takes(reads[1:], kind[1:])
+    # A string takes identifiers, times and the values of enumerations; a number takes whole ones.
+    return (
+        reads == kind
+        or (reads == ("string",) and kind[0] in {"string", "enum"})
+        or (reads == ("number",) and kind == ("integer",))
+    )
+
+
+def problems(reader: dict[str, Any], definitions: dict[str, Any], served: dict[str, Any]) -> Iterator[str]:
+    """Why an answer of the served schema might not be read."""
+    for name, field in reader["properties"].items():
+        if name not in served["properties"]:
+            yield f"{name} is not served"
+            continue
+        if name in reader.get("required", []) and name not in served.get("required", []):
+            yield f"{name} may be missing"
+        here = DOCUMENT["components"]["schemas"]
+        if wrong := misfits(kinds(field, definitions), kinds(served["properties"][name], here)):
+            yield f"{name} may be {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("model", READ, ids=lambda model: f"{model.__module__}.{model.__name__}")
+def test_every_field_that_is_read_is_served_and_fits(model: type[BaseModel]) -> None:
+    schema = model.model_json_schema()
+    served = DOCUMENT["components"]["schemas"][READ[model]]
+    assert list(problems(schema, schema.get("$defs", {}), served)) == []
+
+
+def test_every_model_of_both_wires_is_compared_here() -> None:
+    of_client = {*client.Wire.__subclasses__(), *client.TableRow.__subclasses__()}
+    of_optimizer = {model for model in optimizer.Wire.__subclasses__() if model.__module__ == optimizer.__name__}
+    assert of_client | of_optimizer - TASKS - {optimizer.Result} == set(READ)
+
+
+def test_what_an_optimizer_reports_is_taken() -> None:
+    taken = DOCUMENT["components"]["schemas"]["ReportIn"]
+    sent = optimizer.Result.model_json_schema(mode="serialization")
+    mine, here = sent["$defs"], DOCUMENT["components"]["schemas"]
+    assert set(taken["required"]) <= set(sent["properties"]) <= set(taken["properties"])
+    for name, field in sent["properties"].items():
+        assert misfits(kinds(taken["properties"][name], here), kinds(field, mine)) == set(), name
+
+
+@pytest.mark.parametrize("name", ["MergeMode", "TableKind", "JobStatus", "OperationStatus"])
+def test_enumerations_have_the_servers_values(name: str) -> None:
+    assert {one.value for one in getattr(client, name)} == set(DOCUMENT["components"]["schemas"][name]["enum"])
+
+
+@pytest.mark.parametrize(
+    ("read", "served"),
+    [
+        ({"type": "string"}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ({"type": "integer"}, {"type": "number"}),
+        ({"enum": ["a"]}, {"enum": ["a", "b"]}),
+        ({"enum": ["a"]}, {"type": "string"}),
+        ({"type": "array", "items": {"type": "integer"}}, {"type": "array", "items": {"type": "string"}}),
+        ({"type": "string", "format": "uuid"}, {"type": "string"}),
+    ],
+)
+def test_the_comparison_finds_what_does_not_fit(read: dict[str, Any], served: dict[str, Any]) -> None:
+    assert misfits(kinds(read, {}), kinds(served, {}))
