@@ -89,7 +89,7 @@ class LeaseHistory(RuleBasedStateMachine):
     def __init__(self, database: Database, directory: Path) -> None:
         super().__init__()
         self.clock = JumpingDatabase(database)
-        self.lake: Lake = a_lake(self.clock, directory)  # type: ignore[arg-type]
+        self.lake: Lake = a_lake(self.clock, directory)
         for name in TABLES:
             self.lake.create(name)
         self.optimizers = [self.lake.optimizer(), self.lake.optimizer()]
