@@ -107,8 +107,8 @@ def _keys(pair: Pair, alias: str = "") -> str:
     return ", ".join(f"{alias}{quoted(key)} AS k{i}" for i, key in enumerate(pair.spec.primary_key))
 
 
-def _grouped(pair: Pair) -> str:
-    return "GROUP BY " + ", ".join(quoted(key) for key in pair.spec.primary_key)
+def _grouped(pair: Pair, alias: str = "") -> str:
+    return "GROUP BY " + ", ".join(alias + quoted(key) for key in pair.spec.primary_key)
 
 
 def _same_key(pair: Pair, store: str, other: str) -> str:
@@ -142,8 +142,9 @@ def _ctes(pair: Pair) -> str:
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
     return (
         f"{ctes},\n"
-        f"held AS (SELECT {_keys(pair, 'b.')}, b.{sequence} AS s FROM {pair.base} AS b"
-        f" LEFT SEMI JOIN newest AS n ON {_same_key(pair, 'b', 'n')}),\n"
+        # Grouped, because rows that Hive wrote may share a key: a change must not take effect once for each.
+        f"held AS (SELECT {_keys(pair, 'b.')}, max(b.{sequence}) AS s FROM {pair.base} AS b"
+        f" LEFT SEMI JOIN newest AS n ON {_same_key(pair, 'b', 'n')} {_grouped(pair, 'b.')}),\n"
         f"deleted AS (SELECT {_keys(pair)}, max({sequence}) AS s FROM {pair.change}"
         f" WHERE _last_updated_sequence_number <= {pair.watermark} AND {OP} = 'D' {_grouped(pair)}),\n"
         f"effective AS (SELECT n.* FROM newest AS n"

@@ -57,8 +57,10 @@ class Checks:
 
     def report(self, catalog: CatalogName, full_name: str, primary_key: Sequence[str]) -> Report:
         """NotFound when there is no such Hive table, Unavailable when its metastore does not answer."""
-        database, name = split_name(full_name)
-        state = read_state(self.index.metastore(catalog), database, name)
+        return self.report_of(catalog, read_state(self.index.metastore(catalog), *split_name(full_name)), primary_key)
+
+    def report_of(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> Report:
+        """The report on what the metastore has said."""
         found = [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
         checks = [_blocked(one) for one in found]
         files = size = 0

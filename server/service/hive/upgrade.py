@@ -153,7 +153,7 @@ class Upgrades:
         state = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
         key = operation.params["key"]
         spec = None if key is None else KeySpec.from_properties(key)
-        check_eligible(self.checks.report(operation.catalog, operation.target, spec.primary_key if spec else ()))
+        check_eligible(self.checks.report_of(operation.catalog, state, spec.primary_key if spec else ()))
         schema = hive_schema(state.table)
         registered = self._registered(attempt, state, schema)
         _check_keys(state, spec, schema, registered.entries)

@@ -190,6 +190,18 @@ def test_the_view_is_the_replay_of_all_changes_wherever_the_watermark_stands(
             check_effective(stores, shape, at, rows, expected)
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("shape", [PLAIN, ORDERED], ids=["plain", "sequence field"])
+def test_a_change_of_a_key_that_hive_wrote_twice_takes_effect_once(stores: Stores, shape: Shape) -> None:
+    def row(number: int) -> Row:
+        return (1, "p", number, "v") if shape is ORDERED else (1, "p", f"v{number}")
+
+    change = stores.change(shape, [[Change("U", row(5))]])
+    at = pair(shape, stores.base(shape, [row(1), row(2)]), change, 0, pending=True)
+    assert stores.rows(merged_sql(at)) == [row(5)]
+    assert stores.rows(effective_sql(at)) == [(*row(5), "U")]
+
+
 def check_effective(stores: Stores, shape: Shape, at: Pair, base: Sequence[Row], expected: Sequence[Row]) -> None:
     """The effective changes over base give the same, and all they do happens in the touched partitions."""
     effective = stores.rows(effective_sql(at))
