@@ -91,14 +91,12 @@ def _pinned_name(store: str, metadata: Json) -> str:
 def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
     """The keyed table of this name; NoSuchTable when there is none."""
     relation = uow.relations.find(catalog, name)
-    if relation is None or relation.kind is not RelationKind.KEYED:
-        owner = (
-            uow.relations.find(catalog, TableName(name.namespace[:-1], name.namespace[-1])) if name.namespace else None
-        )
-        if relation is not None and owner is not None and owner.kind is RelationKind.KEYED:
-            raise NoSuchTable(f"{name} is a store of the keyed table {owner.name}", hint=f"name {owner.name} itself")
-        raise NoSuchTable(f"keyed table {name} does not exist")
-    return relation
+    if relation is not None and relation.kind is RelationKind.KEYED:
+        return relation
+    if relation is not None and relation.kind.is_store:
+        owner = ".".join(name.namespace)
+        raise NoSuchTable(f"{name} is a store of the keyed table {owner}", hint=f"name {owner} itself")
+    raise NoSuchTable(f"keyed table {name} does not exist")
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,9 @@ def plain(server: RunningServer) -> SparkSession:
     for key, value in documented_options().items():
         if key != "spark.sql.extensions":
             session.conf.set(key, value.replace(ADDRESS, server.url))
+    # To a reader of the page it is the only session; here others share its JVM, and PySpark's active one is the last
+    # that made a frame of Python's data.
+    session.createDataFrame([], "nothing int")
     return session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
+from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost, NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.job import JobKind
 from catalog.names import TableName
@@ -255,3 +255,17 @@ def test_a_keyed_table_is_dropped_whole(orders: Lake) -> None:
     orders.services.keyed.drop(LAKE, ORDERS)
     with orders.services.database.reading() as uow:
         assert [uow.relations.find(LAKE, name) for name in (ORDERS, BASE, CHANGE)] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (PLAIN, "keyed table db.plain does not exist"),
+        (TableName(("db",), "nothing"), "keyed table db.nothing does not exist"),
+        (CHANGE, "db.orders.change is a store of the keyed table db.orders"),
+    ],
+)
+def test_what_is_no_keyed_table_is_not_found_as_one(orders: Lake, name: TableName, why: str) -> None:
+    orders.create(PLAIN)
+    with pytest.raises(NoSuchTable, match=why):
+        orders.services.keyed.pin(LAKE, name)
