@@ -62,7 +62,11 @@ def test_what_is_no_table_metadata_is_refused_with_the_reason(
         registered(lake, tmp_path / "m.json", json.dumps(OLDEST | changes).encode())
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"\x1f\x8bnot gzip", gzip.compress(b"{}" * 99)[:-9]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b"\x1f\x8bnot gzip", gzip.compress(b"{}" * 99)[:-9]],
+    ids=["nothing", "a list", "no gzip", "cut gzip"],
+)
 def test_what_is_no_document_is_refused(lake: Lake, tmp_path: Path, data: bytes) -> None:
     with pytest.raises(Invalid, match="is not Iceberg metadata"):
         registered(lake, tmp_path / "m.json", data)
