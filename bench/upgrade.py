@@ -32,7 +32,7 @@ from bench.report import Report
 from bench.running import RunningServer, jvm_pid, running_server, running_spark, session_on
 from firn.embedded.metastore import EmbeddedMetastore
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.05
 LONGEST_SECONDS = 300
 
 

@@ -57,11 +57,8 @@ class Checks:
 
     def report(self, catalog: CatalogName, full_name: str, primary_key: Sequence[str]) -> Report:
         """NotFound when there is no such Hive table, Unavailable when its metastore does not answer."""
-        return self.report_of(catalog, read_state(self.index.metastore(catalog), *split_name(full_name)), primary_key)
-
-    def report_of(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> Report:
-        """The report on what the metastore has said."""
-        found = [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
+        state = read_state(self.index.metastore(catalog), *split_name(full_name))
+        found = _blockers(state, primary_key)
         checks = [_blocked(one) for one in found]
         files = size = 0
         if not any(one.code in ("view", "iceberg") for one in found):
@@ -79,6 +76,11 @@ class Checks:
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
             checks=(*checks, *_passed(state, found, primary_key)),
         )
+
+    def check(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> None:
+        """Refuse, as `check_eligible` does, what the metastore has said; no directory is listed for it."""
+        found = [_blocked(one) for one in _blockers(state, primary_key)]
+        check_eligible([*found, *self._name_checks(catalog, state)])
 
     def _files(self, state: HiveState) -> tuple[int, int, list[CheckResult]]:
         files = size = 0
@@ -104,9 +106,9 @@ class Checks:
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
 
 
-def check_eligible(report: Report) -> None:
+def check_eligible(checks: Sequence[CheckResult]) -> None:
     """Invalid with the first blocker's words, AlreadyExists for a table that is upgraded."""
-    for check in report.checks:
+    for check in checks:
         if check.status == "blocked":
             kind = AlreadyExists if check.code in ("upgraded", "name") else Invalid
             raise kind(check.message, hint=check.advice or None)
@@ -128,6 +130,10 @@ def _may_be_key(column: HiveColumn) -> bool:
     except UnsupportedType:
         return False
     return isinstance(kind, Named) and kind.name not in _UNFIT
+
+
+def _blockers(state: HiveState, primary_key: Sequence[str]) -> list[Blocker]:
+    return [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
 
 
 def _blocked(blocker: Blocker) -> CheckResult:

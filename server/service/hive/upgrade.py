@@ -80,7 +80,7 @@ class Upgrades:
         """Note that a table is to be upgraded; Invalid or AlreadyExists when a check forbids it."""
         check_settings(properties)
         key = () if spec is None else spec.primary_key
-        check_eligible(self.checks.report(catalog, full_name, key))
+        check_eligible(self.checks.report(catalog, full_name, key).checks)
         target = ".".join(split_name(full_name))
         with self.database.writing() as uow:
             running = [one for one in uow.operations.unfinished() if (one.catalog, one.target) == (catalog, target)]
@@ -153,7 +153,7 @@ class Upgrades:
         state = read_state(self.index.metastore(operation.catalog), *split_name(operation.target))
         key = operation.params["key"]
         spec = None if key is None else KeySpec.from_properties(key)
-        check_eligible(self.checks.report_of(operation.catalog, state, spec.primary_key if spec else ()))
+        self.checks.check(operation.catalog, state, spec.primary_key if spec else ())
         schema = hive_schema(state.table)
         registered = self._registered(attempt, state, schema)
         _check_keys(state, spec, schema, registered.entries)
