@@ -79,7 +79,10 @@ def test_a_merge_reads_the_pinned_heads_and_goes_through_the_change_heads_sequen
     assert (task["watermark"], task["through"]) == (3, 5)
     assert (task["base"]["snapshot_id"], task["change"]["snapshot_id"]) == (70, 90)
     assert "`firn_job`.`db`.`orders`.`base_at_70_4`" in task["sql"]["merged"]
-    assert "`firn_job`.`db`.`orders`.`change_at_90_4` WHERE _last_updated_sequence_number > 3" in task["sql"]["merged"]
+    assert (
+        "`firn_job`.`db`.`orders`.`change_at_90_4` AS c WHERE c._last_updated_sequence_number > 3"
+        in task["sql"]["merged"]
+    )
     assert task["clean"]["through"] == 5
     assert json.loads(json.dumps(task)) == task
 
