@@ -30,11 +30,11 @@ def list_jobs(
     """List jobs, newest first."""
     client, show = this.client, this.show
     if table is not None:
-        listed = client.tables[table].jobs(None if status or kind else limit)
+        listed = client.tables[table].jobs(None if status or kind else limit + 1)
         asked = [job for job in listed if (not status or job.status in status) and (not kind or job.kind in kind)]
-        found = asked[:limit]
     else:
-        found = list(client.jobs.list(status=status or (), kind=kind or (), limit=limit))
+        asked = [*client.jobs.list(status=status or (), kind=kind or (), limit=limit + 1)]
+    found = show.first(asked, limit)
     rows = [job_row(job) for job in found]
     show.emit([job.json_value() for job in found], lambda: show.table(JOB_COLUMNS, rows, none="no jobs"))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 import orjson
 from rich.box import SIMPLE_HEAD
@@ -16,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+T = TypeVar("T")
 
 PIPE_WIDTH = 10_000
 """Lines in a pipe are as long as what they say: the program behind it must not get cut names."""
@@ -72,6 +75,13 @@ class Show:
         """One remark for people, away from the output."""
         if not self.json:
             self.notes.print(Text(text), soft_wrap=True)
+
+    def first(self, found: Iterable[T], limit: int) -> list[T]:
+        """No more than were asked for; programs, too, are told on standard error when there are others."""
+        kept = list(islice(found, limit + 1))
+        if len(kept) > limit:
+            self.notes.print(Text(f"only the first {limit:,}; --limit shows more"), soft_wrap=True)
+        return kept[:limit]
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, none: str) -> None:
         """Rows under headings; `none` says it in words when there are none."""

@@ -34,7 +34,8 @@ def list_tables(
 ) -> None:
     """List tables."""
     show = this.show
-    found = list(this.client.tables.list(namespace=namespace, kind=kind, search=search, limit=limit))
+    listed = this.client.tables.list(namespace=namespace, kind=kind, search=search, limit=limit + 1)
+    found = show.first(listed, limit)
     rows = [
         (
             f"{one.namespace}.{one.name}",
@@ -105,7 +106,7 @@ def drop_table(this: Told, table: TableArg) -> None:
 def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
     """List a table's data and delete files; of a keyed table those of both stores."""
     show = this.show
-    found = this.client.files(table)[:limit]
+    found = show.first(this.client.files(table), limit)
     rows = [
         (one["store"], one["content"], one["records"], size(one["bytes"]), one["partition"], one["path"])
         for one in found
@@ -117,7 +118,8 @@ def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
 @command(app, "history")
 def show_history(this: Told, table: TableArg, limit: Limit = 50) -> None:
     """List commits, newest first."""
-    show, found = this.show, this.client.tables[table].history(limit)
+    show = this.show
+    found = show.first(this.client.tables[table].history(limit + 1), limit)
     rows = [
         (
             moment(one["committed_at"]),

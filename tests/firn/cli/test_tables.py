@@ -83,6 +83,16 @@ def test_lists_are_whole_in_json_and_plain_in_pipes(run: Command, keyed: str) ->
     assert "no tables in lake.nothing" in run("table", "list", "nothing").out
 
 
+def test_a_list_that_is_cut_says_so(run: Command) -> None:
+    for name in ("a", "b"):
+        run("table", "create", f"cut.{name}", "--columns", "id long")
+    cut = run("table", "list", "cut", "--limit", "1", "--json")
+    assert [one["name"] for one in cut.json] == ["a"]
+    assert cut.err == "only the first 1; --limit shows more\n"
+    assert not run("table", "list", "cut", "--limit", "2").err
+    assert len(run("table", "history", "cut.a", "--limit", "1", "--json").json) == 1
+
+
 def test_what_is_shown_for_people(run: Command, keyed: str) -> None:
     shown = run("table", "show", keyed).out
     assert f"lake.{keyed}" in shown
