@@ -47,7 +47,9 @@ class Namespaces(Protocol):
     """Namespaces and their properties."""
 
     def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
-    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool: ...
+    def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
+        """Whether it was created; a writer keeps it from being removed until its transaction ends."""
+
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...
     def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """The same, kept from changing until this transaction ends."""

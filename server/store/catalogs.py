@@ -15,7 +15,7 @@ from catalog.ports.page import Page
 from catalog.relation import Catalog
 from server.store import cursor as cursors
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
-from server.store.session import ReadSession
+from server.store.session import ReadSession, is_writing
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,16 @@ class SqlNamespaces:
             raise AlreadyExists(f"Namespace already exists: {'.'.join(namespace)}") from error
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
-        """Whether it was created; the namespace of a keyed table's stores is not."""
-        return self._find(catalog, namespace) is not None
+        """Whether it was created; the namespace of a keyed table's stores is not.
+
+        To a writer: and stays until its transaction ends, so that what it adds there is not left without a namespace.
+        """
+        query = select(NamespaceRow.path).where(
+            NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace)
+        )
+        if is_writing(self.session):
+            query = query.with_for_update(read=True, key_share=True)
+        return self.session.scalar(query) is not None
 
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """Its properties; NoSuchNamespace when there is none."""
@@ -129,8 +137,8 @@ class SqlNamespaces:
         return Page([decode_namespace(path) for path in paths[:limit]], more)
 
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
-        """NamespaceNotEmpty while it holds namespaces or relations."""
-        self._get(catalog, namespace)
+        """NamespaceNotEmpty while it holds namespaces or relations, also those that a transaction is adding."""
+        self.lock_properties(catalog, namespace)
         path = encode_namespace(namespace)
         below = select(NamespaceRow.path).where(
             NamespaceRow.catalog == catalog, _begins(NamespaceRow.path, path + SEPARATOR)

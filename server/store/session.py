@@ -59,6 +59,11 @@ _SESSION: dict[str, Any] = {
 }
 
 
+def is_writing(session: ReadSession) -> bool:
+    """Whether its transaction is one for writing."""
+    return bool(session.connection().get_execution_options().get("firn_writes", False))
+
+
 class Sessions:
     """Transactions over one engine."""
 

@@ -6,7 +6,7 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Self
 import pytest
 from sqlalchemy import event, text
 
-from catalog.errors import AlreadyExists, CommitUnknown, Unavailable
+from catalog.errors import AlreadyExists, CommitUnknown, NamespaceNotEmpty, Unavailable
 from catalog.job import JobKind, JobStatus
 from catalog.ports.store import Database, UnitOfWork
 from server.service.namespaces import Namespaces
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
-from tests.factories import LAKE, LATER, NOW, a_catalog, a_job, a_keyed_table, an_optimizer
+from tests.factories import LAKE, LATER, NOW, a_catalog, a_job, a_keyed_table, a_relation, an_optimizer
 from tests.postgres_fixtures import PostgresServer
 from tests.server.conftest import OpenDatabase
 
@@ -216,6 +216,18 @@ def test_of_many_that_create_a_namespace_one_does(database: Database) -> None:
     answers = together(8, lambda _: write(database))
     assert answers.count(None) == 1
     assert {type(one) for one in answers if one is not None} == {AlreadyExists}
+
+
+def test_a_namespace_stays_while_something_is_added_to_it(database: Database) -> None:
+    write(database)
+    with ThreadPoolExecutor(1) as pool:
+        with database.writing() as uow:
+            assert uow.namespaces.exists(LAKE, ("db",))
+            dropped = pool.submit(Namespaces(database).drop, LAKE, ("db",))
+            wait([dropped], timeout=0.5)
+            uow.relations.add(a_relation())
+        with pytest.raises(NamespaceNotEmpty):
+            dropped.result()
 
 
 def test_of_many_that_change_a_namespaces_properties_each_keeps_its_own(database: Database) -> None:
