@@ -12,7 +12,7 @@ from catalog.names import CatalogName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep
 from server.api.errors import refusals
-from server.api.tableviews import EventOut, events_page
+from server.api.historyviews import EventOut, events_page
 
 router = APIRouter()
 

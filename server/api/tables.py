@@ -16,24 +16,9 @@ from catalog.policy import SETTINGS, check_settings
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
+from server.api.historyviews import EventOut, PinOut, SnapshotOut, VersionOut, events_page, pin_out, snapshots_out
 from server.api.jobs import JobOut
-from server.api.tableviews import (
-    EventOut,
-    NextOut,
-    PartitionOut,
-    PinOut,
-    SnapshotOut,
-    TableKind,
-    TableOut,
-    TableRow,
-    VersionOut,
-    events_page,
-    next_out,
-    pin_out,
-    snapshots_out,
-    table_out,
-    table_rows,
-)
+from server.api.tableviews import NextOut, PartitionOut, TableKind, TableOut, TableRow, next_out, table_out, table_rows
 from server.service.planner import planned_relation
 from server.service.tables import TableDefinition
 

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from catalog.commit import CommitEvent
-from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema, ref_snapshot_id
+from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
-from catalog.keyed.spec import KeyedTable, Version
+from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue
-from catalog.ports.page import Page
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.service.facts import load_metadata
-from server.service.keyed import Pin
 from server.service.planner import facts_of, planned_relation
 from server.service.services import Services
 
@@ -120,68 +116,6 @@ class TableOut(TableRow):
     cannot: dict[str, str]
 
 
-class EventOut(Out):
-    """One commit in a table's history."""
-
-    id: int
-    table: str
-    committed_at: datetime
-    snapshot_id: str | None
-    parent_id: str | None
-    sequence_number: int | None
-    operation: str
-    added_rows: int
-    added_bytes: int
-    added_files: int
-    removed_rows: int
-    removed_files: int
-    writer_id: str | None
-    batch_id: str | None
-    job_id: str | None
-    engine: str | None
-    summary: dict[str, str]
-
-    @classmethod
-    def of(cls, event: CommitEvent) -> EventOut:
-        """An event as it is shown."""
-        own = ("table", "snapshot_id", "parent_id")
-        values = {name: getattr(event, name) for name in cls.model_fields if name not in own}
-        return cls(**values, table=str(event.table), snapshot_id=_id(event.snapshot_id), parent_id=_id(event.parent_id))
-
-
-class SnapshotOut(Out):
-    """One snapshot of a table or store."""
-
-    store: str
-    snapshot_id: str
-    parent_id: str | None
-    sequence_number: int
-    committed_at: datetime
-    operation: str
-    summary: dict[str, str]
-    refs: list[str]
-    is_head: bool
-
-
-class VersionOut(Out):
-    """A pair of store heads that readers have been offered."""
-
-    version: int
-    base_snapshot_id: str | None
-    change_snapshot_id: str | None
-    committed_at: datetime
-
-    @classmethod
-    def of(cls, version: Version) -> VersionOut:
-        """A version as it is shown."""
-        return cls(
-            version=version.version,
-            base_snapshot_id=_id(version.base_snapshot_id),
-            change_snapshot_id=_id(version.change_snapshot_id),
-            committed_at=version.committed_at,
-        )
-
-
 class PartitionOut(Out):
     """The live files of one partition of one store; `partition` is '' for a table without partitions."""
 
@@ -194,31 +128,8 @@ class PartitionOut(Out):
     records: int
 
 
-class PinnedOut(Out):
-    """One pinned store: the name of its table, part by part."""
-
-    table: list[str]
-    snapshot_id: str | None
-    schema_id: int
-
-
-class PinOut(Out):
-    """Both stores of a keyed table at one moment."""
-
-    version: int
-    primary_key: list[str]
-    sequence_field: str | None
-    scope: str
-    columns: list[str]
-    watermark: int
-    change_sequence: int
-    pending: bool
-    base: PinnedOut
-    change: PinnedOut
-    sql: str
-
-
-def _id(snapshot_id: int | None) -> str | None:
+def id_text(snapshot_id: int | None) -> str | None:
+    """A snapshot id as it is shown."""
     return None if snapshot_id is None else str(snapshot_id)
 
 
@@ -267,7 +178,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         relation = planned_relation(uow, catalog, name)
         facts = facts_of(uow, relation)
         job = uow.jobs.active_of(relation.id)
-        stores = _stores(uow, relation, facts.keyed)
+        stores = stores_of(uow, relation, facts.keyed)
         stats = uow.stats.get_many([store.id for store in stores.values()])
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
@@ -296,7 +207,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     )
 
 
-def _stores(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -> dict[str, Relation]:
+def stores_of(uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None) -> dict[str, Relation]:
     if keyed is None:
         return {"table": relation}
     return {"base": uow.relations.get(keyed.base_id), "change": uow.relations.get(keyed.change_id)}
@@ -324,7 +235,7 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
         location=relation.location,
         metadata_location=relation.metadata_location,
         format_version=metadata["format-version"],
-        snapshot_id=_id(counted.snapshot_id),
+        snapshot_id=id_text(counted.snapshot_id),
         sequence_number=counted.sequence_number,
         records=counted.records,
         bytes=counted.bytes,
@@ -353,66 +264,3 @@ def next_out(decision: Due | NotDue) -> NextOut:
     if isinstance(decision, Due):
         return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None)
     return NextOut(due=False, kind=None, why=decision.why, next_at=decision.next_at)
-
-
-def events_page(found: Page[CommitEvent]) -> PageOut[EventOut]:
-    """Events as they are shown."""
-    return PageOut(items=[EventOut.of(event) for event in found.items], next_cursor=found.next_cursor)
-
-
-def pin_out(pin: Pin) -> PinOut:
-    """A pin as a reader needs it."""
-    spec, namespace = pin.keyed.spec, list(pin.relation.name.as_namespace)
-    return PinOut(
-        version=pin.keyed.version,
-        primary_key=list(spec.primary_key),
-        sequence_field=spec.sequence_field,
-        scope=spec.scope,
-        columns=pin.columns,
-        watermark=pin.keyed.watermark,
-        change_sequence=pin.keyed.change_sequence,
-        pending=pin.pending,
-        base=_pinned(namespace, pin.base_name, pin.base),
-        change=_pinned(namespace, pin.change_name, pin.change),
-        sql=pin.sql(),
-    )
-
-
-def _pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
-    return PinnedOut(
-        table=[*namespace, name],
-        snapshot_id=_id(ref_snapshot_id(metadata, "main")),
-        schema_id=metadata["current-schema-id"],
-    )
-
-
-def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
-    """The snapshots of a table or of both stores, newest first."""
-    with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, name)
-        keyed = uow.keyed.get_many([relation.id]).get(relation.id)
-        stores = _stores(uow, relation, keyed)
-    if not stores:
-        raise NoSuchTable(f"Table does not exist: {name}")
-    listed = [
-        _snapshot(role, snapshot, load_metadata(services.metadata, store))
-        for role, store in stores.items()
-        for snapshot in load_metadata(services.metadata, store).get("snapshots", ())
-    ]
-    return sorted(listed, key=lambda one: one.committed_at, reverse=True)
-
-
-def _snapshot(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
-    summary = {key: str(value) for key, value in (snapshot.get("summary") or {}).items()}
-    refs = [name for name, ref in (metadata.get("refs") or {}).items() if ref["snapshot-id"] == snapshot["snapshot-id"]]
-    return SnapshotOut(
-        store=role,
-        snapshot_id=str(snapshot["snapshot-id"]),
-        parent_id=_id(snapshot.get("parent-snapshot-id")),
-        sequence_number=snapshot.get("sequence-number", 0),
-        committed_at=datetime.fromtimestamp(snapshot["timestamp-ms"] / 1000, UTC),
-        operation=summary.get("operation", "unknown"),
-        summary=summary,
-        refs=refs,
-        is_head=snapshot["snapshot-id"] == ref_snapshot_id(metadata, "main"),
-    )

@@ -1,0 +1,174 @@
+"""What happened to a table, as the management API shows it: commits, snapshots, versions, and the pin of this moment.
+
+Snapshot ids are text: JavaScript's numbers are too small for them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from catalog.commit import CommitEvent
+from catalog.errors import NoSuchTable
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import ref_snapshot_id
+from catalog.keyed.spec import Version
+from catalog.names import CatalogName, TableName
+from catalog.ports.page import Page
+from server.api.deps import Out, PageOut
+from server.api.tableviews import id_text, stores_of
+from server.service.facts import load_metadata
+from server.service.keyed import Pin
+from server.service.planner import planned_relation
+from server.service.services import Services
+
+
+class EventOut(Out):
+    """One commit in a table's history."""
+
+    id: int
+    table: str
+    committed_at: datetime
+    snapshot_id: str | None
+    parent_id: str | None
+    sequence_number: int | None
+    operation: str
+    added_rows: int
+    added_bytes: int
+    added_files: int
+    removed_rows: int
+    removed_files: int
+    writer_id: str | None
+    batch_id: str | None
+    job_id: str | None
+    engine: str | None
+    summary: dict[str, str]
+
+    @classmethod
+    def of(cls, event: CommitEvent) -> EventOut:
+        """An event as it is shown."""
+        own = ("table", "snapshot_id", "parent_id")
+        values = {name: getattr(event, name) for name in cls.model_fields if name not in own}
+        return cls(
+            **values, table=str(event.table), snapshot_id=id_text(event.snapshot_id), parent_id=id_text(event.parent_id)
+        )
+
+
+class SnapshotOut(Out):
+    """One snapshot of a table or store."""
+
+    store: str
+    snapshot_id: str
+    parent_id: str | None
+    sequence_number: int
+    committed_at: datetime
+    operation: str
+    summary: dict[str, str]
+    refs: list[str]
+    is_head: bool
+
+
+class VersionOut(Out):
+    """A pair of store heads that readers have been offered."""
+
+    version: int
+    base_snapshot_id: str | None
+    change_snapshot_id: str | None
+    committed_at: datetime
+
+    @classmethod
+    def of(cls, version: Version) -> VersionOut:
+        """A version as it is shown."""
+        return cls(
+            version=version.version,
+            base_snapshot_id=id_text(version.base_snapshot_id),
+            change_snapshot_id=id_text(version.change_snapshot_id),
+            committed_at=version.committed_at,
+        )
+
+
+class PinnedOut(Out):
+    """One pinned store: the name of its table, part by part."""
+
+    table: list[str]
+    snapshot_id: str | None
+    schema_id: int
+
+
+class PinOut(Out):
+    """Both stores of a keyed table at one moment."""
+
+    version: int
+    primary_key: list[str]
+    sequence_field: str | None
+    scope: str
+    columns: list[str]
+    watermark: int
+    change_sequence: int
+    pending: bool
+    base: PinnedOut
+    change: PinnedOut
+    sql: str
+
+
+def events_page(found: Page[CommitEvent]) -> PageOut[EventOut]:
+    """Events as they are shown."""
+    return PageOut(items=[EventOut.of(event) for event in found.items], next_cursor=found.next_cursor)
+
+
+def pin_out(pin: Pin) -> PinOut:
+    """A pin as a reader needs it."""
+    spec, namespace = pin.keyed.spec, list(pin.relation.name.as_namespace)
+    return PinOut(
+        version=pin.keyed.version,
+        primary_key=list(spec.primary_key),
+        sequence_field=spec.sequence_field,
+        scope=spec.scope,
+        columns=pin.columns,
+        watermark=pin.keyed.watermark,
+        change_sequence=pin.keyed.change_sequence,
+        pending=pin.pending,
+        base=_pinned(namespace, pin.base_name, pin.base),
+        change=_pinned(namespace, pin.change_name, pin.change),
+        sql=pin.sql(),
+    )
+
+
+def _pinned(namespace: list[str], name: str, metadata: Json) -> PinnedOut:
+    return PinnedOut(
+        table=[*namespace, name],
+        snapshot_id=id_text(ref_snapshot_id(metadata, "main")),
+        schema_id=metadata["current-schema-id"],
+    )
+
+
+def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> list[SnapshotOut]:
+    """The snapshots of a table or of both stores, newest first."""
+    with services.database.reading() as uow:
+        relation = planned_relation(uow, catalog, name)
+        keyed = uow.keyed.get_many([relation.id]).get(relation.id)
+        stores = stores_of(uow, relation, keyed)
+    if not stores:
+        raise NoSuchTable(f"Table does not exist: {name}")
+    loaded = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
+    listed = [
+        _snapshot(role, snapshot, metadata)
+        for role, metadata in loaded.items()
+        for snapshot in metadata.get("snapshots", ())
+    ]
+    return sorted(listed, key=lambda one: one.committed_at, reverse=True)
+
+
+def _snapshot(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
+    summary = {key: str(value) for key, value in (snapshot.get("summary") or {}).items()}
+    refs = [name for name, ref in (metadata.get("refs") or {}).items() if ref["snapshot-id"] == snapshot["snapshot-id"]]
+    return SnapshotOut(
+        store=role,
+        snapshot_id=str(snapshot["snapshot-id"]),
+        parent_id=id_text(snapshot.get("parent-snapshot-id")),
+        sequence_number=snapshot.get("sequence-number", 0),
+        committed_at=datetime.fromtimestamp(snapshot["timestamp-ms"] / 1000, UTC),
+        operation=summary.get("operation", "unknown"),
+        summary=summary,
+        refs=refs,
+        is_head=snapshot["snapshot-id"] == ref_snapshot_id(metadata, "main"),
+    )
