@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
 
+from anyio import from_thread
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
@@ -162,6 +163,8 @@ def take_lease(request: Request, services: ServicesDep, body: LeaseIn) -> LeaseO
     finally:
         if waits:
             waiters.release()
+    if from_thread.run(request.is_disconnected):  # it died while it waited: its lease would only hold the job up
+        return Response(status_code=204)
     return _lease(services, body) or Response(status_code=204)
 
 

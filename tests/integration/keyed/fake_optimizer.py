@@ -29,11 +29,11 @@ class FakeOptimizer:
             answer: httpx.Response = getattr(self, step)()
             assert answer.status_code == httpx.codes.OK, f"{step}: {answer.status_code} {answer.text}"
 
-    def take(self) -> httpx.Response:
+    def take(self, patience: float = 30) -> httpx.Response:
         about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0"}
         optimizer_id = self.table.server.post("optimizers", about)["id"]
         asked = {"optimizer_id": optimizer_id, "kinds": ["merge"], "wait_seconds": 5}
-        answer = self.table.server.http.post("/api/v1/leases", json=asked)
+        answer = self.table.server.http.post("/api/v1/leases", json=asked, timeout=patience)
         self.lease = answer.json() if answer.status_code == httpx.codes.OK else {}
         return answer
 

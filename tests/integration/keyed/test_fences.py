@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -123,6 +124,18 @@ def test_one_lease_is_given_to_one_of_many(table: Table) -> None:
     winner = next(optimizer for optimizer in optimizers if optimizer.lease)
     for step in STEPS[1:]:
         assert getattr(winner, step)().status_code == httpx.codes.OK
+
+
+def test_an_optimizer_that_died_waiting_is_given_nothing(table: Table) -> None:
+    dead = FakeOptimizer(table)
+    with pytest.raises(httpx.ReadTimeout):
+        dead.take(patience=0.5)
+    job_id = table.ask("merge")
+    time.sleep(1)  # its request looks for work every 0.3 s
+    job = table.server.get(f"jobs/{job_id}")
+    assert (job["status"], job["attempt"]) == ("pending", 0)
+    FakeOptimizer(table).run()
+    assert status(table, job_id) == "succeeded"
 
 
 def test_one_commit_sent_twice_at_once_is_applied_once(table: Table) -> None:

@@ -99,8 +99,10 @@ def nobody() -> str:
 def connect() -> Iterator[Callable[..., HiveMetastore]]:
     made: list[HiveMetastore] = []
 
-    def connecting(*uris: str, connections: int = 2) -> HiveMetastore:
-        settings = MetastoreSettings(uris=uris, connections=connections, connect_seconds=2, read_seconds=0.5)
+    def connecting(*uris: str, connections: int = 2, patience: float = 30) -> HiveMetastore:
+        settings = MetastoreSettings(
+            uris=uris, connections=connections, connect_seconds=patience, read_seconds=patience
+        )
         made.append(HiveMetastore(settings))
         return made[-1]
 
@@ -123,14 +125,14 @@ def test_nobody_at_the_address_is_unavailable_for_reads_and_writes(connect: Conn
 
 def test_a_silent_metastore_is_unavailable_after_the_time_out(connect: Connect, silent: str) -> None:
     with pytest.raises(Unavailable, match="did not answer for its databases"):
-        connect(silent).databases()
+        connect(silent, patience=0.5).databases()
 
 
 @pytest.mark.hive
 def test_the_next_metastore_answers_when_the_first_is_away(
     connect: Connect, nobody: str, silent: str, wire: Wire
 ) -> None:
-    client = connect(nobody, silent, wire.uri)
+    client = connect(nobody, silent, wire.uri, patience=3)
     assert "default" in client.databases()
     assert "default" in client.databases()
     assert wire.connections == 1  # the one that answered is kept and asked first
