@@ -138,11 +138,11 @@ def test_partitions_without_a_predicate_are_merged_with_vectors(transform: str) 
 @pytest.mark.parametrize(
     ("size", "pending", "spec", "expected"),
     [
-        (100 * MIB, 1, [], MergeMode.REWRITE),
+        (10 * MIB, 1, [], MergeMode.REWRITE),
         (900 * MIB, 1, [], MergeMode.VECTORS),
-        (900 * MIB, 50, [], MergeMode.REWRITE),
+        (900 * MIB, 200, [], MergeMode.REWRITE),
         (900 * MIB, 1, [field(2, "identity")], MergeMode.AUTO),
-        (900 * MIB, 50, [field(2, "identity")], MergeMode.REWRITE),
+        (900 * MIB, 200, [field(2, "identity")], MergeMode.REWRITE),
     ],
     ids=["small", "large, few changes", "large, many changes", "large, some partitions", "all partitions"],
 )
