@@ -15,7 +15,16 @@ from itertools import pairwise
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id, sequence_number
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
-from catalog.keyed.view_sql import Expression, Pair, effective_sql, merged_sql, pinned_name, quoted, touched_sql
+from catalog.keyed.view_sql import (
+    Expression,
+    Pair,
+    effective_sql,
+    led_to_sql,
+    merged_sql,
+    pinned_name,
+    quoted,
+    touched_sql,
+)
 from catalog.names import TableName
 
 JOB_CATALOG = "firn_job"
@@ -209,7 +218,8 @@ def _sql(keyed: KeyedTable, name: TableName, base: Json, change: Json, partition
     )
     sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
     if partition:
-        sql["touched"] = touched_sql(pair, [(field["column"], _transform(field["transform"])) for field in partition])
+        fields = [(field["column"], _transform(field["transform"])) for field in partition]
+        sql |= {"touched": touched_sql(pair, fields), "led_to": led_to_sql(pair, fields)}
     return sql
 
 

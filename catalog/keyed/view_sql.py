@@ -78,15 +78,22 @@ def touched_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
     `partition` gives each partition field's column and transform. They are those that the changes lead to and,
     where a key may move, those where base holds the changed keys now.
     """
-    moves = pair.spec.scope is KeyScope.GLOBAL
-    led_to = f"SELECT DISTINCT {_transformed('c', partition)} {_from_effective(pair)}"
-    if not moves:
-        return f"WITH {_ctes(pair)}\n{led_to}"
+    if pair.spec.scope is KeyScope.PARTITION:
+        return f"WITH {_ctes(pair)}\n{_led_to(pair, partition)}"
     held = (
         f"SELECT DISTINCT {_transformed('b', partition)} FROM {pair.base} AS b"
         f" LEFT SEMI JOIN newest AS n ON {_gives_way(pair)}"
     )
-    return f"WITH {_ctes(pair)}\n{led_to} AND c.{OP} <> 'D'\nUNION\n{held}"
+    return f"{led_to_sql(pair, partition)}\nUNION\n{held}"
+
+
+def led_to_sql(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
+    """Those of the touched partitions that rows are written to; without a sequence field base is not read for them."""
+    return f"WITH {_ctes(pair)}\n{_led_to(pair, partition)} AND c.{OP} <> 'D'"
+
+
+def _led_to(pair: Pair, partition: Sequence[tuple[str, Expression]]) -> str:
+    return f"SELECT DISTINCT {_transformed('c', partition)} {_from_effective(pair)}"
 
 
 def _listed(pair: Pair, alias: str) -> str:

@@ -21,7 +21,7 @@ from optimizer.errors import Refused, Unknown
 from optimizer.jobs.clean import clean
 from optimizer.partitions import predicate
 from optimizer.spark import quoted
-from optimizer.wire import CleanTask, MergeTask, Outcome, PartitionField, Result
+from optimizer.wire import CleanTask, MergeTask, Outcome, Result
 from optimizer.work import Work
 
 EVERYTHING = "true"
@@ -83,7 +83,9 @@ def _planned(work: Work, task: MergeTask) -> Plan:
     if task.mode == "vectors" and task.scope == "global" and task.base.snapshot_id is not None:
         # Where keys may move, finding the partitions reads as much of base as a MERGE that is not told of them.
         return Plan("vectors")
-    where, target_where = _touched(work, task, task.partition) if task.partition else (EVERYTHING, EVERYTHING)
+    if task.mode == "auto" and task.scope == "global" and _is_spread(work, task):
+        return Plan("vectors")
+    where, target_where = _partitions(work, task, "touched")
     if where is None:
         return Plan("vectors")
     if where == NOTHING or task.base.snapshot_id is None:
@@ -102,11 +104,26 @@ def _has_one_live_spec(work: Work, task: MergeTask) -> bool:
     return {row[0] for row in live.distinct().collect()} <= {task.base.spec_id}
 
 
-def _touched(work: Work, task: MergeTask, fields: list[PartitionField]) -> tuple[str | None, str | None]:
-    touched = work.session.spark.sql(task.sql["touched"])
-    types = [field.dataType.simpleString() for field in touched.schema.fields]
-    rows = [tuple(row) for row in as_text(touched).collect()]
-    work.hold.say(f"{len(rows)} partitions are touched")
+def _is_spread(work: Work, task: MergeTask) -> bool:
+    """Whether the partitions that rows are written to hold too much already to be rewritten.
+
+    Those touched hold no less, and finding them reads base, which takes as long as half a merge by vectors.
+    """
+    if task.base.snapshot_id is None:
+        return False
+    where, _ = _partitions(work, task, "led_to")
+    return where is None or _cheaper_mode(work, task, where) == "vectors"
+
+
+def _partitions(work: Work, task: MergeTask, which: str) -> tuple[str | None, str | None]:
+    """A predicate for the partitions that one of the task's queries finds, and the same over MERGE's target."""
+    fields = task.partition or []
+    if not fields:
+        return EVERYTHING, EVERYTHING
+    found = work.session.spark.sql(task.sql[which])
+    types = [field.dataType.simpleString() for field in found.schema.fields]
+    rows = [tuple(row) for row in as_text(found).collect()]
+    work.hold.say(f"{len(rows)} partitions are {'touched' if which == 'touched' else 'written to'}")
     return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
 
 

@@ -206,7 +206,7 @@ def test_an_optimizer_understands_every_task() -> None:
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
     now = datetime(2026, 11, 21, tzinfo=UTC)
     merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy(), now=now))
-    assert merge.sql.keys() == {"merged", "effective", "touched"}
+    assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
     assert merge.clean.through == merge.through == 2
     assert RewriteTask.model_validate(rewrite_task(table, RewritePolicy())).parts == ["db", "orders"]
     assert ExpireTask.model_validate(expire_task({table: (store, [7])})).tables[0].snapshot_ids == [7]

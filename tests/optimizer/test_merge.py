@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from firn.spark.write import upsert
+from optimizer.jobs import merge
 from optimizer.jobs.clean import remove_from_table
+from optimizer.wire import MergeTask
 from optimizer.worker import Worker
 from tests.optimizer.conftest import KeyedTable
 from tests.spark_fixtures import RunningServer, hadoop_catalog, shared_spark
@@ -83,6 +85,39 @@ def test_a_merge_leaves_other_partitions_files_alone(server: RunningServer, work
     after = dict(server.rows(f"SELECT partition.part, file_path FROM {table.name}.base.files"))
     assert after["q"] == before["q"]
     assert after["p"] != before["p"]
+
+
+class OfALargeTable(MergeTask):
+    """Facts that leave the choice to the optimizer, and nothing too small to be spared."""
+
+    @classmethod
+    def model_validate(cls, obj: Any, **more: Any) -> Self:
+        return super().model_validate(obj, **more).model_copy(update={"mode": "auto", "small_bytes": -1})
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen", "looked"),
+    [
+        ([(1, "p", "A")], "vectors", ["1 partitions are written to"]),
+        ([(n, "p", "B") for n in range(1, 5)], "rewrite", ["1 partitions are written to", "1 partitions are touched"]),
+        ([(10, "p", "C")], "vectors", ["1 partitions are written to"]),
+    ],
+    ids=["few of many", "most of a partition", "a key that moves"],
+)
+def test_partitions_are_looked_for_in_base_only_where_a_rewrite_may_be_cheaper(
+    server: RunningServer, worker: Worker, monkeypatch: pytest.MonkeyPatch, changes: list[Any], chosen: str, looked: Any
+) -> None:
+    table = keyed(server, worker)
+    table.upsert(*[(n, "p", "a") for n in range(1, 9)], *[(n, "q", "b") for n in range(9, 17)])
+    check_merged(table, "rewrite")
+    monkeypatch.setattr(merge, "MergeTask", OfALargeTable)
+    table.upsert(*changes)
+    before = table.rows()
+    job = table.run("merge")
+    assert job["result"]["mode"] == chosen
+    said = [one["line"] for one in server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()]
+    assert [line for line in said if "partitions are" in line] == looked
+    assert table.rows() == table.rows(".base") == before
 
 
 def test_an_unpartitioned_table_with_a_composite_key_of_odd_names(

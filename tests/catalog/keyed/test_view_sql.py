@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.keyed.spec import KeyScope, KeySpec
-from catalog.keyed.view_sql import Pair, effective_sql, merged_sql, pinned_name, quoted, touched_sql
+from catalog.keyed.view_sql import Pair, effective_sql, led_to_sql, merged_sql, pinned_name, quoted, touched_sql
 from tests.spark_fixtures import shared_spark
 
 Value: TypeAlias = Any  # an int, a string or None, as the column has it
@@ -214,6 +214,8 @@ def check_effective(stores: Stores, shape: Shape, at: Pair, base: Sequence[Row],
     assert sorted(merged.values(), key=repr) == list(expected)
     touched = stores.rows(touched_sql(at, [(shape.part, lambda column: column)]))
     assert len(set(touched)) == len(touched)
+    led_to = stores.rows(led_to_sql(at, [(shape.part, lambda column: column)]))
+    assert set(led_to) == {(shape.at(tuple(row), shape.part),) for *row, op in effective if op != "D"} <= set(touched)
     changed = {(shape.at(row, shape.part),) for row in {*base} ^ {*expected}}
     assert changed <= set(touched)
 
