@@ -42,6 +42,6 @@ def test_read(tmp_path: Path) -> None:
 def test_merge(tmp_path: Path) -> None:
     lines = results(tmp_path, "merge", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "recent")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
-    assert sorted(ways) == ["auto", "merge into"]
-    assert ways["auto"]["chosen"] == ["rewrite"]
+    assert sorted(ways) == ["auto", "merge into", "vectors"]
+    assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["rewrite"], ["vectors"])
     assert ways["merge into"]["times_by_hand"] == {"wall": 1.0, "cpu": 1.0}
