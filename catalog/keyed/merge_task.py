@@ -32,7 +32,8 @@ JOB_CATALOG = "firn_job"
 
 MIB = 2**20
 SMALL_BYTES = 16 * MIB
-"""Rewriting this much costs about as much as finding the rows to delete in it, and leaves one file instead of four."""
+"""Rewriting this much costs about as much as finding the rows to delete in it, and leaves one file instead of four:
+reckoned from the throughput of rewriting 65 MiB (docs/performance.md)."""
 LARGE_SHARE = 0.2
 """From this share of changed rows on writing the rows once is cheaper than vectors, the reads that must apply them, and
 the rewrite that has to follow: of 2,000,000 rows with 5, 10 and 20 % changed a rewrite takes 2.1, 1.8 and 1.3 times as

@@ -101,7 +101,6 @@ class SqlNamespaces:
 
     def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """The same, kept from changing until this transaction ends (SQLite's writers are alone anyway)."""
-        self._get(catalog, namespace)
         query = select(NamespaceRow).where(
             NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace)
         )
