@@ -16,6 +16,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 ├── Forbidden
 │   └── LeaseLost               the lease a commit came with is not the current one
 ├── Invalid
+│   ├── Contradiction           each half makes sense, both together do not
 │   └── DuplicateBatch          this writer's batch is in the table already
 └── Unavailable                 asking again is safe
 CommitUnknown                   outside the tree: nobody may handle it as a failure
@@ -97,6 +98,10 @@ class LeaseLost(Forbidden):
 
 class Invalid(CatalogError):
     """What was asked for makes no sense as it stands."""
+
+
+class Contradiction(Invalid):
+    """What was asked for names one thing in two ways that exclude each other."""
 
 
 class DuplicateBatch(Invalid):

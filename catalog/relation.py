@@ -62,6 +62,14 @@ class Relation:
     """`db.table` of the Hive table it was upgraded from, while the two are linked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a commit changes of a relation: its metadata file, and the location that this names."""
+
+    metadata_location: str
+    location: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStats:
     """What snapshot summaries have told so far of one table or store; deciding about it reads nothing else.

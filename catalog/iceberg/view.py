@@ -22,7 +22,7 @@ from catalog.iceberg.requirements import check_view_requirements
 from catalog.iceberg.schema import schema_id
 from catalog.iceberg.structure import HIGHEST_VERSION
 
-__all__ = ["apply_view_updates", "check_view_requirements", "current_version", "new_view"]
+__all__ = ["apply_view_updates", "check_view_requirements", "checked_view", "current_version", "new_view"]
 
 FORMAT_VERSION = 1
 _KEPT_PROPERTY = "version.history.num-entries"
@@ -79,6 +79,25 @@ def apply_view_updates(metadata: Json, updates: Sequence[Json], *, now_ms: int) 
     _check_dialects(draft)
     _expire_versions(draft)
     return draft.fields
+
+
+def checked_view(metadata: Json) -> Json:
+    """View metadata that somebody else has written; Invalid when it lacks what readers take for granted."""
+    where = "view metadata"
+    if not 1 <= integer(metadata, "format-version", where) <= FORMAT_VERSION:
+        raise Invalid(f"view format version {metadata['format-version']} is not supported")
+    text(metadata, "view-uuid", where)
+    checked_location(text(metadata, "location", where))
+    integer(metadata, "current-version-id", where)
+    known = {schema_id(schema) for schema in children(metadata, "schemas", where)}
+    for version in children(metadata, "versions", where):
+        integer(version, "version-id", where)
+        children(version, "representations", where)
+        if integer(version, "schema-id", where) not in known:
+            raise Invalid(f"invalid {where}: version {version['version-id']} names a schema that it lacks")
+    children(metadata, "version-log", where)
+    current_version(metadata)
+    return metadata
 
 
 def current_version(metadata: Json) -> Json:

@@ -18,3 +18,6 @@ class Files(Protocol):
         """Remove the file; nothing happens when it is not there."""
 
     def exists(self, location: str) -> bool: ...
+
+    def was_there_lately(self, location: str) -> bool:
+        """Whether it exists, or did when somebody last looked, at most a minute ago."""

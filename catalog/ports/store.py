@@ -20,7 +20,7 @@ from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.page import Page
-from catalog.relation import Catalog, Relation, RelationKind, TableStats
+from catalog.relation import Catalog, Pointer, Relation, RelationKind, TableStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Relations(Protocol):
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""
 
-    def move_pointer(self, relation: Relation, metadata_location: str, now: datetime) -> bool:
+    def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set: point at new metadata if the version is still the relation's; False when it is not."""
 
     def rename(self, relation: Relation, to: TableName) -> None: ...

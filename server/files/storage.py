@@ -13,16 +13,20 @@ import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from cachetools import TTLCache
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
 from server.files.locations import local_path
 
+SEEN_FILES = 100_000
+SEEN_SECONDS = 60
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
@@ -135,6 +139,8 @@ class Storage:
         self._properties = dict(properties or {})
         self._local = LocalFiles()
         self._remote: dict[str, RemoteFiles] = {}
+        self._seen: TTLCache[str, bool] = TTLCache(SEEN_FILES, SEEN_SECONDS)
+        self._lock = threading.Lock()
 
     def read(self, location: str) -> bytes:
         with told("read", location):
@@ -161,6 +167,19 @@ class Storage:
         except NotFound:
             return False
         return True
+
+    def was_there_lately(self, location: str) -> bool:
+        """A local file is looked at each time; in an object store that is a request, and made once a minute."""
+        if local_path(location) is not None:
+            return self.exists(location)
+        with self._lock:
+            if location in self._seen:
+                return True
+        there = self.exists(location)
+        if there:
+            with self._lock:
+                self._seen[location] = True
+        return there
 
     def size(self, location: str) -> int:
         with told("look at", location):

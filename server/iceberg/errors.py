@@ -1,7 +1,8 @@
 """The wire's own error map: the specification's body and the exception names that clients switch on.
 
 On a commit a 5xx means "nobody knows", so a commit that is known not to be applied is never answered by one, not even
-when it is the database that was away (architecture section 4).
+when it is the database that was away (architecture section 4). One with an idempotency key is: under its key it can
+come again at no risk, and as a twin of it may still be running, a refusal that could not be stored would be a guess.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from catalog.errors import (
     CatalogError,
     CommitUnknown,
     Conflict,
+    Contradiction,
     DuplicateBatch,
     Forbidden,
     Invalid,
@@ -41,12 +43,15 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     Conflict: (409, "CommitFailedException"),
     Forbidden: (403, "ForbiddenException"),
     DuplicateBatch: (400, "DuplicateBatchException"),
+    Contradiction: (422, "UnprocessableEntityException"),
     Invalid: (
         400,
         "IllegalArgumentException",
     ),  # Java shows its message as it is; a body that does not parse is a BadRequest
     Unavailable: (503, "ServiceUnavailableException"),
 }
+RETRY_AFTER_SECONDS = "1"
+"""Java's client repeats a 503 only when it carries this header, and then for every method."""
 _KNOWN_NOT_COMMITTED = (409, "CommitFailedException")
 
 
@@ -54,10 +59,14 @@ def refused(request: Request, error: Exception) -> JSONResponse:
     """A refusal: nothing was changed."""
     assert isinstance(error, CatalogError)  # registered for these alone
     status, name = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    if isinstance(error, Unavailable) and getattr(request.state, "commits", False):
+    keyed = getattr(request.state, "keyed", False)
+    if isinstance(error, Unavailable) and getattr(request.state, "commits", False) and not keyed:
         status, name = _KNOWN_NOT_COMMITTED
     message = f"{error.message}; {error.hint}" if error.hint else error.message
-    return error_response(status, name, message)
+    answer = error_response(status, name, message)
+    if status == 503:
+        answer.headers["Retry-After"] = RETRY_AFTER_SECONDS
+    return answer
 
 
 def unknown(_request: Request, error: Exception) -> JSONResponse:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_namespace
+from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
     CatalogDep,
@@ -39,11 +41,15 @@ def list_namespaces(
 
 
 @router.post("")
-def create_namespace(services: ServicesDep, catalog: CatalogDep, body: JsonBody) -> Response:
+def create_namespace(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
     """Create one namespace; its parent has to be there."""
     namespace, properties = namespace_in(body.get("namespace"), "namespace"), strings_in(body, "properties")
-    services.namespaces.create(catalog, namespace, properties)
-    return json_response({"namespace": namespace, "properties": properties})
+
+    def create() -> Response:
+        services.namespaces.create(catalog, namespace, properties, idempotency=once.asked)
+        return json_response({"namespace": namespace, "properties": properties})
+
+    return once.run(create, json_response)
 
 
 @router.get("/{namespace}")
@@ -60,18 +66,25 @@ def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: Name
 
 
 @router.delete("/{namespace}", status_code=204)
-def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
+def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, once: OnceDep) -> Response:
     """Drop an empty namespace."""
-    services.namespaces.drop(catalog, namespace)
+    return once.run(done(lambda: services.namespaces.drop(catalog, namespace, idempotency=once.asked)))
 
 
 @router.post("/{namespace}/properties")
-def change_properties(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+def change_properties(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+) -> Response:
     """Set and remove properties."""
-    done = services.namespaces.change_properties(
-        catalog,
-        namespace,
-        updates=strings_in(body, "updates"),
-        removals=texts_in(body, "removals"),
-    )
-    return json_response({"updated": done.updated, "removed": done.removed, "missing": done.missing})
+
+    def change() -> Response:
+        changed = services.namespaces.change_properties(
+            catalog,
+            namespace,
+            updates=strings_in(body, "updates"),
+            removals=texts_in(body, "removals"),
+            idempotency=once.asked,
+        )
+        return json_response(asdict(changed))
+
+    return once.run(change, json_response)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import orjson
@@ -12,14 +12,14 @@ from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid, NoSuchTable
 from catalog.iceberg.table import refs_only
 from catalog.iceberg.updates import parsed_updates
-from catalog.keyed.spec import KeySpec
+from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
+from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
     CatalogDep,
     EngineDep,
-    IdempotencyDep,
     JsonBody,
     LeaseDep,
     NamespaceDep,
@@ -28,10 +28,13 @@ from server.iceberg.wire import (
     TableDep,
     commits,
     etag_of,
+    flag_in,
     identifier,
+    is_known,
     json_response,
     loaded_response,
     name_of,
+    not_modified,
     object_in,
     objects_in,
     optional_text_in,
@@ -60,7 +63,9 @@ def list_tables(services: ServicesDep, catalog: CatalogDep, namespace: Namespace
 
 
 @router.post("/namespaces/{namespace}/tables")
-def create_table(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+def create_table(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+) -> Response:
     """Create or stage a table; the property firn.primary-key makes it a keyed one."""
     definition = TableDefinition(
         name=TableName(namespace, text_in(body, "name")),
@@ -78,9 +83,15 @@ def create_table(services: ServicesDep, catalog: CatalogDep, namespace: Namespac
                 hint="CREATE TABLE first, then upsert with firn.spark or INSERT INTO its base store",
             )
         return loaded_response(None, orjson.dumps(services.tables.stage(catalog, definition)))
-    if spec is None:
-        return _loaded(services.tables.create(catalog, definition))
-    return _loaded(services.tables.load(catalog, services.keyed.create(catalog, definition, spec)))
+    name = definition.name if spec is None else TableName(definition.name.as_namespace, BASE)
+
+    def create() -> Response:
+        if spec is None:
+            return _loaded(name, services.tables.create(catalog, definition, idempotency=once.asked))
+        services.keyed.create(catalog, definition, spec, idempotency=once.asked)
+        return _loaded(name, services.tables.load(catalog, name))
+
+    return once.run(create, _as_remembered(services, name))
 
 
 @router.get("/namespaces/{namespace}/tables/{table}")
@@ -96,8 +107,8 @@ def load_table(
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
     loaded = load_any(services, catalog, name)
     etag = etag_of(loaded.metadata_location or "", str(name), snapshots)
-    if if_none_match == etag:
-        return Response(status_code=304, headers={"ETag": etag})
+    if is_known(etag, if_none_match):
+        return not_modified(etag)
     text = orjson.dumps(refs_only(orjson.loads(loaded.text))) if snapshots == "refs" else loaded.text
     return loaded_response(loaded.metadata_location, text, etag=etag)
 
@@ -114,7 +125,8 @@ def load_any(services: Services, catalog: CatalogName, name: TableName) -> Loade
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
 def table_exists(services: ServicesDep, catalog: CatalogDep, name: TableDep) -> None:
     """204 or 404."""
-    load_any(services, catalog, name)
+    if services.keyed.pinned_table(catalog, name) is None:
+        services.tables.check_exists(catalog, name)
 
 
 @router.post("/namespaces/{namespace}/tables/{table}", dependencies=[Depends(commits)])
@@ -125,20 +137,20 @@ def commit_table(
     body: JsonBody,
     lease: LeaseDep,
     engine: EngineDep,
-    idempotency: IdempotencyDep,
+    once: OnceWithBodyDep,
 ) -> Response:
     """Commit to one table, or end a create transaction."""
     change = _change(name, body)
-    if services.keyed.pinned_table(catalog, name) is not None:
-        raise CommitRefused(f"{name} is a pinned table: it cannot be written")
-    if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
-        return _loaded(services.tables.create_by_commit(catalog, name, change.requirements, change.updates))
-    committed = services.committer.commit(
-        CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=idempotency)
-    )
-    location = committed[0].metadata_location
-    with reading_back():
-        return loaded_response(location, services.metadata.load(location).text)
+
+    def commit() -> Response:
+        if services.keyed.pinned_table(catalog, name) is not None:
+            raise CommitRefused(f"{name} is a pinned table: it cannot be written")
+        if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
+            return _loaded(name, services.tables.create_by_commit(catalog, change, idempotency=once.asked))
+        request = CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=once.asked)
+        return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
+
+    return once.run(commit, _as_remembered(services, name))
 
 
 @router.post("/transactions/commit", status_code=204, dependencies=[Depends(commits)])
@@ -148,15 +160,14 @@ def commit_transaction(
     body: JsonBody,
     lease: LeaseDep,
     engine: EngineDep,
-    idempotency: IdempotencyDep,
-) -> None:
+    once: OnceWithBodyDep,
+) -> Response:
     """Commit to several tables, all or none."""
     changes = [_change(name_of(one.get("identifier"), "identifier"), one) for one in objects_in(body, "table-changes")]
     if not changes:
         raise Invalid("table-changes: expected at least one")
-    services.committer.commit(
-        CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=idempotency)
-    )
+    request = CommitRequest(catalog=catalog, changes=changes, lease=lease, engine=engine, idempotency=once.asked)
+    return once.run(done(lambda: services.committer.commit(request)))
 
 
 def _change(name: TableName, body: dict[str, Any]) -> Change:
@@ -165,9 +176,18 @@ def _change(name: TableName, body: dict[str, Any]) -> Change:
 
 
 @router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)
-def drop_table(services: ServicesDep, catalog: CatalogDep, name: TableDep) -> None:
+def drop_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, once: OnceDep) -> Response:
     """Drop a table."""
-    services.tables.drop(catalog, name)
+    return once.run(done(lambda: services.tables.drop(catalog, name, idempotency=once.asked)))
+
+
+@router.post("/namespaces/{namespace}/tables/{table}/unregister")
+def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, once: OnceDep) -> Response:
+    """Forget a table, so that another catalog can take it over."""
+    return once.run(
+        lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=once.asked)),
+        _as_remembered(services, name),
+    )
 
 
 @router.post("/namespaces/{namespace}/tables/{table}/metrics", status_code=204)
@@ -182,19 +202,40 @@ def report_metrics(services: ServicesDep, catalog: CatalogDep, name: TableDep, b
 
 
 @router.post("/namespaces/{namespace}/register")
-def register_table(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+def register_table(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+) -> Response:
     """Take over a table by its metadata file."""
     name = TableName(namespace, text_in(body, "name"))
-    location, overwrite = text_in(body, "metadata-location"), bool(body.get("overwrite", False))
-    return _loaded(services.tables.register(catalog, name, location, overwrite=overwrite))
+    location, overwrite = text_in(body, "metadata-location"), flag_in(body, "overwrite")
+
+    def register() -> Response:
+        return _loaded(
+            name, services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=once.asked)
+        )
+
+    return once.run(register, _as_remembered(services, name))
 
 
 @router.post("/tables/rename", status_code=204)
-def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody) -> None:
+def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
     """Give a table another name."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    services.tables.rename(catalog, source, to)
+    return once.run(done(lambda: services.tables.rename(catalog, source, to, idempotency=once.asked)))
 
 
-def _loaded(loaded: Loaded) -> Response:
-    return loaded_response(loaded.metadata_location, loaded.text)
+def _loaded(name: TableName, loaded: Loaded) -> Response:
+    return loaded_response(
+        loaded.metadata_location, loaded.text, etag=etag_of(loaded.metadata_location or "", str(name), "all")
+    )
+
+
+def _as_remembered(services: Services, name: TableName) -> Callable[[Said], Response]:
+    """The table as a request has left it: what it is answered, the first time and each time after."""
+
+    def loaded(locations: Said) -> Response:
+        with reading_back():
+            text = services.metadata.load(locations[0]).text
+        return _loaded(name, Loaded(metadata_location=locations[0], text=text))
+
+    return loaded

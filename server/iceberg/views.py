@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
 import orjson
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Header, Response
 
 from catalog.commit import Change
 from catalog.errors import CommitRefused, NoSuchView
+from catalog.iceberg.json import Json
 from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
+from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
     CatalogDep,
@@ -21,10 +26,13 @@ from server.iceberg.wire import (
     ServicesDep,
     ViewDep,
     commits,
+    etag_of,
     identifier,
+    is_known,
     json_response,
     loaded_response,
     name_of,
+    not_modified,
     object_in,
     objects_in,
     optional_text_in,
@@ -33,6 +41,7 @@ from server.iceberg.wire import (
 )
 from server.service.commit import CommitRequest, reading_back
 from server.service.services import Services
+from server.service.tables import Loaded
 from server.service.views import ViewDefinition
 
 router = APIRouter(prefix="/{catalog}")
@@ -54,7 +63,9 @@ def list_views(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceD
 
 
 @router.post("/namespaces/{namespace}/views")
-def create_view(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody) -> Response:
+def create_view(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+) -> Response:
     """Create a view."""
     definition = ViewDefinition(
         name=TableName(namespace, text_in(body, "name")),
@@ -63,22 +74,60 @@ def create_view(services: ServicesDep, catalog: CatalogDep, namespace: Namespace
         location=optional_text_in(body, "location"),
         properties=strings_in(body, "properties"),
     )
-    loaded = services.views.create(catalog, definition)
-    return loaded_response(loaded.metadata_location, loaded.text)
+    return once.run(
+        lambda: _stored(definition.name, services.views.create(catalog, definition, idempotency=once.asked)),
+        _as_remembered(services, definition.name),
+    )
+
+
+@router.post("/namespaces/{namespace}/register-view")
+def register_view(
+    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+) -> Response:
+    """Take over a view by its metadata file."""
+    name, location = TableName(namespace, text_in(body, "name")), text_in(body, "metadata-location")
+    return once.run(
+        lambda: _stored(name, services.views.register(catalog, name, location, idempotency=once.asked)),
+        _as_remembered(services, name),
+    )
 
 
 @router.get("/namespaces/{namespace}/views/{view}")
-def load_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep) -> Response:
-    """A stored view, or a keyed table as a view over its stores as they are at this moment."""
+def load_view(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    name: ViewDep,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> Response:
+    """A stored view, or a keyed table as a view over its stores as they are at this moment; 304 when it is known."""
     if is_keyed(services, catalog, name):
-        return _generated(services, catalog, name)
-    loaded = services.views.load(catalog, name)
-    return loaded_response(loaded.metadata_location, loaded.text)
+        answer = _generated(services, catalog, name)
+    else:
+        answer = _stored(name, services.views.load(catalog, name))
+    return not_modified(answer.headers["etag"]) if is_known(answer.headers["etag"], if_none_match) else answer
+
+
+def _stored(name: TableName, loaded: Loaded) -> Response:
+    return loaded_response(
+        loaded.metadata_location, loaded.text, etag=etag_of(loaded.metadata_location or "", str(name))
+    )
+
+
+def _as_remembered(services: Services, name: TableName) -> Callable[[Said], Response]:
+    """The view as a request has left it."""
+
+    def loaded(locations: Said) -> Response:
+        with reading_back():
+            text = services.metadata.load(locations[0]).text
+        return _stored(name, Loaded(metadata_location=locations[0], text=text))
+
+    return loaded
 
 
 def _generated(services: Services, catalog: CatalogName, name: TableName) -> Response:
     pin, metadata = services.keyed.view(catalog, name)
-    return loaded_response(f"{pin.relation.location}/metadata/{pin.keyed.version}.view.json", orjson.dumps(metadata))
+    location, text = f"{pin.relation.location}/metadata/{pin.keyed.version}.view.json", orjson.dumps(metadata)
+    return loaded_response(location, text, etag=etag_of(str(name), text.decode()))
 
 
 def is_keyed(services: Services, catalog: CatalogName, name: TableName) -> bool:
@@ -99,38 +148,55 @@ def view_exists(services: ServicesDep, catalog: CatalogDep, name: ViewDep) -> No
 
 @router.post("/namespaces/{namespace}/views/{view}", dependencies=[Depends(commits)])
 def commit_view(
-    services: ServicesDep, catalog: CatalogDep, name: ViewDep, body: JsonBody, engine: EngineDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    name: ViewDep,
+    body: JsonBody,
+    engine: EngineDep,
+    once: OnceWithBodyDep,
 ) -> Response:
     """Replace or alter a stored view; of a keyed table, change the properties."""
     updates, requirements = parsed_updates(objects_in(body, "updates")), objects_in(body, "requirements")
-    if not is_keyed(services, catalog, name):
-        loaded = services.views.commit(catalog, name, requirements, updates)
-        return loaded_response(loaded.metadata_location, loaded.text)
+    if is_keyed(services, catalog, name):
+        base = Change(name=TableName(name.as_namespace, BASE), updates=_property_updates(name, updates))
+        request = CommitRequest(catalog=catalog, changes=[base], engine=engine, idempotency=once.asked)
+
+        def commit() -> Response:
+            services.committer.commit(request)
+            return as_it_is([])
+
+        def as_it_is(_said: Said) -> Response:
+            with reading_back():
+                return _generated(services, catalog, name)
+
+        return once.run(commit, as_it_is)
+    change = Change(name=name, requirements=requirements, updates=updates)
+    return once.run(
+        lambda: _stored(name, services.views.commit(catalog, change, idempotency=once.asked)),
+        _as_remembered(services, name),
+    )
+
+
+def _property_updates(name: TableName, updates: Sequence[Json]) -> Sequence[Json]:
+    """The updates, if they are all that a keyed table's view takes."""
     if any(update["action"] not in _PROPERTY_UPDATES for update in updates):
         raise CommitRefused(
             f"{name} is a keyed table: its view is generated and cannot be replaced",
             hint=f"ALTER TABLE {name}.{BASE} changes its columns",
         )
-    change = Change(name=TableName(name.as_namespace, BASE), updates=updates)
-    services.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine=engine))
-    with reading_back():
-        return _generated(services, catalog, name)
+    return updates
 
 
 @router.delete("/namespaces/{namespace}/views/{view}", status_code=204)
-def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep) -> None:
+def drop_view(services: ServicesDep, catalog: CatalogDep, name: ViewDep, once: OnceDep) -> Response:
     """Drop a view, or a keyed table with both its stores."""
-    if is_keyed(services, catalog, name):
-        services.keyed.drop(catalog, name)
-    else:
-        services.views.drop(catalog, name)
+    drop = services.keyed.drop if is_keyed(services, catalog, name) else services.views.drop
+    return once.run(done(lambda: drop(catalog, name, idempotency=once.asked)))
 
 
 @router.post("/views/rename", status_code=204)
-def rename_view(services: ServicesDep, catalog: CatalogDep, body: JsonBody) -> None:
+def rename_view(services: ServicesDep, catalog: CatalogDep, body: JsonBody, once: OnceWithBodyDep) -> Response:
     """Give a view or a keyed table another name."""
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    if is_keyed(services, catalog, source):
-        services.keyed.rename(catalog, source, to)
-    else:
-        services.views.rename(catalog, source, to)
+    rename = services.keyed.rename if is_keyed(services, catalog, source) else services.views.rename
+    return once.run(done(lambda: rename(catalog, source, to, idempotency=once.asked)))

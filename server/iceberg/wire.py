@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from catalog.errors import Invalid
 from catalog.job import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
-from server.service.commit import Idempotency
 from server.service.services import Services
 
 DEFAULT_PAGE = 1_000
@@ -73,16 +72,6 @@ def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str |
     return None if x_client_version is None else x_client_version.partition(" (")[0][:LONGEST_ENGINE]
 
 
-def idempotency_of(
-    request: Request, body: JsonBody, idempotency_key: Annotated[str | None, Header()] = None
-) -> Idempotency | None:
-    """The request's idempotency key, with a digest of what it asks."""
-    if idempotency_key is None:
-        return None
-    digest = hashlib.sha256(request.url.path.encode() + orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
-    return Idempotency(key=idempotency_key, fingerprint=digest.hexdigest())
-
-
 CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
 NamespaceDep = Annotated[Namespace, Depends(namespace_of)]
 TableDep = Annotated[TableName, Depends(table_name)]
@@ -90,7 +79,6 @@ ViewDep = Annotated[TableName, Depends(view_name)]
 ServicesDep = Annotated[Services, Depends(services_of)]
 LeaseDep = Annotated[Lease | None, Depends(lease_of)]
 EngineDep = Annotated[str | None, Depends(engine_of)]
-IdempotencyDep = Annotated[Idempotency | None, Depends(idempotency_of)]
 
 
 class PageParams(BaseModel):
@@ -139,6 +127,16 @@ def etag_of(*parts: str) -> str:
     return f'W/"{hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]}"'
 
 
+def is_known(etag: str, if_none_match: str | None) -> bool:
+    """Whether the client has named this tag, alone or among others (RFC 9110, section 13.1.2)."""
+    return if_none_match is not None and etag in (one.strip() for one in if_none_match.split(","))
+
+
+def not_modified(etag: str) -> Response:
+    """What a client that has it already is answered."""
+    return Response(status_code=304, headers={"ETag": etag})
+
+
 def identifier(name: TableName) -> dict[str, object]:
     """A table's name as the specification writes it."""
     return {"namespace": list(name.namespace), "name": name.name}
@@ -181,6 +179,14 @@ def text_in(body: dict[str, Any], key: str) -> str:
 def optional_text_in(body: dict[str, Any], key: str) -> str | None:
     """A string out of a body; None when it is missing, Invalid when it is something else."""
     return None if body.get(key) is None else text_in(body, key)
+
+
+def flag_in(body: dict[str, Any], key: str) -> bool:
+    """A boolean out of a body; False when it is missing, Invalid when it is something else."""
+    value = body.get(key, False)
+    if not isinstance(value, bool):
+        raise Invalid(f"{key}: expected true or false")
+    return value
 
 
 def texts_in(body: dict[str, Any], key: str) -> Sequence[str]:

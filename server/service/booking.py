@@ -18,7 +18,7 @@ from catalog.judge import added_snapshots
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.ports.store import UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Pointer, Relation, RelationKind
 from catalog.stats import advanced, event_of_snapshot
 from server.service.mirroring import Rewritten
 
@@ -50,7 +50,8 @@ def book(
     job = None if lease is None else _current_job(uow, lease)
     keyed = _locked_keyed(uow, written)
     for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
-        if not uow.relations.move_pointer(one.change.relation, one.location, now):
+        to = Pointer(one.location, one.change.after["location"])
+        if not uow.relations.move_pointer(one.change.relation, to, now):
             raise MovedMeanwhile
         event = _event(one, job, engine, now)
         uow.events.add(event)

@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import orjson
-
 from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
 from catalog.job import JobKind, Lease
 from catalog.judge import Replay, judged
 from catalog.names import CatalogName, TableName
-from catalog.ports.store import Database, StoredAnswer, UnitOfWork
+from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
 from server.service.facts import Situation, look
 from server.service.metadata import MetadataFiles
 from server.service.mirroring import Rewritten, rewritten
+from server.service.once import Idempotency, remember
 
 MAX_ROUNDS = 10
 """How often a commit whose requirements still hold is tried on a table that others are moving."""
@@ -57,14 +56,6 @@ InSameTransaction = Callable[[UnitOfWork], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Idempotency:
-    """The key a client has given its request, and a digest of the request to tell a reuse of the key by."""
-
-    key: str
-    fingerprint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
     """One atomic commit on one or several tables."""
 
@@ -73,6 +64,7 @@ class CommitRequest:
     lease: Lease | None = None
     engine: str | None = None
     idempotency: Idempotency | None = None
+    """Under which to remember where the tables' metadata lies now."""
     also: InSameTransaction | None = None
     """What has to become true in the same transaction."""
 
@@ -97,18 +89,6 @@ class Committer:
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
         _check_named_once(request.changes)
-        answered = self._answered(request)
-        if answered is not None:
-            return answered
-        try:
-            return self._applied(request)
-        except CatalogError:
-            answered = self._answered(request)  # the same request may have been applied beside this one
-            if answered is None:
-                raise
-            return answered
-
-    def _applied(self, request: CommitRequest) -> list[Committed]:
         for number in range(MAX_ROUNDS):
             done = self._round(request)
             if done is not None:
@@ -117,22 +97,6 @@ class Committer:
         raise RequirementFailed(
             f"{request.changes[0].name} is being changed by others too fast; tried {MAX_ROUNDS} times", hint="try again"
         )
-
-    def _answered(self, request: CommitRequest) -> list[Committed] | None:
-        """What the same request was answered before."""
-        if request.idempotency is None:
-            return None
-        with looking(), self.database.reading() as uow:
-            answer = uow.answers.find(request.idempotency.key)
-        if answer is None:
-            return None
-        if answer.fingerprint != request.idempotency.fingerprint:
-            raise Invalid(f"idempotency key {request.idempotency.key} was used for another request")
-        locations: list[str] = orjson.loads(answer.body)
-        return [
-            Committed(name=change.name, metadata_location=location)
-            for change, location in zip(request.changes, locations, strict=True)
-        ]
 
     def _round(self, request: CommitRequest) -> list[Committed] | None:
         """One try; None when somebody else has moved a table meanwhile."""
@@ -176,16 +140,7 @@ class Committer:
             book(uow, written, lease=request.lease, engine=request.engine, on_job_commit=self.on_job_commit)
             if request.also is not None:
                 request.also(uow)
-            if request.idempotency is not None:
-                uow.answers.add(
-                    StoredAnswer(
-                        key=request.idempotency.key,
-                        fingerprint=request.idempotency.fingerprint,
-                        status=200,
-                        body=orjson.dumps([one.metadata_location for one in committed]),
-                        created_at=uow.now(),
-                    ),
-                )
+            remember(uow, request.idempotency, [one.metadata_location for one in committed])
 
     def _has_moved(self, written: Sequence[Written]) -> bool:
         """Whether a commit without an answer is seen to have landed; not seeing it proves nothing."""

@@ -16,8 +16,9 @@ from catalog.keyed.view_sql import Pair, merged_sql, pinned_name, quoted
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
-from server.service.facts import check_namespace, load_metadata
+from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.metadata import MetadataFiles
+from server.service.once import Idempotency, remember
 from server.service.tables import (
     NewTable,
     TableDefinition,
@@ -107,15 +108,27 @@ class KeyedTables:
     metadata: MetadataFiles
     tables: Tables
 
-    def create(self, catalog: CatalogName, definition: TableDefinition, spec: KeySpec) -> TableName:
+    def create(
+        self,
+        catalog: CatalogName,
+        definition: TableDefinition,
+        spec: KeySpec,
+        *,
+        idempotency: Idempotency | None = None,
+    ) -> TableName:
         """Create the keyed table and its stores; returns the base store's name. See Tables.add for failures."""
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
             now_ms = int(uow.now().timestamp() * 1000)
         root = (definition.location or default_location(warehouse, definition.name)).rstrip("/")
         base = new_base(definition, spec, location=f"{root}/base", now_ms=now_ms)
-        self.add(catalog, definition.name, spec, base, root=root)
-        return TableName(definition.name.as_namespace, BASE)
+        name = TableName(definition.name.as_namespace, BASE)
+
+        def also(uow: UnitOfWork, _owner_id: RelationId) -> None:
+            remember(uow, idempotency, [existing_table(uow, catalog, name).metadata_location])
+
+        self.add(catalog, definition.name, spec, base, root=root, also=also)
+        return name
 
     def add(
         self,
@@ -161,7 +174,7 @@ class KeyedTables:
         self.tables.add(catalog, stores, owner=owner, also=in_transaction)
         return keyed
 
-    def drop(self, catalog: CatalogName, name: TableName) -> None:
+    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
         """Forget the keyed table and both stores; their files stay. Conflict while a job works on it."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, name)
@@ -172,8 +185,11 @@ class KeyedTables:
             uow.keyed.remove(relation.id)
             uow.relations.remove(relation.id)
             uow.events.add(plain_event(relation, "drop", uow.now()))
+            remember(uow, idempotency)
 
-    def rename(self, catalog: CatalogName, source: TableName, to: TableName) -> None:
+    def rename(
+        self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
+    ) -> None:
         """Give the keyed table and its stores another name; their locations stay."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, source)
@@ -185,6 +201,7 @@ class KeyedTables:
             uow.relations.rename(relation, to)
             for store in stores:
                 uow.relations.rename(store, TableName(to.as_namespace, store.name.name))
+            remember(uow, idempotency)
 
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:
         """Both heads, read in one transaction (rule 1.3)."""

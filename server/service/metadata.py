@@ -49,11 +49,21 @@ class MetadataFiles:
             self._keep(location, document)
         return document
 
+    def load_present(self, location: str) -> Document:
+        """The same, and NotFound too when the file has been removed behind the cache's back.
+
+        A file of an object store is looked for once in a while only: that takes as long as reading it.
+        """
+        document = self.load(location)
+        if not self.files.was_there_lately(location):
+            raise _gone(location)
+        return document
+
     def _read(self, location: str) -> bytes:
         try:
             return self.files.read(location)
         except NotFound as error:
-            raise NotFound(f"Failed to open input stream for file: {location}", hint=error.hint) from error
+            raise _gone(location) from error
 
     def write(self, table_location: str, version: int, metadata: Json) -> str:
         """Write a new metadata file for a table and return its location, which no other commit can ever choose."""
@@ -79,6 +89,14 @@ class MetadataFiles:
                 self._cache[location] = document
             except ValueError:  # larger than the whole cache
                 self._cache.pop(location, None)
+
+
+def _gone(location: str) -> NotFound:
+    """In the words of Iceberg's own catalogs, which its clients' tests know."""
+    return NotFound(
+        f"Failed to open input stream for file: {location}",
+        hint="the table's metadata has been deleted: restore the file, or register the table from an older one",
+    )
 
 
 def _parsed(location: str, data: bytes) -> Document:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from catalog.errors import AlreadyExists, Conflict, Invalid, NoSuchNamespace
+from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, TableName, checked_namespace
 from catalog.places import checked_warehouse, metastore_uris
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Catalog, RelationKind
+from server.service.once import Idempotency, remember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,14 @@ class Namespaces:
         with self.database.writing() as uow:
             uow.catalogs.remove(name)
 
-    def create(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+    def create(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        idempotency: Idempotency | None = None,
+    ) -> None:
         """AlreadyExists when the name is taken, NoSuchNamespace when its parent is missing."""
         checked_namespace(namespace)
         with self.database.writing() as uow:
@@ -75,6 +83,7 @@ class Namespaces:
             if len(namespace) > 1 and not uow.namespaces.exists(catalog, namespace[:-1]):
                 raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace[:-1])}")
             _add(uow, catalog, namespace, properties)
+            remember(uow, idempotency, {"namespace": namespace, "properties": dict(properties)})
 
     def ensure(self, catalog: CatalogName, namespace: Namespace) -> None:
         """Create the namespace and its parents unless they are there."""
@@ -110,26 +119,37 @@ class Namespaces:
             return uow.namespaces.children(catalog, parent, limit=limit, cursor=cursor)
 
     def change_properties(
-        self, catalog: CatalogName, namespace: Namespace, *, updates: Mapping[str, str], removals: Collection[str]
+        self,
+        catalog: CatalogName,
+        namespace: Namespace,
+        *,
+        updates: Mapping[str, str],
+        removals: Collection[str],
+        idempotency: Idempotency | None = None,
     ) -> PropertyChanges:
-        """Set and remove; Invalid when one key is named in both."""
+        """Set and remove; Contradiction when one key is named in both."""
         both = set(updates) & set(removals)
         if both:
-            raise Invalid(f"cannot both set and remove {', '.join(sorted(both))}")
+            raise Contradiction(f"cannot both set and remove {', '.join(sorted(both))}")
         with self.database.writing() as uow:
+            uow.catalogs.get(catalog)
             current = uow.namespaces.lock_properties(catalog, namespace)
             after = {key: value for key, value in current.items() if key not in removals} | dict(updates)
             uow.namespaces.set_properties(catalog, namespace, after)
-        return PropertyChanges(
-            updated=sorted(updates),
-            removed=sorted(set(removals) & current.keys()),
-            missing=sorted(set(removals) - current.keys()),
-        )
+            done = PropertyChanges(
+                updated=sorted(updates),
+                removed=sorted(set(removals) & current.keys()),
+                missing=sorted(set(removals) - current.keys()),
+            )
+            remember(uow, idempotency, asdict(done))
+        return done
 
-    def drop(self, catalog: CatalogName, namespace: Namespace) -> None:
+    def drop(self, catalog: CatalogName, namespace: Namespace, *, idempotency: Idempotency | None = None) -> None:
         """NamespaceNotEmpty while it holds anything."""
         with self.database.writing() as uow:
+            uow.catalogs.get(catalog)
             uow.namespaces.remove(catalog, namespace)
+            remember(uow, idempotency)
 
 
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:

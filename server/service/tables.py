@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
-from catalog.commit import CommitEvent
+from catalog.commit import Change, CommitEvent
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
@@ -21,6 +21,7 @@ from catalog.stats import advanced, event_of_snapshot
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
+from server.service.once import Idempotency, remember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +66,14 @@ class Tables:
     database: Database
     metadata: MetadataFiles
 
-    def create(self, catalog: CatalogName, definition: TableDefinition) -> Loaded:
+    def create(
+        self, catalog: CatalogName, definition: TableDefinition, *, idempotency: Idempotency | None = None
+    ) -> Loaded:
         """Create a plain table; see `add` for failures."""
         now_ms = self._now_ms()
         metadata = self.defined(catalog, definition, now_ms=now_ms)
-        relation = self.add(catalog, [NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata)])[0]
-        return self._loaded(relation)
+        new = NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata)
+        return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
 
     def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
         """The metadata of a table that a later commit with assert-create will create; nothing is stored."""
@@ -79,17 +82,18 @@ class Tables:
         return self.defined(catalog, definition, now_ms=self._now_ms())
 
     def create_by_commit(
-        self, catalog: CatalogName, name: TableName, requirements: Sequence[Json], updates: Sequence[Json]
+        self, catalog: CatalogName, change: Change, *, idempotency: Idempotency | None = None
     ) -> Loaded:
         """The end of a create transaction: the updates bring the whole table.
 
         The same request again is answered with the table it has made: refused, its sender would delete live files.
         """
+        name, updates = change.name, change.updates
         with looking():
             made = self._made_by(catalog, name, updates)
         if made is not None:
             return made
-        check_requirements(None, requirements)
+        check_requirements(None, change.requirements)
         location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
@@ -101,7 +105,8 @@ class Tables:
                 hint="CREATE TABLE first, then INSERT INTO its base store, or upsert with firn.spark",
             )
         try:
-            relation = self.add(catalog, [NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)])[0]
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
+            relation = self.add(catalog, [new], idempotency=idempotency)[0]
         except AlreadyExists as error:
             raise RequirementFailed(f"Requirement failed: table already exists: {name}") from error
         with reading_back():
@@ -119,9 +124,18 @@ class Tables:
         return loaded if now["table-uuid"].lower() == uuids[-1].lower() else None
 
     def register(
-        self, catalog: CatalogName, name: TableName, metadata_location: str, *, overwrite: bool = False
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        metadata_location: str,
+        *,
+        overwrite: bool = False,
+        idempotency: Idempotency | None = None,
     ) -> Loaded:
-        """Make a table of metadata that exists; Invalid when the file is no table metadata."""
+        """Make a table of metadata that exists; Invalid when the file is no table metadata.
+
+        With `overwrite` a plain table of this name gives way, as if it had been dropped.
+        """
         document = self.metadata.load(metadata_location)
         try:
             metadata = checked(document.parsed)
@@ -129,11 +143,20 @@ class Tables:
             raise Invalid(f"{metadata_location} is not table metadata: {error.message}") from error
         with self.database.writing() as uow:
             existing = uow.relations.find(catalog, name)
-            if existing is not None and overwrite and existing.kind is RelationKind.TABLE:
-                uow.relations.remove(existing.id)
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
+            if existing is not None and overwrite and existing.kind.is_table:
+                _drop(uow, existing, "overwritten")
             self._check_free(uow, catalog, name)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
             relation = _add(uow, catalog, new, metadata_location)
+            remember(uow, idempotency, [metadata_location])
+        return self._loaded(relation)
+
+    def unregister(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> Loaded:
+        """Forget a plain table for good, so that another catalog can take it; its last metadata."""
+        with self.database.writing() as uow:
+            relation = existing_table(uow, catalog, name)
+            _drop(uow, relation, "unregistered")
+            remember(uow, idempotency, [relation.metadata_location])
         return self._loaded(relation)
 
     def defined(self, catalog: CatalogName, definition: TableDefinition, *, now_ms: int) -> Json:
@@ -157,10 +180,12 @@ class Tables:
         *,
         owner: Relation | None = None,
         also: AlsoOnAdd | None = None,
+        idempotency: Idempotency | None = None,
     ) -> list[Relation]:
         """Write the tables' metadata and add them, all or none.
 
-        `owner` is the keyed table that they belong to, `also` what has to become true in the same transaction.
+        `owner` is the keyed table that they belong to, `also` what has to become true in the same transaction;
+        `idempotency` remembers where the metadata lies.
 
         AlreadyExists when a name is taken, NoSuchNamespace when the namespace is not there; CommitUnknown when the
         database did not answer its commit. Refused: the metadata written is deleted again.
@@ -179,6 +204,7 @@ class Tables:
                 relations = [_add(uow, catalog, table, location) for table, location in written]
                 if also is not None:
                     also(uow)
+                remember(uow, idempotency, [location for _, location in written])
             return relations
         except CatalogError:
             for _, location in written:
@@ -192,7 +218,15 @@ class Tables:
             relation = existing_table(uow, catalog, name)
         return self._loaded(relation)
 
-    def rename(self, catalog: CatalogName, source: TableName, to: TableName) -> None:
+    def check_exists(self, catalog: CatalogName, name: TableName) -> None:
+        """NoSuchTable unless there is one; no file is read."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            existing_table(uow, catalog, name)
+
+    def rename(
+        self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
+    ) -> None:
         """Give a plain table another name; Conflict for a keyed table's store alone."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, source)
@@ -202,20 +236,18 @@ class Tables:
             if taken is not None:
                 raise AlreadyExists(f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists")
             uow.relations.rename(relation, to)
+            remember(uow, idempotency)
 
-    def drop(self, catalog: CatalogName, name: TableName) -> None:
+    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
         """Forget a plain table; its files stay. Conflict for a keyed table's store alone."""
         with self.database.writing() as uow:
-            relation = existing_table(uow, catalog, name)
-            _refuse_store(relation, "dropped")
-            refuse_busy(uow, relation.id)
-            uow.relations.remove(relation.id)
-            uow.events.add(plain_event(relation, "drop", uow.now()))
+            _drop(uow, existing_table(uow, catalog, name), "dropped")
+            remember(uow, idempotency)
 
     def _loaded(self, relation: Relation) -> Loaded:
         if relation.metadata_location is None:
             raise NoSuchTable(f"Table does not exist: {relation.name}")
-        document = self.metadata.load(relation.metadata_location)
+        document = self.metadata.load_present(relation.metadata_location)
         return Loaded(metadata_location=relation.metadata_location, text=document.text)
 
     def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
@@ -279,6 +311,18 @@ def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location
     uow.events.add(event)
     uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
     return relation
+
+
+def _drop(uow: UnitOfWork, relation: Relation, done: str) -> None:
+    _refuse_store(relation, done)
+    refuse_busy(uow, relation.id)
+    if relation.hive_name is not None and done != "dropped":
+        raise Conflict(
+            f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
+            hint="drop it, which ends the link and leaves the Hive table as it is",
+        )
+    uow.relations.remove(relation.id)
+    uow.events.add(plain_event(relation, "drop", uow.now()))
 
 
 def _refuse_store(relation: Relation, verb: str) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, NoSuchView, RequirementFailed
+from catalog.commit import Change
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
-from catalog.iceberg.view import apply_view_updates, check_view_requirements, new_view
+from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Pointer, Relation, RelationKind
 from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
+from server.service.once import Idempotency, remember
 from server.service.tables import Loaded, default_location, plain_event
 
 MAX_ROUNDS = 10
@@ -56,7 +58,9 @@ class Views:
                 _check_listed(uow, catalog, namespace)
             return page
 
-    def create(self, catalog: CatalogName, definition: ViewDefinition) -> Loaded:
+    def create(
+        self, catalog: CatalogName, definition: ViewDefinition, *, idempotency: Idempotency | None = None
+    ) -> Loaded:
         """Create a view; AlreadyExists when the name is taken by anything."""
         name = definition.name
         with self.database.reading() as uow:
@@ -72,12 +76,35 @@ class Views:
         )
         location = self.metadata.write(metadata["location"], 0, metadata)
         try:
-            return self._add(catalog, name, metadata, location)
+            return self._add(catalog, name, metadata, location, idempotency)
         except CatalogError:
             self.metadata.discard(location)
             raise
 
-    def _add(self, catalog: CatalogName, name: TableName, metadata: Json, location: str) -> Loaded:
+    def register(
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        metadata_location: str,
+        *,
+        idempotency: Idempotency | None = None,
+    ) -> Loaded:
+        """Make a view of metadata that exists; Invalid when the file is no view metadata."""
+        document = self.metadata.load(metadata_location)
+        try:
+            metadata = checked_view(document.parsed)
+        except Invalid as error:
+            raise Invalid(f"{metadata_location} is not view metadata: {error.message}") from error
+        return self._add(catalog, name, metadata, metadata_location, idempotency)
+
+    def _add(
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        metadata: Json,
+        location: str,
+        idempotency: Idempotency | None,
+    ) -> Loaded:
         with self.database.writing() as uow:
             _check_free(uow, catalog, name)
             now = uow.now()
@@ -95,6 +122,7 @@ class Views:
             )
             uow.relations.add(relation)
             uow.events.add(plain_event(relation, "create", now))
+            remember(uow, idempotency, [location])
         return Loaded(metadata_location=location, text=self.metadata.load(location).text)
 
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
@@ -102,50 +130,52 @@ class Views:
         with self.database.reading() as uow:
             relation = _existing_view(uow, catalog, name)
         assert relation.metadata_location is not None  # stored views have metadata
-        return Loaded(
-            metadata_location=relation.metadata_location, text=self.metadata.load(relation.metadata_location).text
-        )
+        document = self.metadata.load_present(relation.metadata_location)
+        return Loaded(metadata_location=relation.metadata_location, text=document.text)
 
-    def commit(
-        self, catalog: CatalogName, name: TableName, requirements: Sequence[Json], updates: Sequence[Json]
-    ) -> Loaded:
+    def commit(self, catalog: CatalogName, change: Change, *, idempotency: Idempotency | None = None) -> Loaded:
         """Replace or alter a view."""
+        name = change.name
         for _ in range(MAX_ROUNDS):
             with self.database.reading() as uow:
                 relation, now = _existing_view(uow, catalog, name), uow.now()
             assert relation.metadata_location is not None  # stored views have metadata
             before = self.metadata.load(relation.metadata_location).parsed
-            check_view_requirements(before, requirements)
-            after = apply_view_updates(before, updates, now_ms=int(now.timestamp() * 1000))
+            check_view_requirements(before, change.requirements)
+            after = apply_view_updates(before, change.updates, now_ms=int(now.timestamp() * 1000))
             location = self.metadata.write(after["location"], relation.version + 1, after)
-            if self._moved(relation, location):
+            if self._moved(relation, Pointer(location, after["location"]), idempotency):
                 with reading_back():
                     return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
 
-    def _moved(self, relation: Relation, location: str) -> bool:
+    def _moved(self, relation: Relation, to: Pointer, idempotency: Idempotency | None) -> bool:
         try:
-            return self._move(relation, location)
+            return self._move(relation, to, idempotency)
         except CatalogError:
-            self.metadata.discard(location)
+            self.metadata.discard(to.metadata_location)
             raise
 
-    def _move(self, relation: Relation, location: str) -> bool:
+    def _move(self, relation: Relation, to: Pointer, idempotency: Idempotency | None) -> bool:
         with self.database.writing() as uow:
-            moved = uow.relations.move_pointer(relation, location, uow.now())
+            moved = uow.relations.move_pointer(relation, to, uow.now())
             if moved:
                 uow.events.add(plain_event(relation, "replace view", uow.now()))
+                remember(uow, idempotency, [to.metadata_location])
             return moved
 
-    def drop(self, catalog: CatalogName, name: TableName) -> None:
+    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
         """Forget a view."""
         with self.database.writing() as uow:
             relation = _existing_view(uow, catalog, name)
             uow.relations.remove(relation.id)
             uow.events.add(plain_event(relation, "drop", uow.now()))
+            remember(uow, idempotency)
 
-    def rename(self, catalog: CatalogName, source: TableName, to: TableName) -> None:
+    def rename(
+        self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
+    ) -> None:
         """Give a view another name."""
         with self.database.writing() as uow:
             relation = _existing_view(uow, catalog, source)
@@ -155,6 +185,7 @@ class Views:
                 kind = "Table" if taken.kind.is_table else "View"
                 raise AlreadyExists(f"Cannot rename {source} to {to}. {kind} already exists")
             uow.relations.rename(relation, to)
+            remember(uow, idempotency)
 
 
 def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:

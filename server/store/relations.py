@@ -21,7 +21,7 @@ from catalog.names import (
     encode_namespace,
 )
 from catalog.ports.page import Page
-from catalog.relation import Relation, RelationKind, TableStats
+from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
@@ -118,12 +118,17 @@ class SqlRelations:
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
         return [_relation(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
-    def move_pointer(self, relation: Relation, metadata_location: str, now: datetime) -> bool:
+    def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set by version."""
         moved = self.session.execute(
             update(RelationRow)
             .where(RelationRow.id == relation.id, RelationRow.version == relation.version)
-            .values(metadata_location=metadata_location, version=relation.version + 1, updated_at=now)
+            .values(
+                metadata_location=to.metadata_location,
+                location=to.location,
+                version=relation.version + 1,
+                updated_at=now,
+            )
             .returning(RelationRow.id),
         )
         return moved.scalar_one_or_none() is not None

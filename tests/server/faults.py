@@ -82,3 +82,6 @@ class FaultyFiles:
 
     def exists(self, location: str) -> bool:
         return self.real.exists(location)
+
+    def was_there_lately(self, location: str) -> bool:
+        return self.real.was_there_lately(location)

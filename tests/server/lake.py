@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +23,7 @@ from server.service.services import Services
 from server.service.tables import TableDefinition
 from server.settings import Settings
 from tests.factories import LAKE
+from tests.server.asgi import Client, client_of
 from tests.server.faults import FaultyDatabase
 
 COLUMNS: Json = {
@@ -46,6 +48,11 @@ class Lake:
     database: FaultyDatabase
     warehouse: Path
     kinds: list[JobKind] = field(default_factory=lambda: list(JobKind))
+
+    @cached_property
+    def client(self) -> Client:
+        """A client of a server with these services; take it once before threads do."""
+        return client_of(self.services, Settings(data_dir=self.warehouse.parent / "data"))
 
     def create(self, name: TableName = PLAIN, **properties: str) -> None:
         self.services.tables.create(LAKE, definition(name, **properties))

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -169,7 +170,7 @@ def test_a_malformed_commit_changes_nothing(wire: Wire, store: str | None, seed:
     target = a_target(lake, store)
     before = pointer(lake, target.name)
     body = spoiled(good_commit(rng, target.name, lake.metadata(target.name), target.number), rng)
-    headers = {"idempotency-key": f"k{target.number}"} if rng.random() < 0.5 else {}
+    headers = {"idempotency-key": str(uuid4())} if rng.random() < 0.5 else {}
     if wire.post(target.path, body, **headers) >= 400:
         assert pointer(lake, target.name) == before
     lake.append(target.name)

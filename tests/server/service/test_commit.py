@@ -12,8 +12,8 @@ from catalog.commit import Change
 from catalog.errors import CommitUnknown, Conflict, DuplicateBatch, Invalid, NoSuchTable, RequirementFailed, Unavailable
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from server.service.commit import Idempotency
 from server.service.metadata import MetadataFiles
+from server.service.once import Idempotency
 from tests.factories import LAKE
 from tests.server.faults import FaultyFiles, Killed
 from tests.server.lake import PLAIN, Lake, a_lake, altered, appended, set_property, snapshot_ids, snapshot_of, void
@@ -159,30 +159,15 @@ def new_column() -> list[Json]:
     return [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
 
 
-def test_an_idempotency_key_answers_a_repeated_request_with_its_own_answer(lake: Lake) -> None:
-    lake.create()
-    first = lake.commit(altered(PLAIN, set_property("a", "1")), idempotency=key())
-    lake.commit(altered(PLAIN, set_property("a", "2")))
-    assert lake.commit(altered(PLAIN, set_property("a", "1")), idempotency=key()) == first
-    assert lake.metadata(PLAIN)["properties"]["a"] == "2"
-
-
-def test_an_idempotency_key_belongs_to_one_request(lake: Lake) -> None:
+def test_a_request_whose_key_was_just_settled_is_refused_and_leaves_nothing(lake: Lake) -> None:
+    """Its sender is then answered from what was stored: see tests/server/iceberg/test_once.py."""
     lake.create()
     lake.commit(altered(PLAIN, set_property("a", "1")), idempotency=key())
-    with pytest.raises(Invalid, match="another request"):
-        lake.commit(altered(PLAIN, set_property("a", "2")), idempotency=key(fingerprint="g"))
-
-
-def test_the_same_request_from_many_at_once_is_applied_once(lake: Lake) -> None:
-    """The second of them must not be refused by the requirement that the first has made untrue."""
-    lake.create()
-    change = altered(PLAIN, *new_column(), requirements=[schema_is(lake.metadata(PLAIN))])
-    with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda _: lake.commit(change, idempotency=key()), range(6)))
-    assert len({answer[0].metadata_location for answer in answers}) == 1
-    assert len(lake.metadata(PLAIN)["schemas"]) == 2
-    assert len(lake.metadata_files()) == 2
+    files = lake.metadata_files()
+    with pytest.raises(Conflict, match="is being applied"):
+        lake.commit(altered(PLAIN, set_property("a", "2")), idempotency=key())
+    assert lake.metadata(PLAIN)["properties"]["a"] == "1"
+    assert lake.metadata_files() == files
 
 
 def test_a_refused_request_may_use_its_key_again(lake: Lake) -> None:
@@ -391,22 +376,13 @@ KILLS: dict[str, Callable[[Lake], None]] = {
 
 
 @pytest.mark.parametrize("kill", KILLS.values(), ids=KILLS)
-@pytest.mark.parametrize("by_key", [False, True], ids=["by snapshot", "by key"])
-def test_a_server_killed_at_any_step_is_repeated_to_one_effect(
-    lake: Lake, kill: Callable[[Lake], None], *, by_key: bool
-) -> None:
+def test_a_server_killed_at_any_step_is_repeated_to_one_effect(lake: Lake, kill: Callable[[Lake], None]) -> None:
     lake.create()
     first = lake.append(PLAIN)
-    if by_key:
-        change = altered(PLAIN, *new_column(), requirements=[schema_is(lake.metadata(PLAIN))])
-    else:
-        change = appended(PLAIN, lake.metadata(PLAIN))
+    change = appended(PLAIN, lake.metadata(PLAIN))
     kill(lake)
     with pytest.raises(Killed):
-        lake.commit(change, idempotency=key())
+        lake.commit(change)
     again = a_lake(lake.database.real, lake.warehouse.parent)
-    again.commit(change, idempotency=key())
-    metadata = again.metadata(PLAIN)
-    expected = [first] if by_key else [first, snapshot_of(change)]
-    assert snapshot_ids(metadata) == expected
-    assert len(metadata["schemas"]) == (2 if by_key else 1)
+    again.commit(change)
+    assert snapshot_ids(again.metadata(PLAIN)) == [first, snapshot_of(change)]

@@ -10,13 +10,11 @@ import pytest
 from catalog.commit import Change
 from catalog.errors import CommitUnknown, Unavailable
 from catalog.iceberg.json import Json
-from server.service.commit import Idempotency
 from server.service.metadata import MetadataFiles
 from tests.factories import LAKE
 from tests.server.faults import FaultyDatabase
 from tests.server.lake import COLUMNS, PLAIN, Lake, appended, snapshot_ids, snapshot_of
 
-KEY = Idempotency(key="k", fingerprint="f")
 CREATES: list[Json] = [
     {"action": "assign-uuid", "uuid": "AAAAAAAA-1111-4111-8111-111111111111"},
     {"action": "add-schema", "schema": COLUMNS},
@@ -37,7 +35,8 @@ def unreadable(_self: object, location: str) -> object:
 
 
 def create(lake: Lake) -> object:
-    return lake.services.tables.create_by_commit(LAKE, PLAIN, [{"type": "assert-create"}], CREATES)
+    change = Change(name=PLAIN, requirements=[{"type": "assert-create"}], updates=CREATES)
+    return lake.services.tables.create_by_commit(LAKE, change)
 
 
 def committed(lake: Lake) -> Change:
@@ -51,10 +50,9 @@ def committed(lake: Lake) -> Change:
     "again",
     [
         lambda lake, change: lake.commit(change),
-        lambda lake, change: lake.commit(change, idempotency=KEY),
         lambda lake, _: create(lake),
     ],
-    ids=["by its snapshot", "by its key", "create"],
+    ids=["by its snapshot", "create"],
 )
 @pytest.mark.parametrize(
     ("holder", "method", "fails"), [(FaultyDatabase, "reading", away), (MetadataFiles, "load", unreadable)]

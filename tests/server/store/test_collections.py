@@ -24,7 +24,7 @@ from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import OperationStatus
 from catalog.ports.store import Database, StoredAnswer
-from catalog.relation import RelationKind, TableStats
+from catalog.relation import Pointer, RelationKind, TableStats
 from tests.factories import (
     LAKE,
     LATER,
@@ -201,8 +201,8 @@ def test_a_pointer_moves_only_from_the_version_that_was_read(database: Database)
     relation = a_relation()
     with database.writing() as uow:
         uow.relations.add(relation)
-        assert uow.relations.move_pointer(relation, "file:/m/1", LATER)
-        assert not uow.relations.move_pointer(relation, "file:/m/2", LATER)
+        assert uow.relations.move_pointer(relation, Pointer("file:/m/1", "file:/t"), LATER)
+        assert not uow.relations.move_pointer(relation, Pointer("file:/m/2", "file:/t"), LATER)
         now = uow.relations.get(relation.id)
     assert (now.metadata_location, now.version, now.updated_at) == ("file:/m/1", 1, LATER)
 
@@ -212,7 +212,7 @@ def test_a_rename_keeps_a_commit_that_landed_after_the_table_was_read(database: 
     relation, to = a_relation(), TableName(("db",), "renamed")
     with database.writing() as uow:
         uow.relations.add(relation)
-        uow.relations.move_pointer(relation, "file:/m/1", LATER)
+        uow.relations.move_pointer(relation, Pointer("file:/m/1", "file:/t"), LATER)
         uow.relations.rename(relation, to)
         renamed = uow.relations.find(LAKE, to)
         assert uow.relations.find(LAKE, relation.name) is None

@@ -1,0 +1,123 @@
+"""Idempotency keys on the wire: one run of each request, however often it comes (specification: idempotency-key)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+from fastapi import Depends, Header, Request, Response
+
+from catalog.errors import CatalogError, Conflict, Invalid, Unavailable
+from server.iceberg.errors import refused
+from server.iceberg.wire import JsonBody, ServicesDep
+from server.service.once import APPLIED, Idempotency, settle
+from server.service.services import Services
+
+Said = Any
+"""What a service has remembered of an applied request, as JSON gives it back."""
+
+
+def no_content(_said: Said = None) -> Response:
+    """What most repeated requests are answered."""
+    return Response(status_code=204)
+
+
+def done(act: Callable[[], object]) -> Callable[[], Response]:
+    """An act that has nothing to tell."""
+
+    def acted() -> Response:
+        act()
+        return no_content()
+
+    return acted
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """Runs a request unless it was settled before; `asked` goes to the service that applies it."""
+
+    request: Request
+    services: Services
+    asked: Idempotency | None
+
+    def run(self, do: Callable[[], Response], again: Callable[[Said], Response] = no_content) -> Response:
+        """The answer of `do`, or what `again` makes of the stored one; a stored refusal is told again.
+
+        Unavailable is not stored: with the same key the request can come again.
+        """
+        if self.asked is None:
+            return do()
+        settled = self._settled(self.asked, again)
+        if settled is not None:
+            return settled
+        try:
+            return do()
+        except Unavailable:
+            raise
+        except CatalogError as error:
+            return self._refused(self.asked, error, again)
+
+    def _settled(self, asked: Idempotency, again: Callable[[Said], Response]) -> Response | None:
+        with self.services.database.reading() as uow:
+            answer = uow.answers.find(asked.key)
+        if answer is None:
+            return None
+        if answer.fingerprint != asked.fingerprint:
+            raise Invalid(f"idempotency key {asked.key} was used for another request", hint="take a new key")
+        if answer.status == APPLIED:
+            return again(orjson.loads(answer.body))
+        return Response(answer.body, answer.status, media_type="application/json")
+
+    def _refused(self, asked: Idempotency, error: CatalogError, again: Callable[[Said], Response]) -> Response:
+        """Settle a refusal before it is told: a twin that still runs could otherwise be applied after it."""
+        refusal = refused(self.request, error)
+        with suppress(Conflict), self.services.database.writing() as uow:
+            settle(uow, asked, status=refusal.status_code, body=bytes(refusal.body))
+        return self._settled(asked, again) or refusal
+
+
+def _key(request: Request, idempotency_key: str | None) -> str | None:
+    if idempotency_key is None:
+        return None
+    request.state.keyed = True
+    try:
+        return str(UUID(idempotency_key))
+    except ValueError as error:
+        raise Invalid(f"invalid idempotency key {idempotency_key!r}: expected a UUID") from error
+
+
+def once(request: Request, services: ServicesDep, idempotency_key: Annotated[str | None, Header()] = None) -> Once:
+    """For a request without a body."""
+    return _once(request, services, _key(request, idempotency_key), b"")
+
+
+def once_with_body(
+    request: Request,
+    services: ServicesDep,
+    body: JsonBody,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> Once:
+    """For a request with a JSON body."""
+    return _once(request, services, _key(request, idempotency_key), orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+
+
+def _once(request: Request, services: Services, key: str | None, body: bytes) -> Once:
+    if key is None:
+        return Once(request, services, None)
+    url = request.url
+    target = f"{url.path}?{url.query}" if url.query else url.path
+    return Once(request, services, Idempotency(key=key, fingerprint=fingerprint(request.method, target, body)))
+
+
+def fingerprint(method: str, target: str, body: bytes) -> str:
+    """A digest by which a request is known from every other."""
+    return hashlib.sha256(b"\n".join((method.encode(), target.encode(), body))).hexdigest()
+
+
+OnceDep = Annotated[Once, Depends(once)]
+OnceWithBodyDep = Annotated[Once, Depends(once_with_body)]

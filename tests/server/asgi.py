@@ -1,0 +1,43 @@
+"""Requests to an application in this process: what a server would answer, or the exception that would kill it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx
+from fastapi import FastAPI
+
+from server.app import build_background, create_app
+from server.service.services import Services
+from server.settings import Settings
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests one by one; safe to use from several threads."""
+
+    app: FastAPI
+
+    def request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://firn", trust_env=False) as client:
+                return await client.request(method, path, **how)
+
+        return anyio.run(send)
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        return self.request("GET", path, **how)
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        return self.request("POST", path, **how)
+
+    def delete(self, path: str, **how: Any) -> httpx.Response:
+        return self.request("DELETE", path, **how)
+
+
+def client_of(services: Services, settings: Settings) -> Client:
+    """A client of a server with these services."""
+    return Client(create_app(settings, services, build_background(settings, services)))
