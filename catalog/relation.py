@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from catalog.names import CatalogName, RelationId, TableName
 
@@ -60,6 +61,13 @@ class Relation:
     updated_at: datetime
     hive_name: str | None = None
     """`db.table` of the Hive table it was upgraded from, while the two are linked."""
+
+
+class Located(NamedTuple):
+    """What a name stands for, and where its metadata lies: None for a keyed table."""
+
+    kind: RelationKind
+    metadata_location: str | None
 
 
 @dataclass(frozen=True, slots=True)

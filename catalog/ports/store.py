@@ -20,7 +20,7 @@ from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.page import Page
-from catalog.relation import Catalog, Pointer, Relation, RelationKind, TableStats
+from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +260,9 @@ class Database(Protocol):
 
     def reading(self) -> AbstractContextManager[UnitOfWork]:
         """A consistent snapshot to read from."""
+
+    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+        """What the name stands for at this moment: the one thing that each load asks, and therefore fast."""
 
     def writing(self) -> AbstractContextManager[UnitOfWork]:
         """A transaction that commits when the block ends.

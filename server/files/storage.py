@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cachetools import TTLCache
-from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.io import SCHEMA_TO_FILE_IO, FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
@@ -69,17 +69,24 @@ class LocalFiles:
     def write_new(self, location: str, data: bytes) -> None:
         path = Path(_local(location))
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the machine stops here.
+        # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the process ends here.
         unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+        named = False
         try:
             with unfinished.open("xb") as file:
                 file.write(data)
                 file.flush()
+                os.link(unfinished, path)  # unlike rename, refuses a name that is taken
+                named = True
+                # Linked first: a journalling file system that makes the file durable makes its names durable with it,
+                # and nobody is told the name before that. Syncing the directory too would take as long again.
                 os.fsync(file.fileno())
-            os.link(unfinished, path)  # unlike rename, refuses a name that is taken
+        except OSError:
+            if named:
+                path.unlink()
+            raise
         finally:
             unfinished.unlink(missing_ok=True)
-        _sync_directory(path.parent)
 
     def delete(self, location: str) -> None:
         Path(_local(location)).unlink()
@@ -196,6 +203,9 @@ class Storage:
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
             raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")
+        if scheme not in SCHEMA_TO_FILE_IO:
+            known = ", ".join(sorted(SCHEMA_TO_FILE_IO))
+            raise Invalid(f"{location!r}: there is no storage for {scheme}", hint=f"Known are {known}.")
         if scheme not in self._remote:
             self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location))
         return self._remote[scheme]
@@ -226,12 +236,3 @@ def _local(location: str) -> str:
     if path is None:
         raise Invalid(f"{location} does not lie on this machine")
     return path
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new name durable: without it a crash can lose the file that was written."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

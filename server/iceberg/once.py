@@ -91,19 +91,22 @@ def _key(request: Request, idempotency_key: str | None) -> str | None:
         raise Invalid(f"invalid idempotency key {idempotency_key!r}: expected a UUID") from error
 
 
-def once(request: Request, services: ServicesDep, idempotency_key: Annotated[str | None, Header()] = None) -> Once:
+async def once(
+    request: Request, services: ServicesDep, idempotency_key: Annotated[str | None, Header()] = None
+) -> Once:
     """For a request without a body."""
     return _once(request, services, _key(request, idempotency_key), b"")
 
 
-def once_with_body(
+async def once_with_body(
     request: Request,
     services: ServicesDep,
     body: JsonBody,
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> Once:
     """For a request with a JSON body."""
-    return _once(request, services, _key(request, idempotency_key), orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    key = _key(request, idempotency_key)
+    return _once(request, services, key, b"" if key is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
 
 
 def _once(request: Request, services: Services, key: str | None, body: bytes) -> Once:

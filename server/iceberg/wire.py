@@ -1,4 +1,8 @@
-"""What all routes of the Iceberg REST catalog share: names out of URLs, the caller's headers, spliced answers."""
+"""What all routes of the Iceberg REST catalog share: names out of URLs, the caller's headers, spliced answers.
+
+The dependencies here are coroutines, though they wait for nothing but the request's own body: FastAPI would run each
+plain function in a thread, and four such hops cost a small load more than the load itself (docs/decisions/0020).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
 import orjson
-from fastapi import Body, Depends, Header, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from fastapi import Depends, Header, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
 
 from catalog.errors import Invalid
 from catalog.job import Lease
@@ -20,54 +25,58 @@ MAX_PAGE = 5_000
 LONGEST_ENGINE = 255
 
 
-def _storable(body: dict[str, Any]) -> dict[str, Any]:
-    """What comes in as JSON and could not go out as JSON is refused here, not where it is stored."""
+async def json_body(request: Request) -> dict[str, Any]:
+    """The request's body: one JSON object that can also be written again, whatever it holds."""
+    content = await request.body()
     try:
+        body = orjson.loads(content)
         orjson.dumps(body)
-    except TypeError as error:  # half a surrogate pair, a number beyond 64 bits, a depth that no reader follows
-        raise ValueError(str(error)) from error
+    except (orjson.JSONDecodeError, TypeError) as error:  # half a surrogate pair, a depth that no reader follows
+        raise HTTPException(400, f"malformed request: body: {error}") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "malformed request: body: expected a JSON object")
     return body
 
 
-JsonBody = Annotated[dict[str, Any], Body(), AfterValidator(_storable)]
+JsonBody = Annotated[dict[str, Any], Depends(json_body)]
 
 
-def services_of(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     """The services that server.app has put together."""
     return cast("Services", request.app.state.services)
 
 
-def commits(request: Request) -> None:
+async def commits(request: Request) -> None:
     """Mark a request as a commit: see errors.refused."""
     request.state.commits = True
 
 
-def catalog_name(catalog: Annotated[str, Path()]) -> CatalogName:
+async def catalog_name(catalog: Annotated[str, Path()]) -> CatalogName:
     """The prefix of the path."""
     return CatalogName(catalog)
 
 
-def namespace_of(namespace: Annotated[str, Path()]) -> Namespace:
+async def namespace_of(namespace: Annotated[str, Path()]) -> Namespace:
     """The namespace of the path."""
     return decode_namespace(namespace)
 
 
-def table_name(namespace: Annotated[str, Path()], table: Annotated[str, Path()]) -> TableName:
+async def table_name(namespace: Annotated[str, Path()], table: Annotated[str, Path()]) -> TableName:
     """The table of the path."""
     return TableName(decode_namespace(namespace), table)
 
 
-def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path()]) -> TableName:
+async def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path()]) -> TableName:
     """The view of the path."""
     return TableName(decode_namespace(namespace), view)
 
 
-def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | None:
+async def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | None:
     """The lease a job's request comes with."""
     return None if x_firn_lease is None else Lease.parse(x_firn_lease)
 
 
-def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
+async def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
     """What the client says it is: `Apache Iceberg 1.12.0`, without the commit it was built from."""
     return None if x_client_version is None else x_client_version.partition(" (")[0][:LONGEST_ENGINE]
 

@@ -132,7 +132,6 @@ class Namespaces:
         if both:
             raise Contradiction(f"cannot both set and remove {', '.join(sorted(both))}")
         with self.database.writing() as uow:
-            uow.catalogs.get(catalog)
             current = uow.namespaces.lock_properties(catalog, namespace)
             after = {key: value for key, value in current.items() if key not in removals} | dict(updates)
             uow.namespaces.set_properties(catalog, namespace, after)
@@ -147,7 +146,6 @@ class Namespaces:
     def drop(self, catalog: CatalogName, namespace: Namespace, *, idempotency: Idempotency | None = None) -> None:
         """NamespaceNotEmpty while it holds anything."""
         with self.database.writing() as uow:
-            uow.catalogs.get(catalog)
             uow.namespaces.remove(catalog, namespace)
             remember(uow, idempotency)
 

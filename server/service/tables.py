@@ -213,16 +213,22 @@ class Tables:
 
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
         """A table's metadata as stored; NoSuchTable, or NotFound when the metadata file itself is gone."""
+        located = self.database.locate(catalog, name)
+        if located is None or not located.kind.is_table or located.metadata_location is None:
+            return self._loaded(self._existing(catalog, name))
+        text = self.metadata.load_present(located.metadata_location).text
+        return Loaded(metadata_location=located.metadata_location, text=text)
+
+    def _existing(self, catalog: CatalogName, name: TableName) -> Relation:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            relation = existing_table(uow, catalog, name)
-        return self._loaded(relation)
+            return existing_table(uow, catalog, name)
 
     def check_exists(self, catalog: CatalogName, name: TableName) -> None:
         """NoSuchTable unless there is one; no file is read."""
-        with self.database.reading() as uow:
-            uow.catalogs.get(catalog)
-            existing_table(uow, catalog, name)
+        located = self.database.locate(catalog, name)
+        if located is None or not located.kind.is_table:
+            self._existing(catalog, name)
 
     def rename(
         self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None

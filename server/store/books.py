@@ -18,7 +18,7 @@ from catalog.ports.store import StoredAnswer
 from server.store import cursor as cursors
 from server.store.rows import AnswerRow, LeaderRow, OperationRow, PolicyRow
 from server.store.session import ReadSession
-from server.store.upsert import upsert
+from server.store.upsert import insert_unless_taken, upsert
 
 _OPERATION = tuple(f.name for f in fields(Operation))
 
@@ -113,19 +113,9 @@ class SqlAnswers:
 
     def add(self, answer: StoredAnswer) -> None:
         """Conflict when a request with the same key was just applied: asking again finds the answer."""
-        try:
-            with self.session.begin_nested():
-                self.session.add(
-                    AnswerRow(
-                        key=answer.key,
-                        fingerprint=answer.fingerprint,
-                        status=answer.status,
-                        body=answer.body,
-                        created_at=answer.created_at,
-                    ),
-                )
-        except IntegrityError as error:
-            raise Conflict(f"a request with idempotency key {answer.key} is being applied") from error
+        values = {name: getattr(answer, name) for name in StoredAnswer.__slots__}
+        if not insert_unless_taken(self.session, AnswerRow, values):
+            raise Conflict(f"a request with idempotency key {answer.key} is being applied")
 
     def remove_before(self, moment: datetime) -> int:
         """Forget old answers; how many."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -16,6 +17,13 @@ from catalog.relation import Catalog
 from server.store import cursor as cursors
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
 from server.store.session import ReadSession, is_writing
+
+_CATALOGS, _NAMESPACES = CatalogRow.__table__, NamespaceRow.__table__
+_GET = select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name"))
+_EXISTS = select(_NAMESPACES.c.path).where(
+    _NAMESPACES.c.catalog == bindparam("catalog"), _NAMESPACES.c.path == bindparam("path")
+)
+_HOLD = _EXISTS.with_for_update(read=True, key_share=True)
 
 
 @dataclass(frozen=True)
@@ -41,7 +49,7 @@ class SqlCatalogs:
 
     def get(self, name: CatalogName) -> Catalog:
         """NoSuchCatalog when there is none."""
-        row = self.session.get(CatalogRow, name)
+        row = self.session.execute(_GET, {"name": name}).first()
         if row is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
         return _catalog(row)
@@ -58,7 +66,7 @@ class SqlCatalogs:
         self.session.execute(delete(CatalogRow).where(CatalogRow.name == name))
 
 
-def _catalog(row: CatalogRow) -> Catalog:
+def _catalog(row: Any) -> Catalog:
     return Catalog(
         name=CatalogName(row.name),
         warehouse=row.warehouse,
@@ -88,12 +96,10 @@ class SqlNamespaces:
 
         To a writer: and stays until its transaction ends, so that what it adds there is not left without a namespace.
         """
-        query = select(NamespaceRow.path).where(
-            NamespaceRow.catalog == catalog, NamespaceRow.path == encode_namespace(namespace)
+        query = _HOLD if is_writing(self.session) else _EXISTS
+        return (
+            self.session.execute(query, {"catalog": catalog, "path": encode_namespace(namespace)}).first() is not None
         )
-        if is_writing(self.session):
-            query = query.with_for_update(read=True, key_share=True)
-        return self.session.scalar(query) is not None
 
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """Its properties; NoSuchNamespace when there is none."""

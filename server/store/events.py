@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.exc import IntegrityError
 
 from catalog.commit import CommitEvent
 from catalog.errors import DuplicateBatch
@@ -17,6 +16,7 @@ from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.rows import CommitEventRow
 from server.store.session import ReadSession
+from server.store.upsert import insert_unless_taken
 
 _PLAIN = tuple(f.name for f in fields(CommitEvent) if f.name not in ("table", "id", "summary"))
 
@@ -35,14 +35,12 @@ class SqlEvents:
             "name": event.table.name,
             "summary": dict(event.summary),
         }
-        try:
-            with self.session.begin_nested():
-                self.session.add(CommitEventRow(**values))
-        except IntegrityError as error:
-            if event.writer_id is None or event.batch_id is None:
-                raise
-            found = self.find_batch(event.relation_id, event.writer_id, event.batch_id)
-            raise DuplicateBatch(event.writer_id, event.batch_id, (found and found.snapshot_id) or 0) from error
+        if insert_unless_taken(self.session, CommitEventRow, values):
+            return
+        # An event has no other key that could be taken.
+        writer, batch = str(event.writer_id), str(event.batch_id)
+        found = self.find_batch(event.relation_id, writer, batch)
+        raise DuplicateBatch(writer, batch, (found and found.snapshot_id) or 0)
 
     def find_batch(self, relation_id: RelationId, writer_id: str, batch_id: str) -> CommitEvent | None:
         """The commit that brought this batch."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, func, or_, select, tuple_, update
+from sqlalchemy import bindparam, delete, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NoSuchTable
@@ -25,7 +26,23 @@ from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
-from server.store.upsert import upsert
+from server.store.upsert import insert_unless_taken, upsert
+
+_PLAIN = tuple(f.name for f in fields(Relation) if f.name != "name")
+_TABLE = RelationRow.__table__
+_FIND = select(_TABLE).where(
+    _TABLE.c.catalog == bindparam("catalog"),
+    _TABLE.c.namespace == bindparam("namespace"),
+    _TABLE.c.name == bindparam("name"),
+)
+_GET = select(_TABLE).where(_TABLE.c.id == bindparam("id"))
+_STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
+_MOVE = (
+    update(RelationRow)
+    .where(_TABLE.c.id == bindparam("moved_id"), _TABLE.c.version == bindparam("seen_version"))
+    .values({name: bindparam(name) for name in ("metadata_location", "location", "version", "updated_at")})
+    .returning(RelationRow.id)
+)
 
 
 @dataclass(frozen=True)
@@ -36,25 +53,8 @@ class SqlRelations:
 
     def add(self, relation: Relation) -> None:
         """AlreadyExists when the name is taken, whatever holds it."""
-        row = RelationRow(
-            id=relation.id,
-            catalog=relation.catalog,
-            namespace=encode_namespace(relation.name.namespace),
-            name=relation.name.name,
-            kind=relation.kind,
-            owner_id=relation.owner_id,
-            location=relation.location,
-            metadata_location=relation.metadata_location,
-            version=relation.version,
-            created_at=relation.created_at,
-            updated_at=relation.updated_at,
-            hive_name=relation.hive_name,
-        )
-        try:
-            with self.session.begin_nested():
-                self.session.add(row)
-        except IntegrityError as error:
-            raise AlreadyExists(f"{self._kind_of(relation)} already exists: {relation.name}") from error
+        if not insert_unless_taken(self.session, RelationRow, _relation_values(relation)):
+            raise AlreadyExists(f"{self._kind_of(relation)} already exists: {relation.name}")
 
     def _kind_of(self, relation: Relation) -> str:
         holder = self.find(relation.catalog, relation.name)
@@ -66,28 +66,20 @@ class SqlRelations:
 
     def get(self, relation_id: RelationId) -> Relation:
         """NoSuchTable when it is gone."""
-        row = self.session.get(RelationRow, relation_id)
+        row = self.session.execute(_GET, {"id": relation_id}).first()
         if row is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
         return _relation(row)
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """By its full name."""
-        row = self.session.scalar(
-            select(RelationRow).where(
-                RelationRow.catalog == catalog,
-                RelationRow.namespace == encode_namespace(name.namespace),
-                RelationRow.name == name.name,
-            ),
-        )
+        given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
+        row = self.session.execute(_FIND, given).first()
         return None if row is None else _relation(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
         """A keyed table's stores."""
-        rows = self.session.scalars(
-            select(RelationRow).where(RelationRow.owner_id == owner_id).order_by(RelationRow.kind)
-        )
-        return [_relation(row) for row in rows]
+        return [_relation(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
 
     def list(
         self,
@@ -121,17 +113,17 @@ class SqlRelations:
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set by version."""
         moved = self.session.execute(
-            update(RelationRow)
-            .where(RelationRow.id == relation.id, RelationRow.version == relation.version)
-            .values(
-                metadata_location=to.metadata_location,
-                location=to.location,
-                version=relation.version + 1,
-                updated_at=now,
-            )
-            .returning(RelationRow.id),
+            _MOVE,
+            {
+                "moved_id": relation.id,
+                "seen_version": relation.version,
+                "metadata_location": to.metadata_location,
+                "location": to.location,
+                "version": relation.version + 1,
+                "updated_at": now,
+            },
         )
-        return moved.scalar_one_or_none() is not None
+        return moved.first() is not None
 
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
@@ -148,7 +140,13 @@ class SqlRelations:
         self.session.expunge_all()
 
 
-def _relation(row: RelationRow) -> Relation:
+def _relation_values(relation: Relation) -> dict[str, Any]:
+    values = {name: getattr(relation, name) for name in _PLAIN}
+    return values | {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
+
+
+def _relation(row: Any) -> Relation:
+    """Out of a row of the table, or an object that stands for one."""
     return Relation(
         id=RelationId(row.id),
         catalog=CatalogName(row.catalog),
@@ -164,6 +162,10 @@ def _relation(row: RelationRow) -> Relation:
     )
 
 
+_STATS_TABLE = TableStatsRow.__table__
+_STATS = select(_STATS_TABLE).where(_STATS_TABLE.c.relation_id == bindparam("relation_id"))
+
+
 @dataclass(frozen=True)
 class SqlStats:
     """See catalog.ports.store.Stats."""
@@ -172,7 +174,8 @@ class SqlStats:
 
     def get(self, relation_id: RelationId) -> TableStats:
         """Zeros for a table that nobody has committed to."""
-        return self.get_many([relation_id]).get(relation_id, TableStats(relation_id=relation_id))
+        row = self.session.execute(_STATS, {"relation_id": relation_id}).first()
+        return TableStats(relation_id=relation_id) if row is None else _stats(row)
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:
         """Those that exist, in one query."""
@@ -184,7 +187,7 @@ class SqlStats:
         upsert(self.session, TableStatsRow, {name: getattr(stats, name) for name in TableStats.__slots__})
 
 
-def _stats(row: TableStatsRow) -> TableStats:
+def _stats(row: Any) -> TableStats:
     return TableStats(**{name: getattr(row, name) for name in TableStats.__slots__})
 
 

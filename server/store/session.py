@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Invalid, Unavailable
+from server.store.group import GroupCommit
 
 ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
@@ -71,28 +72,35 @@ class Sessions:
         self.engine = engine
         isolation: dict[str, Any] = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         self._reading = sessionmaker(engine.execution_options(**isolation), **_SESSION)
-        self._writing = sessionmaker(engine.execution_options(firn_writes=True), **_SESSION)
+        writers = engine.execution_options(firn_writes=True)
+        self._writing = sessionmaker(writers, **_SESSION)
+        self._group = GroupCommit(writers, self._writing, _failed_commit) if engine.dialect.name == "sqlite" else None
 
     @contextmanager
     def reading(self) -> Iterator[ReadSession]:
         """A snapshot to read from; nothing that is written here stays."""
-        with _answering(), self._reading() as session:
+        with answering(), self._reading() as session:
             yield ReadSession(session)
 
     @contextmanager
     def writing(self) -> Iterator[WriteSession]:
         """A transaction; see catalog.ports.store.Database.writing for its three outcomes."""
-        with _answering(), self._writing() as session:
-            yield WriteSession(ReadSession(session))
-            session.flush()
-            try:
-                session.commit()
-            except DBAPIError as error:
-                raise _failed_commit(error) from error
+        with answering():
+            if self._group is not None:
+                with self._group.session() as session:
+                    yield WriteSession(ReadSession(session))
+                return
+            with self._writing() as session:
+                yield WriteSession(ReadSession(session))
+                session.flush()
+                try:
+                    session.commit()
+                except DBAPIError as error:
+                    raise _failed_commit(error) from error
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
+def answering() -> Iterator[None]:
     """Before its commit a transaction that fails has changed nothing."""
     try:
         yield
@@ -125,7 +133,8 @@ def _is_operational(error: DBAPIError) -> bool:
 
 def _first_line(error: DBAPIError) -> str:
     """What went wrong first: after it SQLite has rolled back, and undoing a savepoint fails too."""
-    first = error
-    while isinstance(first.__context__, DBAPIError):
-        first = first.__context__
+    first, before = error, error.__context__
+    while before is not None:
+        first = before if isinstance(before, DBAPIError) else first
+        before = before.__context__
     return str(first.orig).partition("\n")[0]

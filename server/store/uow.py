@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from sqlalchemy import func, literal_column, select
+from sqlalchemy import func, select
 
+from catalog.names import CatalogName, TableName
 from catalog.ports import hive, store
+from catalog.relation import Located
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.events import SqlEvents
 from server.store.hive import SqlGrounds, SqlHiveTables
+from server.store.hot import HotQueries
 from server.store.jobs import SqlJobs, SqlOptimizers
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
-from server.store.session import ReadSession, Sessions
+from server.store.session import ReadSession, Sessions, answering
+
+_NOW = select(func.clock_timestamp(type_=UtcDateTime))
 
 
 class SqlUnitOfWork:
@@ -40,11 +45,10 @@ class SqlUnitOfWork:
         self.grounds: hive.Grounds = SqlGrounds(session)
 
     def now(self) -> datetime:
-        """The database's clock, in UTC."""
+        """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""
         if self.session.get_bind().dialect.name == "sqlite":
-            text = self.session.scalar(select(func.strftime("%Y-%m-%d %H:%M:%f", literal_column("'now'"))))
-            return datetime.fromisoformat(str(text)).replace(tzinfo=UTC)
-        return self.session.scalars(select(func.clock_timestamp(type_=UtcDateTime))).one()
+            return datetime.now(UTC)
+        return self.session.execute(_NOW).scalar_one()
 
 
 class SqlDatabase:
@@ -52,12 +56,18 @@ class SqlDatabase:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self._hot = HotQueries(sessions.engine)
 
     @contextmanager
     def reading(self) -> Iterator[store.UnitOfWork]:
         """A consistent snapshot to read from."""
         with self._sessions.reading() as session:
             yield SqlUnitOfWork(session)
+
+    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+        """What the name stands for at this moment."""
+        with answering():
+            return self._hot.locate(catalog, name)
 
     @contextmanager
     def writing(self) -> Iterator[store.UnitOfWork]:

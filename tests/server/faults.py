@@ -7,8 +7,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from catalog.errors import CommitUnknown, Unavailable
+from catalog.names import CatalogName, TableName
 from catalog.ports.files import Files
 from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Located
 
 
 class Killed(BaseException):
@@ -46,6 +48,9 @@ class FaultyDatabase:
 
     def reading(self) -> object:
         return self.real.reading()
+
+    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+        return self.real.locate(catalog, name)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:
