@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +109,9 @@ def drive(address: tuple[str, int], clients: Sequence[Iterator[bytes]], seconds:
                     continue
                 now = time.perf_counter()
                 latencies.append(now - client.sent_at)
-                errors += client.status >= 400
+                if client.status >= 400:
+                    errors += 1
+                    print(f"answer {client.status}: {bytes(client.head)[:500]!r}", file=sys.stderr)
                 if now >= until or not client.send():
                     waiting -= 1
         ended, cpu = time.perf_counter(), time.process_time() - cpu

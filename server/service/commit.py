@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import random
 
 from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
@@ -22,12 +23,14 @@ from server.service.facts import Situation, look
 from server.service.metadata import MetadataFiles
 from server.service.mirroring import Rewritten, rewritten
 from server.service.once import Idempotency, remember
+from server.service.turns import Turns
 
-MAX_ROUNDS = 10
-"""How often a commit whose requirements still hold is tried on a table that others are moving."""
+MAX_ROUNDS = 30
+"""How often a commit whose requirements still hold is tried on a table that other servers are moving."""
 
-FIRST_PAUSE_SECONDS = 0.002
-"""Before the second try; each pause is twice the one before, or many writers of one table could starve one of them."""
+FIRST_PAUSE_SECONDS = 0.005
+LONGEST_PAUSE_SECONDS = 0.5
+"""Pauses before further tries: each up to twice the one before, of random length, or servers would collide again."""
 
 
 @contextmanager
@@ -85,15 +88,20 @@ class Committer:
     metadata: MetadataFiles
     on_job_commit: Mapping[JobKind, OnJobCommit] = field(default_factory=dict)
     """What a job's commit brings with it in the same transaction, by kind."""
+    turns: Turns = field(default_factory=Turns)
 
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
         _check_named_once(request.changes)
+        with self.turns.of((request.catalog, change.name) for change in request.changes):
+            return self._rounds(request)
+
+    def _rounds(self, request: CommitRequest) -> list[Committed]:
         for number in range(MAX_ROUNDS):
             done = self._round(request)
             if done is not None:
                 return done
-            time.sleep(FIRST_PAUSE_SECONDS * 2**number)
+            time.sleep(min(FIRST_PAUSE_SECONDS * 2**number, LONGEST_PAUSE_SECONDS) * random())  # noqa: S311 (a pause)
         raise RequirementFailed(
             f"{request.changes[0].name} is being changed by others too fast; tried {MAX_ROUNDS} times", hint="try again"
         )

@@ -54,6 +54,11 @@ class Lake:
         """A client of a server with these services; take it once before threads do."""
         return client_of(self.services, Settings(data_dir=self.warehouse.parent / "data"))
 
+    @cached_property
+    def elsewhere(self) -> Lake:
+        """Another server over the same database and warehouse."""
+        return a_lake(self.database.real, self.warehouse.parent)
+
     def create(self, name: TableName = PLAIN, **properties: str) -> None:
         self.services.tables.create(LAKE, definition(name, **properties))
 

@@ -15,8 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from catalog.commit import Change, Outcome
 from catalog.errors import Conflict, LeaseLost
 from catalog.job import JobId, JobKind, JobStatus, Lease
-from catalog.names import TableName
+from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Located
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake, appended, snapshot_ids, snapshot_of
 
@@ -45,6 +46,9 @@ class JumpingDatabase:
     def writing(self) -> Iterator[UnitOfWork]:
         with self.real.writing() as uow:
             yield self._ahead(uow)
+
+    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+        return self.real.locate(catalog, name)
 
     def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
         now, ahead = uow.now, timedelta(seconds=self.ahead)

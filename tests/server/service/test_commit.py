@@ -77,7 +77,7 @@ def commit_once(lake: Lake, name: TableName = PLAIN) -> Change:
 def test_a_commit_that_only_loses_races_is_tried_again_by_the_server(lake: Lake) -> None:
     """Setting a property requires nothing of the snapshots: others' appends are no conflict."""
     lake.create()
-    lake.database.meanwhile.append(lambda: void(lake.append(PLAIN)))
+    lake.database.meanwhile.append(lambda: void(lake.elsewhere.append(PLAIN)))
     lake.commit(altered(PLAIN, set_property("a", "1")))
     metadata = lake.metadata(PLAIN)
     assert metadata["properties"]["a"] == "1"
@@ -85,12 +85,15 @@ def test_a_commit_that_only_loses_races_is_tried_again_by_the_server(lake: Lake)
     assert len(lake.metadata_files()) == 3  # the first try's is gone
 
 
-def test_a_table_that_moves_at_every_try_is_a_conflict_and_leaves_nothing(lake: Lake) -> None:
+def test_a_table_that_moves_at_every_try_is_a_conflict_and_leaves_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.service.commit.LONGEST_PAUSE_SECONDS", 0)
     lake.create()
     changes = iter(range(1000))
 
     def disturb() -> None:
-        lake.commit(altered(PLAIN, set_property("other", str(next(changes)))))
+        lake.elsewhere.commit(altered(PLAIN, set_property("other", str(next(changes)))))
         lake.database.meanwhile.append(disturb)
 
     lake.database.meanwhile.append(disturb)

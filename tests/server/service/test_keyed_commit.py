@@ -66,7 +66,7 @@ def test_a_change_appended_while_a_merge_commits_stays_pending(orders: Lake) -> 
     orders.append(CHANGE, rows=3)
     lease = orders.lease(JobKind.MERGE)
     merge = merged(orders)
-    orders.database.meanwhile.append(lambda: void(orders.append(CHANGE, rows=4)))
+    orders.database.meanwhile.append(lambda: void(orders.elsewhere.append(CHANGE, rows=4)))
     orders.commit(merge, lease=lease)
     assert counted(orders) == (1, 1, 4)
     assert snapshot_ids(orders.metadata(BASE)) == [snapshot_of(merge)]
