@@ -21,6 +21,7 @@ from catalog.errors import CatalogError, Invalid
 from server import logs
 from server.app import VERSION, build_background, build_services, create_app, ensure_default_catalog, open_database
 from server.settings import Settings, load_settings
+from server.workers import serve_with_workers
 
 WRONG_USAGE = 2
 
@@ -60,6 +61,7 @@ def _settings(argv: list[str] | None) -> Settings:
     parser = argparse.ArgumentParser(prog="firn serve", description="The Firn server.")
     parser.add_argument("--data-dir", type=Path, help="where database and warehouse go (default: firn-data)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 8630; 0 takes a free one)")
+    parser.add_argument("--workers", type=int, help="processes that answer (default: 1)")
     parser.add_argument("--config", type=Path, help="TOML file with settings, see docs/settings.md")
     parser.add_argument("--metastore", help="metastore of the catalog `lake`, thrift://HOST:PORT")
     parser.add_argument("--database-url", help="SQLAlchemy URL of the database (default: SQLite in the data directory)")
@@ -88,13 +90,14 @@ def _serve(settings: Settings) -> int:
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
     host, port = listener.getsockname()[:2]
-
-    def ready() -> None:
-        print(f"Firn {VERSION} answers at http://{host}:{port} (data in {settings.data_dir.absolute()})", flush=True)
-
-    app = create_app(settings, services, build_background(settings, services), ready)
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
-    uvicorn.Server(config).run(sockets=[listener])
+    announcement = f"Firn {VERSION} answers at http://{host}:{port} (data in {settings.data_dir.absolute()})"
+    if settings.workers > 1:
+        serve_with_workers(settings, listener, announcement)
+    else:
+        background = build_background(settings, services)
+        app = create_app(settings, services, background, lambda: print(announcement, flush=True))
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
+        uvicorn.Server(config).run(sockets=[listener])
     lock.close()
     return 0
 

@@ -76,6 +76,11 @@ def open_database(settings: Settings) -> Database:
     return SqlDatabase(Sessions(engine))
 
 
+def connect_database(settings: Settings) -> Database:
+    """The same for a worker, whose parent has seen to the schema."""
+    return SqlDatabase(Sessions(open_engine(settings.resolved_database_url)))
+
+
 def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
     storage = Storage(settings.file_io)
@@ -199,7 +204,7 @@ def create_app(
         background.driver.stop()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.mount("/iceberg/v1", _iceberg_app(services))
+    app.mount("/iceberg/v1", _iceberg_app(settings, services))
     app.mount("/api/v1", api)
     app.include_router(probes.router)
     app.state.services = services
@@ -211,7 +216,13 @@ def create_app(
 
 def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
     """The management API; without services it can only describe itself."""
-    app = FastAPI(title="Firn management API", version=VERSION, docs_url="/docs", redoc_url=None)
+    app = FastAPI(
+        title="Firn management API",
+        version=VERSION,
+        docs_url="/docs",
+        redoc_url=None,
+        max_body_size=settings.max_body_bytes,
+    )
     app.state.services = services
     app.state.version = VERSION
     app.state.database_kind = settings.resolved_database_url.partition(":")[0].partition("+")[0]
@@ -230,8 +241,14 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     return app
 
 
-def _iceberg_app(services: Services) -> FastAPI:
-    app = FastAPI(title="Firn: Iceberg REST catalog", version=VERSION, docs_url=None, redoc_url=None)
+def _iceberg_app(settings: Settings, services: Services) -> FastAPI:
+    app = FastAPI(
+        title="Firn: Iceberg REST catalog",
+        version=VERSION,
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=settings.max_body_bytes,
+    )
     app.state.services = services
     for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_views):
         app.include_router(module.router)

@@ -80,6 +80,8 @@ class Settings(BaseSettings):
     warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` that a fresh server has.")
     metastore: str | None = Field(default=None, description="Metastore of the catalog `lake`, thrift://HOST:PORT.")
     threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
+    workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
+    max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     file_io: dict[str, str] = Field(
         default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint."
@@ -153,4 +155,5 @@ def load_settings(config: Path | None = None, **flags: object) -> Settings:
         model_config = SettingsConfigDict(toml_file=config)
 
     given = {key: value for key, value in flags.items() if value is not None}
-    return FromFile(**given)  # type: ignore[arg-type]  # pydantic checks what the flags hold
+    found = FromFile(**given)  # type: ignore[arg-type]  # pydantic checks what the flags hold
+    return Settings.model_construct(**dict(found))  # of a class that other processes know

@@ -56,6 +56,7 @@ def up(
 def serve(
     data_dir: Annotated[Path | None, typer.Option(help="Where database and warehouse go.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that answer.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with settings.")] = None,
     metastore: Annotated[str | None, typer.Option(help="Of the catalog lake: thrift://HOST:PORT.")] = None,
     database_url: Annotated[str | None, typer.Option(help="SQLAlchemy URL; default: SQLite.")] = None,
@@ -64,6 +65,7 @@ def serve(
     given = {
         "--data-dir": data_dir,
         "--port": port,
+        "--workers": workers,
         "--config": config,
         "--metastore": metastore,
         "--database-url": database_url,

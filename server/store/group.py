@@ -8,11 +8,13 @@ savepoint alone. PostgreSQL does the same by itself.
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -43,7 +45,9 @@ class _Turn:
 
 
 class GroupCommit:
-    """The queue of this process's writers; those of other processes wait at BEGIN IMMEDIATE.
+    """The queue of this process's writers; processes queue at a lock on a file beside the database.
+
+    SQLite has a lock of its own, but who waits for that sleeps longer each time, and may find it taken for ever.
 
     `failed` tells what an error of COMMIT means.
     """
@@ -57,6 +61,7 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._queue: deque[_Turn] = deque()
         self._taken = False
+        self._gate = Path(f"{engine.url.database}-writers").open("ab")  # noqa: SIM115 (open as long as the engine)
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -85,10 +90,19 @@ class GroupCommit:
         if turn.group is not None:
             return turn.group
         try:
-            connection = self._engine.connect()
-            connection.begin()
+            return self._begin()
         except BaseException:
             self._call_next(None)
+            raise
+
+    def _begin(self) -> _Group:
+        connection = self._engine.connect()
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            connection.begin()
+        except BaseException:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+            connection.close()
             raise
         return _Group(connection)
 
@@ -120,6 +134,7 @@ class GroupCommit:
             group.outcome = self._failed(error)
         finally:
             group.connection.close()
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
             group.ended.set()
 
 

@@ -1,0 +1,69 @@
+"""Several processes behind one listening socket: one Python process fills one core, a catalog has many clients.
+
+Each worker is a whole server, with services and caches of its own; what they have to agree on they agree on through the
+database, as servers on several machines do. The parent only starts them, and starts another when one dies.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from dataclasses import dataclass
+from multiprocessing.sharedctypes import Synchronized
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from server import logs
+from server.app import build_background, build_services, connect_database, create_app
+from server.settings import Settings
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a worker process is made from; calling it in there gives its application."""
+
+    settings: Settings
+    announcement: str
+    answering: Synchronized[int]
+    """How many workers have answered; the one that makes them all says so."""
+
+    def __call__(self) -> FastAPI:
+        """The application of this process, which ends when its parent does, however that ends."""
+        logs.configure(self.settings.log_level)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        services = build_services(self.settings, connect_database(self.settings))
+        return create_app(self.settings, services, build_background(self.settings, services), self._ready)
+
+    def _ready(self) -> None:
+        with self.answering.get_lock():
+            self.answering.value += 1
+            if self.answering.value == self.settings.workers:
+                print(self.announcement, flush=True)  # noqa: T201 (the one line that a server says)
+
+
+def serve_with_workers(settings: Settings, listener: socket.socket, announcement: str) -> None:
+    """Run the workers until told to stop."""
+    answering: Synchronized[int] = multiprocessing.get_context("spawn").Value("i", 0)
+    config = uvicorn.Config(
+        Worker(settings, announcement, answering),
+        factory=True,
+        workers=settings.workers,
+        timeout_worker_healthcheck=60,  # a worker answers once it has imported everything
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+        lifespan="on",
+    )
+    Multiprocess(config, sockets=[listener]).run()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
