@@ -5,7 +5,9 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── NoSuchCatalog
 │   ├── NoSuchNamespace
 │   ├── NoSuchTable
-│   └── NoSuchView
+│   ├── NoSuchView
+│   ├── NoSuchPlan              a scan's plan is over, cancelled, or never was
+│   └── NoSuchPlanTask          the same of one of its tasks
 ├── Conflict
 │   ├── AlreadyExists
 │   ├── NamespaceNotEmpty
@@ -52,6 +54,14 @@ class NoSuchTable(NotFound):
 
 class NoSuchView(NotFound):
     """No view of this name."""
+
+
+class NoSuchPlan(NotFound):
+    """No plan of a scan with this id on this table."""
+
+
+class NoSuchPlanTask(NotFound):
+    """No task of a plan on this table."""
 
 
 class Conflict(CatalogError):

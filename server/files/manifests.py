@@ -82,8 +82,30 @@ class Manifests:
         return self._specs[spec_id]
 
     def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
-        """The manifests that a snapshot lists."""
-        return list(_read(self._storage, snapshot["manifest-list"]))
+        """The manifests that a snapshot lists; those of format v1 with what they lack."""
+        if snapshot.get("manifest-list") is None:
+            return [self._unlisted(location, snapshot) for location in snapshot.get("manifests") or []]
+        manifests = list(_read(self._storage, snapshot["manifest-list"]))
+        for manifest in manifests:
+            manifest.setdefault("content", 0)
+            manifest.setdefault("sequence_number", 0)
+            for status in ("added", "existing", "deleted"):
+                name = f"{status}_files_count"
+                manifest.setdefault(name, manifest.get(f"{status}_data_files_count"))
+        return manifests
+
+    def _unlisted(self, location: str, snapshot: Mapping[str, Any]) -> ManifestFile:
+        """A manifest of the oldest tables, whose snapshots name them without a list."""
+        spec_id = _read(self._storage, location).metadata.get("partition-spec-id", 0)
+        return {
+            "manifest_path": location,
+            "partition_spec_id": int(spec_id),
+            "content": 0,
+            "sequence_number": 0,
+            "added_snapshot_id": snapshot["snapshot-id"],
+            "added_files_count": None,
+            "existing_files_count": None,
+        }
 
     def live_files(self, snapshot: Mapping[str, Any]) -> Iterator[LiveFile]:
         """All files of a snapshot, data and deletes."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from functools import cache
 from typing import Any
+from uuid import UUID
 
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import NestedField, PrimitiveType
@@ -34,12 +36,20 @@ class Spec:
         """The spec of this id in a table's metadata."""
         found = next(spec for spec in metadata["partition-specs"] if spec["spec-id"] == spec_id)
         types = _types(metadata)
-        fields = [(f["field-id"], f["name"], _result(f["transform"], types[f["source-id"]])) for f in found["fields"]]
+        fields = [
+            (f["field-id"], f["name"], result_type(f["transform"], types.get(f.get("source-id"), "unknown")))
+            for f in found["fields"]
+        ]
         return cls(spec_id, tuple(found["fields"]), tuple(fields))
 
     def record(self, values: Sequence[PartitionValue]) -> dict[str, PartitionValue]:
         """Values in the spec's order as Avro's record."""
         return {avro_name(name): value for (_, name, _), value in zip(self.fields, values, strict=True)}
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Whether all rows are in one partition, void fields apart."""
+        return all(field["transform"] == "void" for field in self.json_fields)
 
     def values(self, record: Mapping[str, Any], names: Mapping[int, str]) -> tuple[PartitionValue, ...]:
         """Values in the spec's order out of a record that calls its fields `names` (by field id)."""
@@ -53,7 +63,7 @@ class Spec:
 
 def _summary(kind: str, values: set[PartitionValue]) -> dict[str, Any]:
     known: list[Any] = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
-    as_bytes = _primitive_type(kind)
+    as_bytes = primitive_type(kind)
     return {
         "contains_null": None in values,
         "contains_nan": any(isinstance(v, float) and math.isnan(v) for v in values),
@@ -80,13 +90,16 @@ def _types(metadata: Json) -> dict[int, str]:
     return found
 
 
-def _result(transform: str, source: str) -> str:
+def result_type(transform: str, source: str) -> str:
+    """The Iceberg type that a transform makes of this one."""
     if transform == "day":
         return "date"
     return "int" if transform.partition("[")[0] in _INT_RESULTS else source
 
 
-def _primitive_type(kind: str) -> PrimitiveType:
+@cache
+def primitive_type(kind: str) -> PrimitiveType:
+    """PyIceberg's type of this name; TypeError for one that is not primitive."""
     made = NestedField.model_validate({"id": 1, "name": "v", "required": False, "type": kind}).field_type
     if not isinstance(made, PrimitiveType):
         raise TypeError(f"{kind} is no type of a partition value")
@@ -100,5 +113,9 @@ def _plain(value: Any) -> PartitionValue:
         return (passed.days * 86_400 + passed.seconds) * 1_000_000 + passed.microseconds
     if isinstance(value, date):
         return (value - _EPOCH_DAY).days
+    if isinstance(value, time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    if isinstance(value, UUID):
+        return value.bytes
     plain: PartitionValue = value
     return plain

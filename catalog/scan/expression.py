@@ -1,0 +1,333 @@
+"""Filters of scans: the specification's JSON read into a tree without NOT, bound to columns, and written again.
+
+NOT is pushed down to the predicates while reading, as every rule about files holds for trees without it only: a
+predicate that cannot be judged counts as "may match", and under a NOT that would drop files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from textwrap import shorten
+from typing import Any, TypeVar
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json, flag, text
+from catalog.iceberg.schema import Field, SchemaIndex
+
+T = TypeVar("T")
+
+
+class Op(StrEnum):
+    """What a predicate asks of a term, as the specification writes it."""
+
+    IS_NULL = "is-null"
+    NOT_NULL = "not-null"
+    IS_NAN = "is-nan"
+    NOT_NAN = "not-nan"
+    LT = "lt"
+    LT_EQ = "lt-eq"
+    GT = "gt"
+    GT_EQ = "gt-eq"
+    EQ = "eq"
+    NOT_EQ = "not-eq"
+    STARTS_WITH = "starts-with"
+    NOT_STARTS_WITH = "not-starts-with"
+    IN = "in"
+    NOT_IN = "not-in"
+
+
+UNARY = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
+SETS = frozenset({Op.IN, Op.NOT_IN})
+PREFIXES = frozenset({Op.STARTS_WITH, Op.NOT_STARTS_WITH})
+_OPPOSITE = {
+    Op.IS_NULL: Op.NOT_NULL,
+    Op.IS_NAN: Op.NOT_NAN,
+    Op.LT: Op.GT_EQ,
+    Op.GT: Op.LT_EQ,
+    Op.EQ: Op.NOT_EQ,
+    Op.STARTS_WITH: Op.NOT_STARTS_WITH,
+    Op.IN: Op.NOT_IN,
+}
+NEGATED: Mapping[Op, Op] = _OPPOSITE | {negative: positive for positive, negative in _OPPOSITE.items()}
+FLIPPED: Mapping[Op, Op] = {
+    Op.LT: Op.GT,
+    Op.GT: Op.LT,
+    Op.LT_EQ: Op.GT_EQ,
+    Op.GT_EQ: Op.LT_EQ,
+    Op.EQ: Op.EQ,
+    Op.NOT_EQ: Op.NOT_EQ,
+}
+"""The same comparison with its sides exchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """True or false of every row."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Both."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A column by name or by id, as it is or transformed."""
+
+    name: str | None = None
+    field_id: int | None = None
+    transform: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Predicate:
+    """A question about one term; `literals` are as the client wrote them. Equal to itself alone, so it can be a key."""
+
+    op: Op
+    term: Term
+    literals: tuple[Any, ...] = ()
+    field: Field | None = None
+    """The column that the term means, once it is bound."""
+
+
+Expression = Always | And | Or | Predicate
+TRUE = Always(True)
+FALSE = Always(False)
+
+
+def both(left: Expression, right: Expression) -> Expression:
+    """And, as short as it can be said."""
+    if FALSE in (left, right):
+        return FALSE
+    if left == TRUE:
+        return right
+    return left if right == TRUE else And(left, right)
+
+
+def either(left: Expression, right: Expression) -> Expression:
+    """Or, as short as it can be said."""
+    if TRUE in (left, right):
+        return TRUE
+    if left == FALSE:
+        return right
+    return left if right == FALSE else Or(left, right)
+
+
+def mapped(expression: Expression, change: Callable[[Predicate], Expression]) -> Expression:
+    """The expression with each predicate replaced, simplified."""
+    if isinstance(expression, Predicate):
+        return change(expression)
+    if isinstance(expression, Always):
+        return expression
+    join = both if isinstance(expression, And) else either
+    return join(mapped(expression.left, change), mapped(expression.right, change))
+
+
+def holds(expression: Expression, judge: Callable[[Predicate], bool]) -> bool:
+    """The expression's value when `judge` gives that of each predicate; asks no more of them than it needs."""
+    if isinstance(expression, Predicate):
+        return judge(expression)
+    if isinstance(expression, Always):
+        return expression.value
+    left = holds(expression.left, judge)
+    if left is isinstance(expression, Or):
+        return left
+    return holds(expression.right, judge)
+
+
+def predicates(expression: Expression) -> Iterator[Predicate]:
+    """All predicates, from left to right."""
+    if isinstance(expression, Predicate):
+        yield expression
+    elif not isinstance(expression, Always):
+        yield from predicates(expression.left)
+        yield from predicates(expression.right)
+
+
+def parsed(value: object) -> Expression:
+    """The specification's JSON as a tree without NOT; Invalid says what is wrong with it."""
+    return _parsed(value, negated=False)
+
+
+def _parsed(value: object, *, negated: bool) -> Expression:
+    if isinstance(value, bool):
+        return Always(value is not negated)
+    if not isinstance(value, dict):
+        raise Invalid(f"invalid filter: an expression must be an object, true or false, not {_shown(value)}")
+    kind = text(value, "type", "filter").lower().replace("_", "-")
+    match kind:
+        case "true" | "false":
+            return Always((kind == "true") is not negated)
+        case "literal":
+            return Always(flag(value, "value", "filter") is not negated)
+        case "not":
+            return _parsed(_part(value, "child"), negated=not negated)
+        case "and" | "or":
+            left, right = (_parsed(_part(value, side), negated=negated) for side in ("left", "right"))
+            return both(left, right) if (kind == "and") is not negated else either(left, right)
+    try:
+        op = Op(kind)
+    except ValueError as error:
+        raise Invalid(f"invalid filter: there is no expression of type {value['type']!r}") from error
+    found = _predicate(op, value)
+    if not negated:
+        return found
+    return Predicate(op=NEGATED[found.op], term=found.term, literals=found.literals)
+
+
+def _predicate(op: Op, value: Json) -> Predicate:
+    if op in UNARY:
+        _refuse(value, op, "value", "values")
+        return Predicate(op=op, term=_term(_operand(value, "child")))
+    if op in SETS:
+        _refuse(value, op, "value")
+        return Predicate(op=op, term=_term(_operand(value, "child")), literals=_literals(_part(value, "values")))
+    _refuse(value, op, "values")
+    if "term" in value:
+        return Predicate(op=op, term=_term(value["term"]), literals=(_literal(_part(value, "value")),))
+    left, right = _part(value, "left"), _part(value, "right")
+    if _is_term(left):
+        return Predicate(op=op, term=_term(left), literals=(_literal(right),))
+    if op not in FLIPPED:
+        raise Invalid(f"invalid filter: the left side of {op} must be a column")
+    return Predicate(op=FLIPPED[op], term=_term(right), literals=(_literal(left),))
+
+
+def _refuse(value: Json, op: Op, *keys: str) -> None:
+    for key in keys:
+        if key in value:
+            raise Invalid(f"invalid filter: {op} has no {key!r}")
+
+
+def _part(value: Json, key: str) -> object:
+    if key not in value:
+        raise Invalid(f"invalid filter: {value.get('type')} without {key!r}")
+    return value[key]
+
+
+def _operand(value: Json, key: str) -> object:
+    return value["term"] if "term" in value else _part(value, key)
+
+
+def _is_term(value: object) -> bool:
+    return isinstance(value, dict) and value.get("type") in ("reference", "transform", "apply")
+
+
+def _term(value: object) -> Term:
+    if isinstance(value, str):
+        return Term(name=value)
+    if not isinstance(value, dict):
+        raise Invalid(f"invalid filter: a term must be a name or an object, not {_shown(value)}")
+    match value.get("type"):
+        case "reference" if isinstance(value.get("id"), int):
+            return Term(field_id=value["id"])
+        case "reference":
+            return Term(name=text(value, "name" if "name" in value else "term", "reference of the filter"))
+        case "transform":
+            inner = _term(_part(value, "term"))
+            if inner.transform is not None:
+                raise Invalid("invalid filter: a transform of a transform")
+            return Term(name=inner.name, field_id=inner.field_id, transform=text(value, "transform", "filter's term"))
+    raise Invalid(
+        f"invalid filter: a term of type {_shown(value.get('type'))} is not supported",
+        hint="compare a column or one of the transforms of partitioning",
+    )
+
+
+def _literals(value: object) -> tuple[Any, ...]:
+    if isinstance(value, dict) and value.get("type") == "literals":
+        value = value.get("values")
+    if not isinstance(value, list):
+        raise Invalid(f"invalid filter: values must be a list, not {_shown(value)}")
+    return tuple(_literal(item) for item in value)
+
+
+def _literal(value: object) -> bool | int | float | str:
+    if isinstance(value, dict) and str(value.get("type")).lower() == "literal":
+        value = value.get("value")
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise Invalid(f"invalid filter: {_shown(value)} is no literal")
+
+
+def _shown(value: object) -> str:
+    return shorten(repr(value), 80)
+
+
+def bound(expression: Expression, fields: SchemaIndex, *, case_sensitive: bool) -> Expression:
+    """The expression with every term's column found; Invalid when there is none, or more than one, or it is unfit."""
+
+    def bind(predicate: Predicate) -> Expression:
+        field = _field(predicate.term, fields, case_sensitive=case_sensitive)
+        _check_fit(predicate, field)
+        return Predicate(op=predicate.op, term=predicate.term, literals=predicate.literals, field=field)
+
+    return mapped(expression, bind)
+
+
+def _field(term: Term, fields: SchemaIndex, *, case_sensitive: bool) -> Field:
+    if term.name is None:
+        found = [] if term.field_id is None else [fields.by_id.get(term.field_id)]
+    else:
+        found = [find_field(fields, term.name, case_sensitive=case_sensitive)]
+    if not found or found[0] is None:
+        raise Invalid(f"Cannot find field {term.name or term.field_id!r} of the filter in the table's schema")
+    return found[0]
+
+
+def find_field(fields: SchemaIndex, name: str, *, case_sensitive: bool) -> Field | None:
+    """The column of this name, or None; Invalid when only upper and lower case tell two of them apart."""
+    if case_sensitive:
+        return fields.by_name.get(name)
+    found = {field.id: field for full, field in fields.by_name.items() if full.lower() == name.lower()}
+    if len(found) > 1:
+        raise Invalid(f"{name!r} may mean {' or '.join(sorted(field.name for field in found.values()))}")
+    return next(iter(found.values()), None)
+
+
+def _check_fit(predicate: Predicate, field: Field) -> None:
+    if any(parent.root in ("list", "map") for parent in field.parents()):
+        raise Invalid(f"{field.name} is inside a list or a map: a filter cannot ask for it")
+    if not field.is_primitive and predicate.op not in (Op.IS_NULL, Op.NOT_NULL):
+        raise Invalid(f"{field.name} is a {field.root}: {predicate.op} cannot be asked of it")
+    if predicate.op in (Op.IS_NAN, Op.NOT_NAN) and field.root not in ("float", "double"):
+        raise Invalid(f"{field.name} is a {field.root}: it cannot be NaN")
+    if predicate.op in PREFIXES and field.root != "string":
+        raise Invalid(f"{field.name} is a {field.root}: it has no prefixes")
+
+
+def to_json(expression: Expression) -> bool | Json:
+    """The specification's JSON, in the form that all clients read."""
+    if isinstance(expression, Always):
+        return expression.value
+    if not isinstance(expression, Predicate):
+        kind = "and" if isinstance(expression, And) else "or"
+        return {"type": kind, "left": to_json(expression.left), "right": to_json(expression.right)}
+    written: Json = {"type": str(expression.op), "term": _term_json(expression)}
+    if expression.op in SETS:
+        written["values"] = list(expression.literals)
+    elif expression.literals:
+        written["value"] = expression.literals[0]
+    return written
+
+
+def _term_json(predicate: Predicate) -> str | Json:
+    name = predicate.field.name if predicate.field else predicate.term.name
+    if predicate.term.transform is None:
+        return str(name)
+    return {"type": "transform", "transform": predicate.term.transform, "term": name}
