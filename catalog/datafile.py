@@ -8,7 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 PartitionValue = bool | int | float | str | bytes | Decimal | None
-"""A value of a partition record; dates are days, timestamps microseconds since 1970, times microseconds since midnight, UUIDs bytes."""
+"""A value of a partition record.
+
+Dates are days and timestamps microseconds since 1970, times microseconds since midnight, UUIDs bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

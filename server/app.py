@@ -18,6 +18,7 @@ from catalog.errors import CatalogError, CommitUnknown
 from catalog.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
+from catalog.scan.plan import ScanLimits
 from server.api import catalogs as api_catalogs
 from server.api import errors as api_errors
 from server.api import hive as api_hive
@@ -31,11 +32,13 @@ from server.background.leadership import Leadership
 from server.background.tidy import Tidy
 from server.console import mount_console
 from server.files.listing import Listings
+from server.files.scans import ManifestScans
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.iceberg import config as iceberg_config
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
+from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
@@ -53,6 +56,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
+from server.service.scans import Scans
 from server.service.services import Services
 from server.service.tables import Tables
 from server.service.tasks import Tasks
@@ -116,6 +120,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=hive,
         layouts=Layouts(database, metadata, files),
+        scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings)),
     )
 
 
@@ -131,6 +136,16 @@ def ensure_default_catalog(services: Services, settings: Settings) -> None:
     """A fresh server has one catalog."""
     if not services.namespaces.catalogs():
         services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
+
+
+def _scan_limits(settings: Settings) -> ScanLimits:
+    scan = settings.scan
+    return ScanLimits(
+        inline_files=scan.inline_files,
+        task_files=scan.task_files,
+        manifests=scan.manifests,
+        plan_seconds=scan.plan_seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +265,7 @@ def _iceberg_app(settings: Settings, services: Services) -> FastAPI:
         max_body_size=settings.max_body_bytes,
     )
     app.state.services = services
-    for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_views):
+    for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_scans, iceberg_views):
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)

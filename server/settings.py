@@ -62,6 +62,15 @@ class HiveSettings(Group):
     footer_threads: PositiveInt = Field(default=16, description="Threads that read Parquet footers.")
 
 
+class ScanSettings(Group):
+    """Scans that the server plans for clients."""
+
+    inline_files: PositiveInt = Field(default=1_000, description="Data files that a scan is answered with at once.")
+    task_files: PositiveInt = Field(default=1_000, description="Data files that one task of a larger scan looks at.")
+    manifests: PositiveInt = Field(default=50, description="Manifests that one answer may have to read.")
+    plan_seconds: PositiveInt = Field(default=3_600, description="Time in which a plan's tasks can be fetched.")
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -89,6 +98,7 @@ class Settings(BaseSettings):
     lease: LeaseSettings = Field(default=LeaseSettings(), description="Leases of optimizers.")
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
+    scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
 
     @field_validator("log_level")
     @classmethod

@@ -21,6 +21,7 @@ from catalog.optimizer import Optimizer
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.page import Page
 from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
+from catalog.scan.plan import PlanId, ScanPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +234,18 @@ class Leaders(Protocol):
         """Take or renew the leadership; False while another server's claim has not lapsed."""
 
 
+class Plans(Protocol):
+    """Plans of scans whose tasks clients fetch."""
+
+    def add(self, plan: ScanPlan) -> None: ...
+    def find(self, plan_id: PlanId) -> ScanPlan | None:
+        """Also one that has expired or is cancelled."""
+
+    def cancel(self, plan_id: PlanId) -> None: ...
+    def remove_expired(self, now: datetime) -> int:
+        """Forget them; how many."""
+
+
 class UnitOfWork(Protocol):
     """One transaction. Its end is its context manager's business: leaving normally commits."""
 
@@ -248,6 +261,7 @@ class UnitOfWork(Protocol):
     policies: Policies
     answers: Answers
     leaders: Leaders
+    plans: Plans
     hive: HiveTables
     grounds: Grounds
 

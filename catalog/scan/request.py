@@ -42,9 +42,11 @@ class ScanRequest:
         return made
 
     @property
-    def incremental(self) -> bool:
-        """Whether it asks for what was appended between two snapshots."""
-        return self.start_snapshot_id is not None
+    def between(self) -> tuple[int, int] | None:
+        """Start (exclusive) and end (inclusive) of the appends that it asks for, if it asks for appends."""
+        if self.start_snapshot_id is None or self.end_snapshot_id is None:
+            return None
+        return self.start_snapshot_id, self.end_snapshot_id
 
 
 def _check(request: ScanRequest) -> None:

@@ -33,7 +33,8 @@ class Scan:
         `schema_id` is that of a scan which has been resolved before: tables go on, plans do not.
         """
         metadata = complete(metadata)
-        snapshots = _appended(metadata, request) if request.incremental else _snapshot(metadata, request)
+        between = request.between
+        snapshots = _snapshot(metadata, request.snapshot_id) if between is None else _appended(metadata, *between)
         if schema_id is None:
             schema_id = _schema_id(metadata, request, snapshots)
         fields = index(schema_by_id(metadata, schema_id))
@@ -46,7 +47,7 @@ class Scan:
         return cls(
             metadata=metadata,
             snapshots=snapshots,
-            incremental=request.incremental,
+            incremental=between is not None,
             schema_id=schema_id,
             filter=bound(request.filter, fields, case_sensitive=request.case_sensitive),
             stats=frozenset(stats),
@@ -59,11 +60,9 @@ class Scan:
         return frozenset(snapshot["snapshot-id"] for snapshot in self.snapshots)
 
 
-def _snapshot(metadata: Json, request: ScanRequest) -> tuple[Json, ...]:
-    if request.snapshot_id is None:
-        current = current_snapshot(metadata)
-        return () if current is None else (current,)
-    return (_known(metadata, request.snapshot_id),)
+def _snapshot(metadata: Json, snapshot_id: int | None) -> tuple[Json, ...]:
+    found = current_snapshot(metadata) if snapshot_id is None else _known(metadata, snapshot_id)
+    return () if found is None else (found,)
 
 
 def _known(metadata: Json, snapshot_id: int) -> Json:
@@ -73,13 +72,11 @@ def _known(metadata: Json, snapshot_id: int) -> Json:
     return found
 
 
-def _appended(metadata: Json, request: ScanRequest) -> tuple[Json, ...]:
+def _appended(metadata: Json, start: int, end: int) -> tuple[Json, ...]:
     """The appends after the start (exclusive) up to the end (inclusive), newest first.
 
     The start itself may have been expired, what is between may not: something would be left out without a word.
     """
-    start, end = request.start_snapshot_id, request.end_snapshot_id
-    assert end is not None  # checked where the request was read
     found: list[Json] = []
     by_id = {snapshot["snapshot-id"]: snapshot for snapshot in metadata.get("snapshots") or []}
     above: int | None = _known(metadata, end)["snapshot-id"]

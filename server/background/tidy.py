@@ -18,6 +18,7 @@ class TidyStatus:
 
     answers: int
     optimizers: int
+    plans: int
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,12 @@ class Tidy:
     database: Database
 
     def activate(self) -> TidyStatus:
-        """Forget old answers and optimizers that have been silent for long."""
+        """Forget old answers, optimizers that have been silent for long, and plans that are over."""
         with self.database.writing() as uow:
             now = uow.now()
             answers = uow.answers.remove_before(now - ANSWERS_KEPT)
             gone = [one.id for one in uow.optimizers.list() if now - one.last_seen_at > OPTIMIZERS_KEPT]
             for optimizer_id in gone:
                 uow.optimizers.remove(optimizer_id)
-        return TidyStatus(answers=answers, optimizers=len(gone))
+            plans = uow.plans.remove_expired(now)
+        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans)

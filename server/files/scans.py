@@ -20,7 +20,6 @@ from catalog.scan.scan import Scan
 from server.files.content import content_json
 from server.files.filters import Filter, Statistics
 from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status
-from server.files.partitions import Spec
 from server.files.storage import Storage
 from server.files.values import decoded
 
@@ -91,14 +90,15 @@ class _Reading:
             manifest
             for snapshot_id, listed in self._listed
             for manifest in listed
-            if manifest["content"] == 0
-            and (not self.scan.incremental or manifest["added_snapshot_id"] == snapshot_id)
+            if manifest["content"] == 0 and (not self.scan.incremental or manifest["added_snapshot_id"] == snapshot_id)
         ]
 
     def delete_manifests(self) -> list[ManifestFile]:
         if self.scan.incremental:
             return []
-        return [manifest for _, listed in self._listed for manifest in listed if manifest["content"] and _live(manifest)]
+        return [
+            manifest for _, listed in self._listed for manifest in listed if manifest["content"] and _live(manifest)
+        ]
 
     def files(self, manifest: ManifestFile, piece: Slice, deletes: DeleteIndex) -> Iterator[FileTask]:
         """What a slice of a manifest has for the scan."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -47,30 +47,18 @@ def bound_json(kind: str, bound: bytes) -> Any:
         return None
 
 
-def value_json(kind: str, value: Any) -> Any:  # noqa: PLR0911 (one line a type)
+def value_json(kind: str, value: Any) -> Any:
     """A value, as partition records hold it, in the specification's single-value serialization."""
-    if value is None:
-        return None
-    match type_root(kind):
-        case "date":
-            return (_DAY_0 + timedelta(days=value)).isoformat()
-        case "time":
-            return (_EPOCH + timedelta(microseconds=value)).time().isoformat()
-        case "timestamp":
-            return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None).isoformat()
-        case "timestamptz":
-            return (_EPOCH + timedelta(microseconds=value)).isoformat()
-        case "timestamp_ns":
-            return _nanos(value)
-        case "timestamptz_ns":
-            return f"{_nanos(value)}+00:00"
-        case "float" | "double":
-            return value if _is_finite(value) else _named(value)
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if type_root(kind) == "uuid":
-        return str(UUID(bytes=value))
-    return value.hex().upper() if isinstance(value, bytes) else value
+    write = _WRITTEN.get(type_root(kind))
+    return value if value is None or write is None else write(value)
+
+
+def _time(value: int) -> str:
+    return (_EPOCH + timedelta(microseconds=value)).time().isoformat()
+
+
+def _micros(value: int) -> str:
+    return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None).isoformat()
 
 
 def _nanos(value: int) -> str:
@@ -82,8 +70,26 @@ def _is_finite(value: float) -> bool:
     return value - value == 0
 
 
-def _named(value: float) -> str:
-    """As Java's JSON writer does; JSON itself has no such numbers, and null would be another partition."""
+def _number(value: float) -> float | str:
+    """Those that JSON does not have are written as Java's JSON writer does: null would be another partition."""
+    if _is_finite(value):
+        return value
     if value != value:  # noqa: PLR0124 (NaN alone differs from itself)
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
+
+
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "date": lambda days: (_DAY_0 + timedelta(days=days)).isoformat(),
+    "time": _time,
+    "timestamp": _micros,
+    "timestamptz": lambda value: f"{_micros(value)}+00:00",
+    "timestamp_ns": _nanos,
+    "timestamptz_ns": lambda value: f"{_nanos(value)}+00:00",
+    "float": _number,
+    "double": _number,
+    "decimal": lambda value: format(value, "f"),
+    "uuid": lambda value: str(UUID(bytes=value)),
+    "fixed": lambda value: value.hex().upper(),
+    "binary": lambda value: value.hex().upper(),
+}

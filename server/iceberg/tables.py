@@ -15,6 +15,7 @@ from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
+from catalog.scan.mode import planning_config
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
@@ -106,11 +107,11 @@ def load_table(
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
     loaded = load_any(services, catalog, name)
-    etag = etag_of(loaded.metadata_location or "", str(name), snapshots)
+    etag = _tag(name, loaded, snapshots)
     if is_known(etag, if_none_match):
         return not_modified(etag)
     text = orjson.dumps(refs_only(orjson.loads(loaded.text))) if snapshots == "refs" else loaded.text
-    return loaded_response(loaded.metadata_location, text, etag=etag)
+    return loaded_response(loaded.metadata_location, text, etag=etag, config=loaded.config)
 
 
 def load_any(services: Services, catalog: CatalogName, name: TableName) -> Loaded:
@@ -118,7 +119,8 @@ def load_any(services: Services, catalog: CatalogName, name: TableName) -> Loade
     pinned = services.keyed.pinned_table(catalog, name)
     if pinned is not None:
         location, metadata = pinned
-        return Loaded(metadata_location=location, text=orjson.dumps(metadata))
+        config = planning_config(RelationKind.BASE, metadata)
+        return Loaded(metadata_location=location, text=orjson.dumps(metadata), config=config)
     return services.tables.load(catalog, name)
 
 
@@ -226,8 +228,13 @@ def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody, onc
 
 def _loaded(name: TableName, loaded: Loaded) -> Response:
     return loaded_response(
-        loaded.metadata_location, loaded.text, etag=etag_of(loaded.metadata_location or "", str(name), "all")
+        loaded.metadata_location, loaded.text, etag=_tag(name, loaded, "all"), config=loaded.config
     )
+
+
+def _tag(name: TableName, loaded: Loaded, snapshots: str) -> str:
+    told = (f"{key}={value}" for key, value in sorted(loaded.config.items()))
+    return etag_of(loaded.metadata_location or "", str(name), snapshots, *told)
 
 
 def _as_remembered(services: Services, name: TableName) -> Callable[[Said], Response]:

@@ -7,7 +7,7 @@ plain function in a thread, and four such hops cost a small load more than the l
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import orjson
@@ -123,11 +123,13 @@ def json_response(value: object, status: int = 200) -> Response:
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
-def loaded_response(metadata_location: str | None, text: bytes, *, etag: str | None = None) -> Response:
+def loaded_response(
+    metadata_location: str | None, text: bytes, *, etag: str | None = None, config: Mapping[str, str] | None = None
+) -> Response:
     """A LoadTableResult or LoadViewResult around metadata as it is stored, without decoding it."""
     location = b"" if metadata_location is None else b'"metadata-location":' + orjson.dumps(metadata_location) + b","
     headers = {} if etag is None else {"ETag": etag}
-    content = b"{" + location + b'"metadata":' + text + b',"config":{}}'
+    content = b"{" + location + b'"metadata":' + text + b',"config":' + orjson.dumps(config or {}) + b"}"
     return Response(content, media_type="application/json", headers=headers)
 
 

@@ -20,6 +20,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
+from server.service.scans import Scans
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.views import Views
@@ -41,6 +42,7 @@ class Services:
     tasks: Tasks
     hive: HiveServices
     layouts: Layouts
+    scans: Scans
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:
         """Drop a plain or a keyed table."""

@@ -17,6 +17,7 @@ from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
+from catalog.scan.mode import planning_config
 from catalog.stats import advanced, event_of_snapshot
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
@@ -42,6 +43,8 @@ class Loaded:
 
     metadata_location: str | None
     text: bytes
+    config: Mapping[str, str] = field(default_factory=dict)
+    """What clients are told about the table beside its metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,8 +219,7 @@ class Tables:
         located = self.database.locate(catalog, name)
         if located is None or not located.kind.is_table or located.metadata_location is None:
             return self._loaded(self._existing(catalog, name))
-        text = self.metadata.load_present(located.metadata_location).text
-        return Loaded(metadata_location=located.metadata_location, text=text)
+        return self._at(located.metadata_location, located.kind)
 
     def _existing(self, catalog: CatalogName, name: TableName) -> Relation:
         with self.database.reading() as uow:
@@ -253,8 +255,11 @@ class Tables:
     def _loaded(self, relation: Relation) -> Loaded:
         if relation.metadata_location is None:
             raise NoSuchTable(f"Table does not exist: {relation.name}")
-        document = self.metadata.load_present(relation.metadata_location)
-        return Loaded(metadata_location=relation.metadata_location, text=document.text)
+        return self._at(relation.metadata_location, relation.kind)
+
+    def _at(self, location: str, kind: RelationKind) -> Loaded:
+        document = self.metadata.load_present(location)
+        return Loaded(metadata_location=location, text=document.text, config=planning_config(kind, document.parsed))
 
     def _check_free(self, uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
         """NoSuchNamespace or AlreadyExists, before anything is written."""

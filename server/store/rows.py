@@ -363,3 +363,18 @@ class StagedGroundRow(Row):
     __tablename__ = "hive_staged_ground"
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
     staged: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class ScanPlanRow(Row):
+    """A planned scan that clients fetch task by task; `tasks` are lists of (manifest, start, stop)."""
+
+    __tablename__ = "scan_plan"
+    __table_args__ = (Index("ix_scan_plan_expires", "expires_at"),)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    table_uuid: Mapped[str] = mapped_column(String(36))
+    metadata_location: Mapped[str] = mapped_column(Text)
+    request: Mapped[dict[str, Any]]
+    schema_id: Mapped[int]
+    tasks: Mapped[list[list[list[int | None]]]] = mapped_column(JSON)
+    expires_at: Mapped[datetime]
+    cancelled: Mapped[bool]

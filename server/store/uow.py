@@ -17,6 +17,7 @@ from server.store.events import SqlEvents
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
 from server.store.jobs import SqlJobs, SqlOptimizers
+from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
 from server.store.session import ReadSession, Sessions, answering
@@ -41,6 +42,7 @@ class SqlUnitOfWork:
         self.policies: store.Policies = SqlPolicies(session)
         self.answers: store.Answers = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
+        self.plans: store.Plans = SqlPlans(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.grounds: hive.Grounds = SqlGrounds(session)
 
