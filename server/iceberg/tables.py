@@ -227,9 +227,7 @@ def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody, onc
 
 
 def _loaded(name: TableName, loaded: Loaded) -> Response:
-    return loaded_response(
-        loaded.metadata_location, loaded.text, etag=_tag(name, loaded, "all"), config=loaded.config
-    )
+    return loaded_response(loaded.metadata_location, loaded.text, etag=_tag(name, loaded, "all"), config=loaded.config)
 
 
 def _tag(name: TableName, loaded: Loaded, snapshots: str) -> str:
