@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import pyiceberg.exceptions
 import pyiceberg.expressions as py
 from pyiceberg.expressions.literals import (
     AboveMax,
@@ -25,7 +26,7 @@ from pyiceberg.expressions.literals import (
 from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator, expression_evaluator
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import UnknownTransform, parse_transform
+from pyiceberg.transforms import Transform, UnknownTransform, parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.types import FixedType, NestedField, PrimitiveType
 
@@ -119,11 +120,8 @@ class _Leaf:
         self.metrics = None if self.transform else _InclusiveMetricsEvaluator(self.schema, self.unbound)
 
     def _result(self, predicate: Predicate, source: PrimitiveType) -> str:
-        try:
-            fits = parse_transform(self.transform).can_transform(source)
-        except (ValueError, TypeError):
-            fits = False
-        if not fits:
+        known = _transform(str(self.transform))
+        if known is None or not known.can_transform(source):
             raise Invalid(f"invalid filter: {self.field.name}, a {self.field.type}, has no transform {self.transform}")
         made = result_type(str(self.transform), str(self.field.type))
         if predicate.op in PREFIXES and made != "string":
@@ -156,8 +154,8 @@ class _Leaf:
             inclusive = strict = self.unbound
         else:
             assert isinstance(self.bound, py.BoundPredicate)
-            known = parse_transform(transform)
-            if isinstance(known, UnknownTransform):
+            known = _transform(transform)
+            if known is None:
                 return None
             inclusive = known.project(_COLUMN, self.bound)
             strict = known.strict_project(_COLUMN, self.bound)
@@ -239,6 +237,15 @@ def _in_summary(part: _Part, summaries: list[Mapping[str, Any]]) -> bool:
         upper_bounds={} if upper is None else {field_id: upper},
     )
     return part.summary.eval(cast("DataFile", statistics))
+
+
+def _transform(name: str) -> Transform[Any, Any] | None:
+    """The transform of this name; None for one that PyIceberg does not know."""
+    try:
+        known = parse_transform(name)
+    except (ValueError, pyiceberg.exceptions.ValidationError):
+        return None
+    return None if isinstance(known, UnknownTransform) else known
 
 
 def _one_column(field_id: int, kind: PrimitiveType) -> Schema:

@@ -211,6 +211,10 @@ class LakeTable:
         )
         return snapshot_id
 
+    def alter(self, *updates: Json) -> None:
+        """Change the metadata as a commit without a snapshot does."""
+        self._apply(updates)
+
     def drop(self, gone: Data | Delete) -> None:
         """Mark a file as removed in its manifest, which is written again."""
         if isinstance(gone, Data):
