@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from cachetools import LRUCache
 
@@ -23,8 +25,10 @@ from server.files.manifests import Content, Entry, ManifestFile, Manifests, Stat
 from server.files.storage import Storage
 from server.files.values import decoded
 
-CACHED_DELETES = 200_000
-"""Delete files that are kept in memory, of all tables; a plan's tasks all need the same."""
+CACHED_MANIFESTS = 50_000
+CACHED_DELETES = 100_000
+"""Lines of manifest lists and delete files that are kept in memory, of all tables: a plan's tasks all need the same."""
+T = TypeVar("T")
 _PATH_ID = 2147483546
 """The column of position deletes that names the data file."""
 _STATISTICS = ("value_counts", "null_value_counts", "nan_value_counts")
@@ -35,11 +39,12 @@ class ManifestScans:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._deletes: LRUCache[str, DeleteIndex] = LRUCache(CACHED_DELETES, getsizeof=lambda found: found.size + 1)
+        self._lists: LRUCache[str, list[ManifestFile]] = LRUCache(CACHED_MANIFESTS, getsizeof=lambda one: len(one) + 1)
+        self._deletes: LRUCache[str, DeleteIndex] = LRUCache(CACHED_DELETES, getsizeof=lambda one: one.size + 1)
         self._lock = threading.Lock()
 
     def sizes(self, scan: Scan) -> list[ManifestSize]:
-        reading = _Reading(self._storage, scan)
+        reading = self._reading(scan)
         return [
             ManifestSize(at=at, files=_live(manifest))
             for at, manifest in enumerate(reading.data_manifests())
@@ -52,37 +57,56 @@ class ManifestScans:
     def tasks(self, scan: Scan, task: Task) -> Iterator[FileTask]:
         if not task:
             return
-        reading = _Reading(self._storage, scan)
+        reading = self._reading(scan)
         manifests = reading.data_manifests()
         deletes = self._index(reading)
         for piece in task:
             yield from reading.files(manifests[piece.manifest], piece, deletes)
+
+    def _reading(self, scan: Scan) -> _Reading:
+        manifests = Manifests(self._storage, scan.metadata)
+        listed = [
+            (
+                one["snapshot-id"],
+                self._kept(self._lists, one.get("manifest-list"), partial(manifests.of_snapshot, one)),
+            )
+            for one in scan.snapshots
+        ]
+        return _Reading(scan, manifests, listed)
 
     def _index(self, reading: _Reading) -> DeleteIndex:
         """The deletes of the scan's snapshot; an append brings none."""
         listed = reading.delete_manifests()
         if not listed:
             return DeleteIndex(())
-        key = reading.scan.snapshots[0]["manifest-list"]
+        return self._kept(
+            self._deletes,
+            reading.scan.snapshots[0]["manifest-list"],
+            lambda: DeleteIndex(one for manifest in listed for one in reading.deletes(manifest)),
+        )
+
+    def _kept(self, cache: LRUCache[str, T], location: str | None, read: Callable[[], T]) -> T:
+        """What an immutable file says, remembered by its location; the oldest snapshots have no such file."""
+        if location is None:
+            return read()
         with self._lock:
-            found = self._deletes.get(key)
+            found = cache.get(location)
         if found is None:
-            found = DeleteIndex(one for manifest in listed for one in reading.deletes(manifest))
-            with self._lock:
-                if found.size < CACHED_DELETES:
-                    self._deletes[key] = found
+            found = read()
+            with self._lock, contextlib.suppress(ValueError):  # larger than the whole cache
+                cache[location] = found
         return found
 
 
 class _Reading:
     """One scan's manifests."""
 
-    def __init__(self, storage: Storage, scan: Scan) -> None:
+    def __init__(self, scan: Scan, manifests: Manifests, listed: Sequence[tuple[int, list[ManifestFile]]]) -> None:
         self.scan = scan
-        self.manifests = Manifests(storage, scan.metadata)
+        self.manifests = manifests
         self.filter = Filter(scan.filter)
         self._kinds = _kinds(scan.metadata)
-        self._listed = [(one["snapshot-id"], self.manifests.of_snapshot(one)) for one in scan.snapshots]
+        self._listed = listed
 
     def data_manifests(self) -> list[ManifestFile]:
         """All that list data files; an append's own alone when the scan is incremental. Always in the same order."""

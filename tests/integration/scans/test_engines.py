@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,8 @@ from tests.spark_fixtures import RunningServer, running_server
 
 PLANNED = "planned"
 """Spark's second catalog over the same server, which has its scans planned there."""
-SWITCH = "scan-planning-mode"
+PAGE = (Path(__file__).parents[3] / "docs" / "scan-planning.md").read_text(encoding="utf-8")
+SWITCH = re.findall(r"--conf spark\.sql\.catalog\.lake\.(\S+)=server", PAGE)[0]
 IN_TASKS = {"FIRN_SCAN__INLINE_FILES": "1", "FIRN_SCAN__TASK_FILES": "2"}
 WHERE = [
     "true",
@@ -120,7 +123,7 @@ def test_spark_deletes_and_merges_over_scans_that_the_server_planned(server: Run
     found = compare(server, name, "true")
     ids = [row[0] for row in found]
     assert sorted(ids) == sorted(set(ids))
-    assert {row[1] for row in found if 10 <= row[0]} == {"merged", "added"}
+    assert {row[1] for row in found if row[0] >= 10} == {"merged", "added"}
     assert set(range(10, 130)) <= set(ids)
 
 
@@ -138,7 +141,7 @@ def test_spark_applies_equality_deletes_to_what_the_server_planned(server: Runni
 
 
 def test_the_merged_view_of_a_keyed_table_is_whole_for_clients_that_have_scans_planned(server: RunningServer) -> None:
-    """What a server plans has no sequence numbers for Java, and the view compares them: its stores are never planned."""
+    """What a server plans has no sequence numbers for Java, and the view compares them."""
     server.spark.sql(
         "CREATE TABLE lake.db.orders (id BIGINT NOT NULL, note STRING) TBLPROPERTIES ('firn.primary-key' = 'id')"
     )
@@ -151,7 +154,8 @@ def test_the_merged_view_of_a_keyed_table_is_whole_for_clients_that_have_scans_p
 
 def test_a_table_can_ask_for_planning_itself(server: RunningServer) -> None:
     name = a_table(server, 2, "")
-    server.spark.sql(f"ALTER TABLE lake.db.{name} SET TBLPROPERTIES ('firn.scan-planning-mode' = 'server')")
+    (statement,) = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    server.spark.sql(statement.replace("lake.db.events", f"lake.db.{name}"))
     server.spark.sql(f"REFRESH TABLE lake.db.{name}")
     before = requests(server, name).count("plan")
     assert len(server.rows(f"SELECT * FROM lake.db.{name} WHERE id > 100")) == 19
@@ -175,6 +179,13 @@ def test_pyiceberg_reads_the_same_whoever_plans(server: RunningServer, version: 
         assert one == other
         assert one.num_rows
         assert by_server.scan(row_filter=asked).count() == one.num_rows
+    assert "plan" in requests(server, name)
+
+
+def test_the_page_shows_how_pyiceberg_has_scans_planned(server: RunningServer) -> None:
+    name = a_table(server, 2, "")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    exec(shown.replace("http://127.0.0.1:8630", server.url).replace("db.events", f"db.{name}"), {})
     assert "plan" in requests(server, name)
 
 

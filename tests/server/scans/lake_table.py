@@ -5,6 +5,7 @@ The files themselves are never opened by planning, so they are not written.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -121,7 +122,7 @@ class LakeTable:
         groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in rows:
             key = self.partition_of(spec_id, row)
-            groups[tuple("NaN" if value != value else value for value in key)].append(row)
+            groups[tuple("NaN" if is_nan(value) else value for value in key)].append(row)
         added = []
         for group in groups.values():
             partition = self.partition_of(spec_id, group[0])
@@ -133,7 +134,7 @@ class LakeTable:
         return added
 
     def delete_positions(self, of: Data, *, scope: str | None) -> Delete:
-        """Position deletes in the partition of a file: for the whole partition, or for that file by `named` or `bounds`."""
+        """Position deletes in the partition of a file: for all of it, or for that file by `named` or `bounds`."""
         path = f"{self.place}/data/{next(self._numbers)}-deletes.parquet"
         bound = {PATH_ID: of.path.encode()}
         stats = {"lower_bounds": bound, "upper_bounds": bound} if scope == "bounds" else {}
@@ -295,17 +296,21 @@ def _spec(fields: Sequence[tuple[str, str]]) -> Json:
     return {"fields": made}
 
 
+def is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def column_statistics(rows: Sequence[Row]) -> dict[str, dict[int, Any]]:
     """Exact counts and bounds, but text is cut to two characters, as long text is."""
     made: dict[str, dict[int, Any]] = defaultdict(dict)
     for name in rows[0]:
         values = [row[name] for row in rows]
-        known = [value for value in values if value is not None and value == value]
+        known = [value for value in values if value is not None and not is_nan(value)]
         number, kind = IDS[name], primitive_type(KINDS[name])
         made["value_counts"][number] = len(values)
         made["null_value_counts"][number] = values.count(None)
         if KINDS[name] == "double":
-            made["nan_value_counts"][number] = sum(value is not None and value != value for value in values)
+            made["nan_value_counts"][number] = sum(map(is_nan, values))
         if known:
             lower, upper = min(known), max(known)
             if isinstance(lower, str):

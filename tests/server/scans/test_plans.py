@@ -161,7 +161,7 @@ def test_when_the_metadata_of_a_plan_is_gone_so_are_its_tasks(lake: Lake) -> Non
     assert first is not None
     Path(first).unlink()
     later = in_tasks(a_lake(lake.services.database, lake.warehouse.parent / "later"))  # a server without a memory
-    with pytest.raises(NoSuchPlanTask, match="plan the scan again|gone"):
+    with pytest.raises(NoSuchPlanTask, match="is of metadata that is gone"):
         later.fetch(LAKE, PLAIN, planned.tasks[0])
 
 
@@ -241,3 +241,19 @@ def test_the_schema_is_that_of_the_table_or_on_request_of_the_snapshot(lake: Lak
     assert len(scans.plan(LAKE, PLAIN, {**asked, "use-snapshot-schema": True}).files) == 1
     with pytest.raises(Invalid, match="Cannot find field 'id'"):
         scans.plan(LAKE, PLAIN, asked)
+
+
+def test_a_table_of_five_thousand_files_is_planned_in_tasks_and_one_of_its_partitions_at_once(lake: Lake) -> None:
+    table = LakeTable(lake.warehouse / "large", [[("id", "identity")]])
+    for start in (0, 2_500):
+        table.add(0, [a_row(number) for number in range(start, start + 2_500)])
+        table.commit()
+    lake.services.tables.register(LAKE, PLAIN, stored(table))
+    scans = lake.services.scans
+    planned = scans.plan(LAKE, PLAIN, {})
+    assert len(planned.tasks) == 6
+    assert fetched(scans, planned) == sorted(data.path for data in table.data)
+    few = {"type": "in", "term": "id", "values": [7, 4_321]}
+    assert len(fetched(scans, scans.plan(LAKE, PLAIN, {"filter": few}))) == 2
+    one = {"type": "and", "left": few, "right": {"type": "lt", "term": "id", "value": 2_000}}
+    assert len(fetched(scans, scans.plan(LAKE, PLAIN, {"filter": one}))) == 1

@@ -192,7 +192,7 @@ def test_bad_requests_are_answered_400_in_the_specifications_shape(
 
 def test_spoiled_requests_never_end_in_a_server_error(client: httpx.Client, table: LakeTable) -> None:
     for number in range(400):
-        body = spoiled(EVERYTHING, random.Random(number))  # noqa: S311 (cases, no secrets)
+        body = spoiled(EVERYTHING, random.Random(number))
         headers = {"content-type": "application/json"}
         answer = client.post(f"{TABLES}/plain/plan", content=text_of(body), headers=headers)
         assert answer.status_code in (200, 400), (answer.text, body)

@@ -1,0 +1,114 @@
+"""Filters out of the specification's JSON: every form of writing them, NOT pushed down, names resolved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.iceberg.schema import index
+from catalog.scan.expression import NEGATED, Op, bound, parsed, to_json
+
+SCHEMA: Json = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {
+            "id": 2,
+            "name": "at",
+            "type": {"type": "struct", "fields": [{"id": 3, "name": "Home", "type": "string", "required": True}]},
+            "required": False,
+        },
+        {
+            "id": 4,
+            "name": "tags",
+            "type": {"type": "list", "element-id": 5, "element": "string", "element-required": False},
+            "required": False,
+        },
+        {"id": 6, "name": "same", "type": "int", "required": False},
+        {"id": 7, "name": "SAME", "type": "int", "required": False},
+    ],
+}
+X = {"type": "eq", "term": "x", "value": 1}
+Y = {"type": "lt", "term": "y", "value": 2}
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (True, True),
+        ({"type": "true"}, True),
+        ({"type": "false"}, False),
+        ({"type": "literal", "value": False}, False),
+        ({"type": "EQ", "term": {"type": "reference", "name": "x"}, "value": {"type": "literal", "value": 1}}, X),
+        ({"type": "eq", "term": {"type": "reference", "term": "x"}, "value": 1}, X),
+        ({"type": "eq", "left": {"type": "reference", "name": "x"}, "right": 1}, X),
+        ({"type": "gt", "left": 2, "right": {"type": "reference", "name": "y"}}, Y),
+        ({"type": "is_null", "child": {"type": "reference", "name": "x"}}, {"type": "is-null", "term": "x"}),
+        (
+            {
+                "type": "in",
+                "child": {"type": "reference", "name": "x"},
+                "values": {"type": "literals", "values": [1, 2]},
+            },
+            {"type": "in", "term": "x", "values": [1, 2]},
+        ),
+        ({"type": "and", "left": X, "right": True}, X),
+        ({"type": "and", "left": X, "right": False}, False),
+        ({"type": "or", "left": X, "right": False}, X),
+        ({"type": "or", "left": X, "right": True}, True),
+        ({"type": "not", "child": {"type": "not", "child": X}}, X),
+        ({"type": "not", "child": True}, False),
+        (
+            {"type": "not", "child": {"type": "and", "left": X, "right": Y}},
+            {
+                "type": "or",
+                "left": {"type": "not-eq", "term": "x", "value": 1},
+                "right": {"type": "gt-eq", "term": "y", "value": 2},
+            },
+        ),
+    ],
+)
+def test_every_way_of_writing_is_read(written: Any, read: Any) -> None:
+    assert to_json(parsed(written)) == read
+
+
+def test_each_predicate_has_one_opposite() -> None:
+    assert set(NEGATED) == set(Op)
+    assert all(NEGATED[NEGATED[op]] is op for op in Op)
+
+
+def named(name: str, **more: Any) -> Any:
+    written = {"type": "is-null", "term": name} if not more else {"type": more.pop("op"), "term": name, **more}
+    return to_json(bound(parsed(written), index(SCHEMA), case_sensitive=False))
+
+
+def test_names_are_found_in_any_case_and_told_as_the_table_spells_them() -> None:
+    assert named("ID") == {"type": "is-null", "term": "id"}
+    assert named("AT.home", op="starts-with", value="a")["term"] == "at.Home"
+    by_id = {"type": "eq", "term": {"type": "reference", "id": 1}, "value": 3}
+    assert to_json(bound(parsed(by_id), index(SCHEMA), case_sensitive=True)) == {"type": "eq", "term": "id", "value": 3}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"type": "is-null", "term": "nowhere"},
+        {"type": "is-null", "term": "Same"},
+        {"type": "is-null", "term": {"type": "reference", "id": 99}},
+        {"type": "is-null", "term": "tags.element"},
+        {"type": "eq", "term": "at", "value": 1},
+        {"type": "is-nan", "term": "id"},
+        {"type": "starts-with", "term": "id", "value": "1"},
+    ],
+)
+def test_what_no_column_can_be_asked_is_refused(asked: Any) -> None:
+    with pytest.raises(Invalid):
+        bound(parsed(asked), index(SCHEMA), case_sensitive=False)
+
+
+def test_two_columns_that_differ_in_case_are_told_apart_by_those_who_ask_exactly() -> None:
+    exact = bound(parsed({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
+    assert to_json(exact) == {"type": "is-null", "term": "SAME"}

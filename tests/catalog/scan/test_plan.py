@@ -1,0 +1,92 @@
+"""How a large scan is cut into tasks, and what tasks are called."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.errors import NoSuchPlan, NoSuchPlanTask
+from catalog.relation import RelationKind
+from catalog.scan.mode import CONFIG, PROPERTY, planning_config
+from catalog.scan.plan import (
+    ManifestSize,
+    ScanLimits,
+    Slice,
+    cut,
+    inline_plan_id,
+    is_inline,
+    new_plan_id,
+    parsed_plan_id,
+    parsed_task,
+)
+
+LIMITS = ScanLimits(inline_files=10, task_files=10, manifests=3, plan_seconds=60)
+
+
+def sizes(*files: int | None) -> list[ManifestSize]:
+    return [ManifestSize(at=at, files=count) for at, count in enumerate(files)]
+
+
+@given(st.lists(st.none() | st.integers(0, 35), max_size=8))
+def test_every_file_is_in_exactly_one_task_and_no_task_is_too_large(files: list[int | None]) -> None:
+    tasks = cut(sizes(*files), LIMITS)
+    for at, count in enumerate(files):
+        pieces = [piece for task in tasks for piece in task if piece.manifest == at]
+        starts = [piece.start for piece in pieces]
+        assert [piece.stop for piece in pieces] == [*starts[1:], None]
+        assert starts[0] == 0
+        known = count or 0
+        assert all(stop - start <= LIMITS.task_files for start, stop in zip(starts, [*starts[1:], known], strict=True))
+    for task in tasks:
+        assert len(task) <= LIMITS.manifests
+        whole = [files[piece.manifest] or 0 for piece in task]
+        assert len(task) == 1 or sum(whole) <= LIMITS.task_files
+
+
+def test_a_manifest_of_unknown_size_is_a_task_of_its_own() -> None:
+    assert cut(sizes(2, None, 3), LIMITS) == [(Slice(0),), (Slice(1),), (Slice(2),)]
+
+
+def test_what_fits_one_answer_is_limited_in_files_and_manifests() -> None:
+    assert LIMITS.fits(sizes(4, 6))
+    assert not LIMITS.fits(sizes(4, 7))
+    assert not LIMITS.fits(sizes(1, 1, 1, 1))
+    assert not LIMITS.fits(sizes(None))
+
+
+def test_names_of_plans_and_tasks_are_read_back() -> None:
+    plan = new_plan_id()
+    assert parsed_plan_id(str(plan)) == plan
+    assert parsed_task(f"{plan}.12") == (plan, 12)
+    assert is_inline(inline_plan_id())
+    assert not is_inline(str(plan))
+
+
+@pytest.mark.parametrize("name", ["", "x.1", "-" * 36 + ".1", f"{new_plan_id()}.\u0661", f"{new_plan_id()}.1\n"])
+def test_other_names_are_nobodys(name: str) -> None:
+    with pytest.raises(NoSuchPlanTask):
+        parsed_task(name)
+    with pytest.raises(NoSuchPlan):
+        parsed_plan_id(name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "own", "catalogs", "told"),
+    [
+        (RelationKind.TABLE, 2, None, None, None),
+        (RelationKind.TABLE, 2, "server", None, "server"),
+        (RelationKind.TABLE, 3, "SERVER", None, "server"),
+        (RelationKind.TABLE, 2, "both", None, None),
+        (RelationKind.TABLE, 2, None, "server", "server"),
+        (RelationKind.TABLE, 2, "client", "server", "client"),
+        (RelationKind.TABLE, 3, None, "server", None),
+        (RelationKind.TABLE, 3, None, "client", "client"),
+        (RelationKind.BASE, 2, "server", "server", "client"),
+        (RelationKind.CHANGE, 3, None, None, "client"),
+    ],
+)
+def test_who_plans(kind: RelationKind, version: int, own: str | None, catalogs: str | None, told: str | None) -> None:
+    metadata = {"format-version": version, "properties": {} if own is None else {PROPERTY: own}}
+    inherited = {} if catalogs is None else {PROPERTY: catalogs}
+    assert planning_config(kind, metadata, inherited) == ({} if told is None else {CONFIG: told})
