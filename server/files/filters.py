@@ -151,7 +151,8 @@ class _Leaf:
         if self.transform is not None:
             if self.transform != transform:
                 return None
-            inclusive = strict = self.unbound
+            inclusive: py.BooleanExpression | None = self.unbound
+            strict: py.BooleanExpression | None = self.unbound
         else:
             assert isinstance(self.bound, py.BoundPredicate)
             known = _transform(transform)

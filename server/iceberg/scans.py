@@ -52,7 +52,7 @@ def _files(files: Sequence[FileTask]) -> dict[str, Any]:
     numbers: dict[DeleteFile, int] = {}
     tasks = []
     for file in files:
-        task = {"data-file": file.content, "residual-filter": to_json(file.residual)}
+        task: dict[str, Any] = {"data-file": file.content, "residual-filter": to_json(file.residual)}
         if file.deletes:
             task["delete-file-references"] = [numbers.setdefault(one, len(numbers)) for one in file.deletes]
         tasks.append(task)

@@ -26,7 +26,7 @@ class SqlPlans:
             metadata_location=plan.metadata_location,
             request=plan.request,
             schema_id=plan.schema_id,
-            tasks=[[[piece.manifest, piece.start, piece.stop] for piece in task] for task in plan.tasks],
+            tasks=[[(piece.manifest, piece.start, piece.stop) for piece in task] for task in plan.tasks],
             expires_at=plan.expires_at,
             cancelled=plan.cancelled,
         )
@@ -54,7 +54,7 @@ def _plan(row: ScanPlanRow) -> ScanPlan:
         metadata_location=row.metadata_location,
         request=row.request,
         schema_id=row.schema_id,
-        tasks=tuple(tuple(Slice(*piece) for piece in task) for task in row.tasks),
+        tasks=tuple(tuple(Slice(at, start, stop) for at, start, stop in task) for task in row.tasks),
         expires_at=row.expires_at,
         cancelled=row.cancelled,
     )

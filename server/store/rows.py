@@ -375,6 +375,6 @@ class ScanPlanRow(Row):
     metadata_location: Mapped[str] = mapped_column(Text)
     request: Mapped[dict[str, Any]]
     schema_id: Mapped[int]
-    tasks: Mapped[list[list[list[int | None]]]] = mapped_column(JSON)
+    tasks: Mapped[list[list[tuple[int, int, int | None]]]] = mapped_column(JSON)
     expires_at: Mapped[datetime]
     cancelled: Mapped[bool]

@@ -12,7 +12,8 @@ DATA = DataFile(location="a", spec_id=1, partition=("x",), sequence_number=5)
 
 
 def delete(kind: DeleteKind, sequence_number: int, **more: Any) -> DeleteFile:
-    return DeleteFile(**{"kind": kind, "sequence_number": sequence_number, "spec_id": 1, "partition": ("x",)} | more)
+    given: dict[str, Any] = {"spec_id": 1, "partition": ("x",)} | more
+    return DeleteFile(kind=kind, sequence_number=sequence_number, **given)
 
 
 def applies(one: DeleteFile, *others: DeleteFile, data: DataFile = DATA) -> bool:

@@ -210,7 +210,7 @@ class LakeTable:
                 {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": snapshot_id},
             ]
         )
-        return snapshot_id
+        return int(snapshot_id)
 
     def alter(self, *updates: Json) -> None:
         """Change the metadata as a commit without a snapshot does."""

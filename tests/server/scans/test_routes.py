@@ -239,7 +239,7 @@ def test_clients_are_told_who_plans_only_where_somebody_asked(client: httpx.Clie
 
 def test_the_stores_of_keyed_tables_are_planned_by_clients_whatever_they_ask(client: httpx.Client, lake: Lake) -> None:
     """Java reads a null `_last_updated_sequence_number` from files that a server has planned."""
-    lake.create_keyed(**{PROPERTY: "server"})
+    lake.create_keyed(ORDERS, **{PROPERTY: "server"})
     pin = lake.services.keyed.pin(LAKE, ORDERS)
     for name in ("base", "change", pin.base_name, pin.change_name):
         answer = client.get(f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{name}")
