@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, field_by_name
-from server.files.manifests import Content, Manifests, Status
 from server.files.locations import local_path
+from server.files.manifests import Content, Manifests, Status
 from server.files.storage import Storage
 from tests.spark_fixtures import RunningServer
 
