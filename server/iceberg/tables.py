@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -92,7 +93,8 @@ def create_table(
         services.keyed.create(catalog, definition, spec, idempotency=once.asked)
         return _loaded(name, services.tables.load(catalog, name))
 
-    return once.run(create, _as_remembered(services, name))
+    kind = RelationKind.TABLE if spec is None else RelationKind.BASE
+    return once.run(create, _as_remembered(services, name, kind))
 
 
 @router.get("/namespaces/{namespace}/tables/{table}")
@@ -148,7 +150,8 @@ def commit_table(
         if services.keyed.pinned_table(catalog, name) is not None:
             raise CommitRefused(f"{name} is a pinned table: it cannot be written")
         if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
-            return _loaded(name, services.tables.create_by_commit(catalog, change, idempotency=once.asked))
+            made = services.tables.create_by_commit(catalog, change, idempotency=once.asked)
+            return _loaded(name, replace(made, config={}))
         request = CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=once.asked)
         return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
 
@@ -188,7 +191,7 @@ def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep,
     """Forget a table, so that another catalog can take it over."""
     return once.run(
         lambda: _loaded(name, services.tables.unregister(catalog, name, idempotency=once.asked)),
-        _as_remembered(services, name),
+        _as_remembered(services, name, RelationKind.TABLE),
     )
 
 
@@ -216,7 +219,7 @@ def register_table(
             name, services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=once.asked)
         )
 
-    return once.run(register, _as_remembered(services, name))
+    return once.run(register, _as_remembered(services, name, RelationKind.TABLE))
 
 
 @router.post("/tables/rename", status_code=204)
@@ -235,12 +238,16 @@ def _tag(name: TableName, loaded: Loaded, snapshots: str) -> str:
     return etag_of(loaded.metadata_location or "", str(name), snapshots, *told)
 
 
-def _as_remembered(services: Services, name: TableName) -> Callable[[Said], Response]:
-    """The table as a request has left it: what it is answered, the first time and each time after."""
+def _as_remembered(services: Services, name: TableName, kind: RelationKind | None = None) -> Callable[[Said], Response]:
+    """The table as a request has left it: what it is answered, the first time and each time after.
+
+    Without a kind it says nothing of the table's configuration: clients take that from loads, not from commits.
+    """
 
     def loaded(locations: Said) -> Response:
         with reading_back():
-            text = services.metadata.load(locations[0]).text
-        return _loaded(name, Loaded(metadata_location=locations[0], text=text))
+            document = services.metadata.load(locations[0])
+        config = {} if kind is None else planning_config(kind, document.parsed)
+        return _loaded(name, Loaded(metadata_location=locations[0], text=document.text, config=config))
 
     return loaded
