@@ -10,7 +10,7 @@ from datetime import timedelta
 from importlib.metadata import version
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -39,7 +39,7 @@ from server.iceberg import namespaces as iceberg_namespaces
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
-from server.middleware import RequestRecords
+from server.middleware import RequestRecords, SlashesInNames, restore_slashes
 from server.service.commit import Committer
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
@@ -205,13 +205,21 @@ def create_app(
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
+    app.add_middleware(SlashesInNames)
     app.add_middleware(RequestRecords)
     return app
 
 
 def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
     """The management API; without services it can only describe itself."""
-    app = FastAPI(title="Firn management API", version=VERSION, docs_url="/docs", redoc_url=None)
+    app = FastAPI(
+        title="Firn management API",
+        version=VERSION,
+        docs_url="/docs",
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(restore_slashes)],
+    )
     app.state.services = services
     app.state.version = VERSION
     app.state.database_kind = settings.resolved_database_url.partition(":")[0].partition("+")[0]
@@ -231,7 +239,14 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
 
 
 def _iceberg_app(services: Services) -> FastAPI:
-    app = FastAPI(title="Firn: Iceberg REST catalog", version=VERSION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Firn: Iceberg REST catalog",
+        version=VERSION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(restore_slashes)],
+    )
     app.state.services = services
     for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_views):
         app.include_router(module.router)
