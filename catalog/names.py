@@ -73,7 +73,7 @@ def checked_namespace(namespace: Namespace) -> Namespace:
     if not namespace or any(not part for part in namespace):
         raise Invalid(f"invalid namespace {dotted(namespace)!r}: every part needs at least one character")
     for part in namespace:
-        _check_characters(part)
+        _check_part(part)
     _check_length("namespace", encode_namespace(namespace), LONGEST_NAMESPACE)
     return namespace
 
@@ -92,13 +92,14 @@ def same_but_for_case(held: object, wanted: object) -> str | None:
     return f"in this catalog {wanted} and {held}, which is there, are one name: they differ in case only"
 
 
-def _check_characters(part: str) -> None:
+def _check_part(part: str) -> None:
     if not part.isprintable() and any(unicodedata.category(char) in _FORBIDDEN_KINDS for char in part):
         raise Invalid(f"invalid name {part!r}: control characters and line breaks are not allowed")
     if part in (".", ".."):
         raise Invalid(f"invalid name {part!r}: clients and proxies take it out of a URL")
     if part[0].isspace() or part[-1].isspace():
         raise Invalid(f"invalid name {part!r}: it begins or ends with a space")
+    _check_length("name", part, LONGEST_NAME)
 
 
 def _check_length(what: str, text: str, longest: int) -> None:
@@ -121,8 +122,7 @@ class TableName:
         checked_namespace(self.namespace)
         if not self.name:
             raise Invalid("invalid table name: it is empty")
-        _check_characters(self.name)
-        _check_length("table name", self.name, LONGEST_NAME)
+        _check_part(self.name)
 
     def __str__(self) -> str:
         return dotted((*self.namespace, self.name))

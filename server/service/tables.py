@@ -249,7 +249,7 @@ class Tables:
             _refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.holder(catalog, to)
-            if taken is not None and taken.id != relation.id:
+            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)

@@ -181,7 +181,7 @@ class Views:
             relation = _existing_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.holder(catalog, to)
-            if taken is not None and taken.id != relation.id:
+            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 kind = "Table" if taken.kind.is_table else "View"
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))

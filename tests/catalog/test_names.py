@@ -91,11 +91,16 @@ def test_everything_else_is_a_name(part: str) -> None:
 
 
 def test_a_name_is_as_long_as_the_database_takes() -> None:
-    TableName(("n" * LONGEST_NAMESPACE,), "t" * LONGEST_NAME)
-    TableName(("ü" * (LONGEST_NAMESPACE // 2),), "ü" * (LONGEST_NAME // 2))
-    for namespace, name in (("n", "t" * (LONGEST_NAME + 1)), ("n", "表" * 171), ("n" * (LONGEST_NAMESPACE + 1), "t")):
+    TableName(("n" * LONGEST_NAME, "n" * (LONGEST_NAMESPACE - LONGEST_NAME - 1)), "t" * LONGEST_NAME)
+    TableName(("ü" * (LONGEST_NAME // 2),), "ü" * (LONGEST_NAME // 2))
+    for namespace, name in (
+        (("n",), "t" * (LONGEST_NAME + 1)),
+        (("n",), "表" * 171),
+        (("n" * (LONGEST_NAME + 1),), "t"),
+        (("n" * LONGEST_NAME, "n" * (LONGEST_NAMESPACE - LONGEST_NAME)), "t"),
+    ):
         with pytest.raises(Invalid, match="bytes in UTF-8"):
-            TableName((namespace,), name)
+            TableName(namespace, name)
     with pytest.raises(Invalid, match="bytes in UTF-8"):
         TableName(("n",), "ŉ" * 250)  # 500 bytes, and folded 750
 

@@ -20,7 +20,7 @@ ODD = [
     *("a.b", "a/b", "/", "a b", "Größe", "表", "CamelCase", "`", "a%2Fb", "100%", "a?b#c&d", "a\\b", "👩\u200d🌾"),
     "x" * 512,
 ]
-WRONG = [".", "..", "", " a", "a ", "a\nb", "a\x1fb", "a\x00b", "x" * 1025, "表" * 342]
+WRONG = [".", "..", "", " a", "a ", "a\nb", "a\x1fb", "a\x00b", "x" * 513, "表" * 171]
 VIEW_VERSION = {
     "version-id": 1,
     "timestamp-ms": 1,
