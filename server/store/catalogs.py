@@ -57,7 +57,10 @@ class SqlCatalogs:
 
     def get(self, name: CatalogName) -> Catalog:
         """NoSuchCatalog when there is none."""
-        return find_catalog(self.session, name)
+        row = self.session.execute(_GET, {"name": name}).first()
+        if row is None:
+            raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
+        return _catalog(row)
 
     def list(self) -> Sequence[Catalog]:
         """All, by name: there are few."""
@@ -71,12 +74,13 @@ class SqlCatalogs:
         self.session.execute(delete(CatalogRow).where(CatalogRow.name == name))
 
 
-def find_catalog(session: ReadSession, name: CatalogName) -> Catalog:
-    """The catalog of this name; NoSuchCatalog when there is none."""
-    row = session.execute(_GET, {"name": name}).first()
-    if row is None:
-        raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
-    return _catalog(row)
+def unique_name(session: ReadSession, catalog: CatalogName, name: str) -> str:
+    """What no second name in the same place may share with this one: see Catalog.unique.
+
+    The name itself where there is no such catalog; whether there is one has been asked before anything is added to it.
+    """
+    row = session.execute(_GET, {"name": catalog}).first()
+    return name if row is None else _catalog(row).unique(name)
 
 
 def _catalog(row: Any) -> Catalog:
@@ -101,7 +105,7 @@ class SqlNamespaces:
         row = NamespaceRow(
             catalog=catalog,
             path=path,
-            folded=find_catalog(self.session, catalog).unique(path),
+            folded=unique_name(self.session, catalog, path),
             properties=dict(properties),
         )
         try:
@@ -114,7 +118,7 @@ class SqlNamespaces:
 
     def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
         """What keeps a second namespace from having this name: the one that has it, or one like it but for case."""
-        unique = find_catalog(self.session, catalog).unique(encode_namespace(namespace))
+        unique = unique_name(self.session, catalog, encode_namespace(namespace))
         path = self.session.scalar(
             select(NamespaceRow.path).where(NamespaceRow.catalog == catalog, NamespaceRow.folded == unique)
         )

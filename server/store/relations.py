@@ -25,7 +25,7 @@ from catalog.names import (
 from catalog.ports.page import Page
 from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
-from server.store.catalogs import find_catalog
+from server.store.catalogs import unique_name
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
@@ -60,7 +60,9 @@ class SqlRelations:
 
     def add(self, relation: Relation) -> None:
         """AlreadyExists when the name is taken, whatever holds it."""
-        values = _relation_values(relation) | {"folded": self._unique(relation.catalog, relation.name)}
+        values = _relation_values(relation) | {
+            "folded": unique_name(self.session, relation.catalog, relation.name.name)
+        }
         if not insert_unless_taken(self.session, RelationRow, values):
             raise self._taken(relation)
 
@@ -71,9 +73,6 @@ class SqlRelations:
         same = "" if holds_view == wants_view else " with same name"
         message = f"{'View' if holds_view else 'Table'}{same} already exists: {relation.name}"
         return AlreadyExists(message, hint=None if holder is None else same_but_for_case(holder.name, relation.name))
-
-    def _unique(self, catalog: CatalogName, name: TableName) -> str:
-        return find_catalog(self.session, catalog).unique(name.name)
 
     def get(self, relation_id: RelationId) -> Relation:
         """NoSuchTable when it is gone."""
@@ -93,7 +92,7 @@ class SqlRelations:
         given = {
             "catalog": catalog,
             "namespace": encode_namespace(name.namespace),
-            "folded": self._unique(catalog, name),
+            "folded": unique_name(self.session, catalog, name.name),
         }
         row = self.session.execute(_HOLDER, given).first()
         return None if row is None else _relation(row)
@@ -152,7 +151,9 @@ class SqlRelations:
         names = {"namespace": encode_namespace(to.namespace), "name": to.name}
         try:
             with self.session.begin_nested():
-                self.session.execute(renamed.values(**names, folded=self._unique(relation.catalog, to)))
+                self.session.execute(
+                    renamed.values(**names, folded=unique_name(self.session, relation.catalog, to.name))
+                )
         except IntegrityError as error:
             raise self._taken(replace(relation, name=to)) from error
 
