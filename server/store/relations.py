@@ -148,12 +148,11 @@ class SqlRelations:
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
         renamed = update(RelationRow).where(RelationRow.id == relation.id)
-        names = {"namespace": encode_namespace(to.namespace), "name": to.name}
+        unique = unique_name(self.session, relation.catalog, to.name)
+        names = {"namespace": encode_namespace(to.namespace), "name": to.name, "folded": unique}
         try:
             with self.session.begin_nested():
-                self.session.execute(
-                    renamed.values(**names, folded=unique_name(self.session, relation.catalog, to.name))
-                )
+                self.session.execute(renamed.values(**names))
         except IntegrityError as error:
             raise self._taken(replace(relation, name=to)) from error
 
