@@ -14,6 +14,8 @@ STAMPS := $(VENV)/.made
 CI ?=
 export CI
 ARGS ?=
+# Where the compatibility kit lies; it is not part of this repository.
+RCK_KIT ?= ../shared/tools/rck
 # Two Spark sessions side by side need about 6 GiB; files stay whole, for the servers that their tests share.
 TEST_PROCESSES ?= 2
 
@@ -84,6 +86,10 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 test: setup ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
 	@$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+.PHONY: rck
+rck: setup ## Iceberg's REST compatibility kit against fresh servers (RCK_KIT=DIR; needs Maven and a JDK)
+	@RCK_KIT=$(RCK_KIT) PYTHON=$(BIN)/python .ci/rck
 
 .PHONY: check
 check: setup ## everything that needs no running: lint, format, types, import directions, schema, API document, console

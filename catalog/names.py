@@ -1,10 +1,15 @@
 """Names of catalogs, namespaces and tables, parsed once at the edge.
 
-A dotted name such as `sales.orders` is for people; inside, a namespace is a tuple of parts: parts may hold dots.
+Inside, a namespace is a tuple of parts, and a part may hold dots, slashes, spaces and letters of any script. A dotted
+name such as `sales.orders` is for people: where a part holds a dot or a backtick itself it is written between
+backticks, as in Spark SQL, so that a dotted name always means one table.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NewType
 from uuid import UUID
@@ -17,6 +22,14 @@ Namespace = tuple[str, ...]
 
 SEPARATOR = "\x1f"
 """Between the parts of a namespace, in URLs (Iceberg REST specification) and in the database."""
+LONGEST_CATALOG = 255
+LONGEST_NAME = 512
+LONGEST_NAMESPACE = 1_024
+"""In bytes of UTF-8, and of the folded name too: together they have to fit into one entry of a database index."""
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+_FORBIDDEN_KINDS = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode's control characters, halves of surrogate pairs, line and paragraph separators."""
 
 
 def encode_namespace(namespace: Namespace) -> str:
@@ -25,24 +38,77 @@ def encode_namespace(namespace: Namespace) -> str:
 
 
 def decode_namespace(text: str) -> Namespace:
-    """The parts of a namespace out of a URL or the database; Invalid when a part is empty."""
+    """The parts of a namespace out of a URL or the database; Invalid when one cannot be a name."""
     return checked_namespace(tuple(text.split(SEPARATOR)))
 
 
+def dotted(parts: Sequence[str]) -> str:
+    """Names one below the other as people write them: `sales.orders`; see `parts_of` for the way back."""
+    return ".".join("`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part for part in parts)
+
+
+def parts_of(text: str) -> tuple[str, ...]:
+    """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
+    parts, at = [], 0
+    while at <= len(text):
+        found = _PART.match(text, at)
+        if found is None or (found.end() < len(text) and text[found.end()] != "."):
+            raise Invalid(
+                f"invalid name {text!r}: its parts are divided by dots, and each needs at least one character",
+                hint="write a part with a dot or a backtick between backticks, doubling those inside: `a.b`.orders",
+            )
+        inside, plain = found.groups()
+        parts.append(plain if inside is None else inside.replace("``", "`"))
+        at = found.end() + 1
+    return tuple(parts)
+
+
+def parse_namespace(text: str) -> Namespace:
+    """`sales.eu` → ("sales", "eu"); Invalid when a part cannot be a name."""
+    return checked_namespace(parts_of(text))
+
+
 def checked_namespace(namespace: Namespace) -> Namespace:
-    """The namespace itself; Invalid when it has no parts, an empty part or a control character."""
+    """The namespace itself; Invalid when it has no parts, when one cannot be a name, or when it is too long."""
     if not namespace or any(not part for part in namespace):
-        raise Invalid(f"invalid namespace {'.'.join(namespace)!r}: every part needs at least one character")
+        raise Invalid(f"invalid namespace {dotted(namespace)!r}: every part needs at least one character")
     for part in namespace:
-        _check_characters(part)
+        _check_part(part)
+    _check_length("namespace", encode_namespace(namespace), LONGEST_NAMESPACE)
     return namespace
 
 
-def _check_characters(part: str) -> None:
-    if any(ord(char) < 0x20 or char == "\x7f" for char in part):
-        raise Invalid(f"invalid name {part!r}: control characters are not allowed")
-    if "/" in part:
-        raise Invalid(f"invalid name {part!r}: a slash is not allowed, the name would not fit into a URL")
+def folded(name: str) -> str:
+    """What two names have in common that differ in case only, or in how accents are put together."""
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def same_but_for_case(held: object, wanted: object) -> str | None:
+    """What to add to "already exists" when it is another name that does; None when it is the very name."""
+    if str(held) == str(wanted):
+        return None
+    return f"in this catalog {wanted} and {held}, which is there, are one name: they differ in case only"
+
+
+def _check_part(part: str) -> None:
+    if not part.isprintable() and any(unicodedata.category(char) in _FORBIDDEN_KINDS for char in part):
+        raise Invalid(f"invalid name {part!r}: control characters and line breaks are not allowed")
+    if part in (".", ".."):
+        raise Invalid(f"invalid name {part!r}: clients and proxies take it out of a URL")
+    if part[0].isspace() or part[-1].isspace():
+        raise Invalid(f"invalid name {part!r}: it begins or ends with a space")
+    _check_length("name", part, LONGEST_NAME)
+
+
+def _check_length(what: str, text: str, longest: int) -> None:
+    size = len(text) if text.isascii() else max(len(one.encode()) for one in (text, folded(text)))
+    if size > longest:
+        raise Invalid(
+            f"invalid {what} {text[:40]!r}…: it has {size:,} bytes in UTF-8, at most {longest:,} can be stored",
+            hint="take a shorter one",
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,19 +122,17 @@ class TableName:
         checked_namespace(self.namespace)
         if not self.name:
             raise Invalid("invalid table name: it is empty")
-        _check_characters(self.name)
+        _check_part(self.name)
 
     def __str__(self) -> str:
-        return ".".join((*self.namespace, self.name))
+        return dotted((*self.namespace, self.name))
 
     @classmethod
-    def parse(cls, dotted: str) -> TableName:
+    def parse(cls, text: str) -> TableName:
         """`db.orders` → namespace ("db",), name "orders"; a name without a namespace is Invalid."""
-        *namespace, name = dotted.split(".")
+        *namespace, name = parts_of(text)
         if not namespace:
-            raise Invalid(
-                f"invalid table name {dotted!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders"
-            )
+            raise Invalid(f"invalid table name {text!r}", hint="write it as NAMESPACE.TABLE, for example sales.orders")
         return cls(tuple(namespace), name)
 
     @property

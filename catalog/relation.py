@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.errors import Invalid
+from catalog.names import CatalogName, RelationId, TableName, folded
+
+CASE_INSENSITIVE = "firn.names.case-insensitive"
+"""A catalog's property, chosen when it is created and never changed: names that differ in case only are one name."""
 
 
 class RelationKind(StrEnum):
@@ -39,6 +44,22 @@ class Catalog:
     metastore_uri: str | None
     properties: dict[str, str]
     created_at: datetime
+
+    @property
+    def ignores_case(self) -> bool:
+        """Whether a second name that differs from one in case only is refused. Lookups are exact all the same."""
+        return self.properties.get(CASE_INSENSITIVE) == "true"
+
+    def unique(self, name: str) -> str:
+        """What no second name in the same place may have in common with this one."""
+        return folded(name) if self.ignores_case else name
+
+
+def check_case_setting(properties: Mapping[str, str]) -> None:
+    """Invalid when a catalog's properties say something else than true or false of case."""
+    value = properties.get(CASE_INSENSITIVE, "false")
+    if value not in ("true", "false"):
+        raise Invalid(f"{CASE_INSENSITIVE}={value}: expected true or false")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

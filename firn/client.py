@@ -5,7 +5,8 @@
     client.scan("lake.db.orders", filter="day = '2026-11-21'").to_arrow()
 
 A table is named `db.orders` in the client's default catalog, or `lake.db.orders`: where a name has three or more parts
-and the first is one of the server's catalogs, it is that catalog.  Every method may raise a firn.errors.FirnError.
+and the first is one of the server's catalogs, it is that catalog.  A part that holds a dot stands between backticks, as
+in Spark SQL.  Every method may raise a firn.errors.FirnError.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import httpx
 
 from firn.errors import Invalid
 from firn.jobs import Jobs, Operations
+from firn.names import dotted, parts_of
 from firn.transport import Json, Transport
 from firn.wire import Catalog, Job, Next, Operation, Planned, Table, TableRow
 
@@ -54,7 +56,7 @@ class Name:
     @property
     def parts(self) -> tuple[str, ...]:
         """Namespace and name, part by part."""
-        return tuple(self.table.split("."))
+        return parts_of(self.table)
 
     def __str__(self) -> str:
         return f"{self.catalog}.{self.table}"
@@ -81,12 +83,12 @@ class Client:
 
     def name(self, text: str) -> Name:
         """A table's name as people type it."""
-        parts = text.split(".")
-        if not all(parts) or len(parts) < _SHORTEST_QUALIFIED - 1:
+        parts = parts_of(text)
+        if len(parts) < _SHORTEST_QUALIFIED - 1:
             raise Invalid(f"{text!r} names no table", hint="write NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")
         if len(parts) >= _SHORTEST_QUALIFIED and self._is_catalog(parts[0]):
-            return Name(parts[0], ".".join(parts[1:]))
-        return Name(self.catalog, text)
+            return Name(parts[0], dotted(parts[1:]))
+        return Name(self.catalog, dotted(parts))
 
     def scan(self, table: str, *, filter: str | None = None, columns: Sequence[str] | None = None) -> Scan:
         """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`."""

@@ -13,6 +13,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
+from firn.names import dotted
+
 
 class Wire(BaseModel):
     """A part of an answer."""
@@ -62,6 +64,11 @@ class TableRow(Wire):
     pending_since: datetime | None = None
     last_commit_at: datetime | None = None
     hive_name: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """Namespace and name, as people write them."""
+        return f"{self.namespace}.{dotted([self.name])}"
 
 
 class Column(Wire):

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from optimizer.spark import JobSession, quoted
+from firn.names import quoted
+from optimizer.spark import JobSession
 from optimizer.sync_task import HiveFile, SyncTask
 
 SOURCE = "_source"

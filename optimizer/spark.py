@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from firn.names import sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local
@@ -61,16 +62,11 @@ class JobSession:
 
     def name(self, parts: Sequence[str]) -> str:
         """A table of the job's catalog, as SQL reads it."""
-        return ".".join(quoted(part) for part in (JOB_CATALOG, *parts))
+        return sql_name((JOB_CATALOG, *parts))
 
     def table(self, parts: Sequence[str]) -> Any:
         """An Iceberg table of the job's catalog, as Java has it now."""
         return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.java, self.name(parts))
-
-
-def quoted(name: str) -> str:
-    """A name of one part, as Spark SQL reads it whatever characters it is made of."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager

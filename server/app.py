@@ -10,7 +10,7 @@ from datetime import timedelta
 from importlib.metadata import version
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -42,7 +42,7 @@ from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
-from server.middleware import RequestRecords
+from server.middleware import RequestRecords, SlashesInNames, restore_slashes
 from server.service.commit import Committer
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
@@ -225,6 +225,7 @@ def create_app(
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
+    app.add_middleware(SlashesInNames)
     app.add_middleware(RequestRecords)
     return app
 
@@ -237,6 +238,8 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
         docs_url="/docs",
         redoc_url=None,
         max_body_size=settings.max_body_bytes,
+        redirect_slashes=False,
+        dependencies=[Depends(restore_slashes)],
     )
     app.state.services = services
     app.state.version = VERSION
@@ -263,6 +266,8 @@ def _iceberg_app(settings: Settings, services: Services) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         max_body_size=settings.max_body_bytes,
+        redirect_slashes=False,
+        dependencies=[Depends(restore_slashes)],
     )
     app.state.services = services
     for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_scans, iceberg_views):

@@ -43,12 +43,20 @@ def mount_console(app: FastAPI, built: Callable[[], Path | None] = built_console
         root = built()
         if root is None:
             return HTMLResponse(_NOT_BUILT, 503, headers=_LOOK_AGAIN)
-        file = (root / path).resolve()
-        if path and file.is_file() and file.is_relative_to(root):
+        file = _file(root, path)
+        if file is not None:
             return FileResponse(file, headers=_FOR_EVER if path.startswith(f"{HASHED}/") else _LOOK_AGAIN)
         if path.startswith(f"{HASHED}/") or not _takes_pages(request):
             raise HTTPException(404, f"nothing is at /{path}")
         return FileResponse(root / "index.html", headers=_LOOK_AGAIN)
+
+
+def _file(root: Path, path: str) -> Path | None:
+    try:
+        file = (root / path).resolve()
+        return file if path and file.is_file() and file.is_relative_to(root) else None
+    except OSError:  # a page about a table whose name no file could have
+        return None
 
 
 def _takes_pages(request: Request) -> bool:

@@ -1,12 +1,14 @@
-"""What every request gets: an id, a line in the log, a count in the metrics."""
+"""What every request gets: an id, a line in the log, a count in the metrics, and names that may hold a slash."""
 
 from __future__ import annotations
 
 import logging
 import re
 import time
+from urllib.parse import unquote
 from uuid import uuid4
 
+from fastapi import Request
 from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,6 +19,10 @@ log = logging.getLogger(__name__)
 REQUESTS = Counter("firn_requests_total", "Requests answered.", ["area", "method", "status"])
 SECONDS = Histogram("firn_request_seconds", "Time to answer a request.", ["area", "method"])
 
+_API_PATHS = ("/iceberg/v1/", "/api/v1/")
+_ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
+_SLASH_IN_NAME = "\udc2f"
+"""Half a surrogate pair: no path that a client sends decodes to one, so it stands for a slash and nothing else."""
 _HEADER = b"x-request-id"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -60,3 +66,30 @@ def _record(scope: Scope, status: int, seconds: float) -> None:
     SECONDS.labels(area, method).observe(seconds)
     level = logging.INFO if area == "iceberg" or status >= 400 else logging.DEBUG
     log.log(level, "request", extra={"method": method, "path": path, "status": status, "ms": round(seconds * 1000, 1)})
+
+
+class SlashesInNames:
+    """ASGI middleware: keeps a slash inside a name (`%2F`) apart from one between two parts of an API's path.
+
+    Servers decode the whole path before it is routed, which would make both the same. `restore_slashes` is the other
+    half of it; the console's own paths stay as they are.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wrap one request."""
+        if scope["type"] == "http" and scope["path"].startswith(_API_PATHS):
+            parts = _ENCODED_SLASH.split(scope["raw_path"])
+            if len(parts) > 1:
+                scope = {**scope, "path": _SLASH_IN_NAME.join(unquote(part.decode("latin-1")) for part in parts)}
+        await self.app(scope, receive, send)
+
+
+async def restore_slashes(request: Request) -> None:
+    """Dependency of a whole API, so the first of each request: the names in its path as they were meant."""
+    found = request.scope["path_params"]
+    request.scope["path_params"] = {
+        name: text.replace(_SLASH_IN_NAME, "/") if isinstance(text, str) else text for name, text in found.items()
+    }

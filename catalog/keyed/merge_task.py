@@ -25,7 +25,7 @@ from catalog.keyed.view_sql import (
     quoted,
     touched_sql,
 )
-from catalog.names import TableName
+from catalog.names import TableName, dotted
 
 JOB_CATALOG = "firn_job"
 """The Spark catalog under which an optimizer finds the tables of the job at hand."""
@@ -252,7 +252,7 @@ def _store_facts(name: TableName, store: str, metadata: Json) -> Json:
 
 
 def _store_name(name: TableName, store: str) -> str:
-    return ".".join((*name.as_namespace, store))
+    return dotted((*name.as_namespace, store))
 
 
 def _pinned(name: TableName, store: str, metadata: Json) -> str:

@@ -51,6 +51,9 @@ class Namespaces(Protocol):
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it was created; a writer keeps it from being removed until its transaction ends."""
 
+    def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
+        """What keeps a second one from having this name: see Catalog.unique."""
+
     def properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]: ...
     def lock_properties(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """The same, kept from changing until this transaction ends."""
@@ -72,6 +75,9 @@ class Relations(Protocol):
     def add(self, relation: Relation) -> None: ...
     def get(self, relation_id: RelationId) -> Relation: ...
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
+    def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
+        """What keeps a second one from having this name: see Catalog.unique. Not for lookups, which are exact."""
+
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]: ...
 
     def list(

@@ -38,7 +38,7 @@ def list_tables(
     found = show.first(listed, limit)
     rows = [
         (
-            f"{one.namespace}.{one.name}",
+            one.full_name,
             one.kind,
             one.records,
             size(one.bytes),
@@ -91,7 +91,7 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
         partition_by=by,
         properties=_pairs(property),
     )
-    show.emit(made.json_value(), lambda: show.line(f"created {made.kind} table {made.catalog}.{_full(made)}"))
+    show.emit(made.json_value(), lambda: show.line(f"created {made.kind} table {made.catalog}.{made.full_name}"))
 
 
 @command(app, "drop")
@@ -261,7 +261,7 @@ def _show(show: Show, table: Table) -> None:
     keyed = table.kind == "keyed"
     show.facts(
         {
-            "table": f"{table.catalog}.{_full(table)}",
+            "table": f"{table.catalog}.{table.full_name}",
             "kind": table.kind,
             "primary key": table.primary_key or None,
             "sequence field": table.sequence_field,
@@ -295,10 +295,6 @@ def _show(show: Show, table: Table) -> None:
         for role, one in table.stores.items()
     ]
     show.table(("store", "format", "rows", "size", "files", "deletes", "snapshots", "location"), stores, none="")
-
-
-def _full(table: Table) -> str:
-    return f"{table.namespace}.{table.name}"
 
 
 def _names(listed: str) -> list[str]:

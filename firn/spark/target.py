@@ -8,6 +8,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
+from firn.errors import Invalid
+from firn.names import parts_of, sql_name
 from firn.spark.errors import NotKeyed
 
 _OWN_COLUMNS = ("_op", "_source")
@@ -40,13 +42,16 @@ class Target:
 
 
 def target_of(spark: SparkSession, table: str) -> Target:
-    """The keyed table of this name, `catalog.namespace.table` as in SQL; NotKeyed when there is none."""
-    change = f"{table}.change"
+    """The keyed table of this name, `catalog.namespace.table`; NotKeyed when there is none.
+
+    Only parts that hold a dot need backticks.
+    """
     try:
+        change = sql_name((*parts_of(table), "change"))
         properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {change}").collect()}
         schema = spark.table(change).schema
         described = spark.sql(f"DESCRIBE TABLE {change}").collect()
-    except AnalysisException as error:
+    except (AnalysisException, Invalid) as error:
         raise NotKeyed(
             f"{table} is not a keyed table that this session can find. Name it with its catalog, as in lake.db.orders; "
             "a table without primary key is written with Spark's own writeTo"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -188,8 +189,10 @@ def upgrade() -> None:
         "namespace",
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("path", sa.String(length=1024), nullable=False),
+        sa.Column("folded", sa.String(length=1024), nullable=False),
         sa.Column("properties", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("catalog", "path", name=op.f("pk_namespace")),
+        sa.UniqueConstraint("catalog", "folded", name=op.f("uq_namespace_catalog_folded")),
     )
     op.create_table(
         "operation",
@@ -245,6 +248,7 @@ def upgrade() -> None:
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("namespace", sa.String(length=1024), nullable=False),
         sa.Column("name", sa.String(length=512), nullable=False),
+        sa.Column("folded", sa.String(length=512), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
         sa.Column("owner_id", sa.Uuid(), nullable=True),
         sa.Column("location", sa.Text(), nullable=False),
@@ -254,6 +258,7 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("hive_name", sa.String(length=512), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_relation")),
+        sa.UniqueConstraint("catalog", "namespace", "folded", name=op.f("uq_relation_catalog_namespace_folded")),
         sa.UniqueConstraint("catalog", "namespace", "name", name=op.f("uq_relation_catalog_namespace_name")),
     )
     with op.batch_alter_table("relation", schema=None) as batch_op:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from firn.names import dotted
 from optimizer.errors import JobError, LeaseLost
 from optimizer.wire import ExpireTable, ExpireTask, Outcome, Result
 from optimizer.work import Work
@@ -26,14 +27,14 @@ def run(work: Work) -> Result:
     snapshots = files = 0
     refused: list[str] = []
     for table in task.tables:
-        work.hold.stage(f"expiring {'.'.join(table.parts)}")
+        work.hold.stage(f"expiring {dotted(table.parts)}")
         try:
             files += _expire(work, table)
             snapshots += len(table.snapshot_ids)
         except LeaseLost:
             raise
         except JobError as error:
-            refused.append(f"{'.'.join(table.parts)}: {error}")
+            refused.append(f"{dotted(table.parts)}: {error}")
             work.hold.say(refused[-1])
     if refused and not snapshots:
         return Result(outcome=Outcome.UNKNOWN if work.hold.has_committed else Outcome.REFUSED, error="; ".join(refused))
@@ -48,7 +49,7 @@ def _expire(work: Work, table: ExpireTable) -> int:
         "updates": [{"action": "remove-snapshots", "snapshot-ids": table.snapshot_ids}],
     }
     after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
-    work.hold.say(f"{'.'.join(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
+    work.hold.say(f"{dotted(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
     return _delete_unneeded(work, table, before, after)
 
 

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.names import quoted
 from optimizer.errors import Refused, Unknown
 from optimizer.jobs.clean import clean
 from optimizer.partitions import predicate
-from optimizer.spark import quoted
 from optimizer.wire import CleanTask, MergeTask, Outcome, Result
 from optimizer.work import Work
 

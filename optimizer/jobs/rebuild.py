@@ -19,11 +19,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.names import quoted
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, HiveRows
 from optimizer.jobs.merge import as_text, signature, signed
 from optimizer.partitions import Value, outside, predicate
-from optimizer.spark import quoted
 from optimizer.sync_task import SyncTask
 from optimizer.wire import PartitionField
 from optimizer.work import Work

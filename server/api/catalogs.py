@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.errors import NoSuchNamespace
-from catalog.names import Namespace
+from catalog.names import Namespace, dotted, parse_namespace
 from catalog.policy import SETTINGS, check_policy
 from catalog.relation import Catalog
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
@@ -103,10 +103,10 @@ def list_namespaces(
     services: ServicesDep, catalog: CatalogDep, page: PagingDep, parent: Annotated[str | None, Query()] = None
 ) -> PageOut[NamespaceOut]:
     """The namespaces directly under `parent`, or at the top."""
-    above: Namespace = tuple(parent.split(".")) if parent else ()
+    above: Namespace = parse_namespace(parent) if parent else ()
     found = services.namespaces.children(catalog, above, limit=page.size, cursor=page.cursor)
     items = [
-        NamespaceOut(name=".".join(one), properties=services.namespaces.properties(catalog, one)) for one in found.items
+        NamespaceOut(name=dotted(one), properties=services.namespaces.properties(catalog, one)) for one in found.items
     ]
     return PageOut(items=items, next_cursor=found.next_cursor)
 
@@ -114,11 +114,11 @@ def list_namespaces(
 @router.post("/{catalog}/namespaces", status_code=201, summary="Create a namespace", responses=refusals(404, 409))
 def create_namespace(services: ServicesDep, catalog: CatalogDep, body: NamespaceIn) -> NamespaceOut:
     """Create a namespace; its parents are created if need be."""
-    namespace = tuple(body.name.split("."))
+    namespace = parse_namespace(body.name)
     if len(namespace) > 1:
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
-    return NamespaceOut(name=body.name, properties=body.properties)
+    return NamespaceOut(name=dotted(namespace), properties=body.properties)
 
 
 @router.delete(
@@ -126,7 +126,7 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
 )
 def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> None:
     """Drop an empty namespace."""
-    services.namespaces.drop(catalog, tuple(namespace.split(".")))
+    services.namespaces.drop(catalog, parse_namespace(namespace))
 
 
 @router.get("/{catalog}/policy", tags=["policies"], summary="Show a policy", responses=refusals(404))
@@ -154,7 +154,7 @@ def set_policy(
 
 
 def _scope(namespace: str | None) -> Namespace:
-    return tuple(namespace.split(".")) if namespace else ()
+    return parse_namespace(namespace) if namespace else ()
 
 
 def _policy(settings: dict[str, str]) -> PolicyOut:

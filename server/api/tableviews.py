@@ -12,7 +12,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
 from catalog.keyed.spec import KeyedTable
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.names import CatalogName, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
@@ -144,7 +144,7 @@ def table_rows(
 ) -> PageOut[TableRow]:
     """One page of the list, in a handful of queries however many tables there are."""
     kinds = list(_KINDS.values()) if kind is None else [_KINDS[kind]]
-    within = None if namespace is None else tuple(namespace.split("."))
+    within = None if namespace is None else parse_namespace(namespace)
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         found = uow.relations.list(catalog, within, kinds, limit=page.size, cursor=page.cursor, search=search)
@@ -162,7 +162,7 @@ def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId
     pending = ("pending_rows", "pending_bytes", "pending_commits")
     return {
         "name": relation.name.name,
-        "namespace": ".".join(relation.name.namespace),
+        "namespace": dotted(relation.name.namespace),
         "kind": _SHOWN[relation.kind],
         "hive_name": relation.hive_name,
         **{name: getattr(counted, name) for name in counts},

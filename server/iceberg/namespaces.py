@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from catalog.errors import NoSuchNamespace
-from catalog.names import Namespace, decode_namespace
+from catalog.names import Namespace, decode_namespace, dotted
 from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
@@ -62,7 +62,7 @@ def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: Namesp
 def namespace_exists(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> None:
     """204 or 404."""
     if not services.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
 
 
 @router.delete("/{namespace}", status_code=204)

@@ -112,14 +112,14 @@ async def once_with_body(
 def _once(request: Request, services: Services, key: str | None, body: bytes) -> Once:
     if key is None:
         return Once(request, services, None)
-    url = request.url
-    target = f"{url.path}?{url.query}" if url.query else url.path
+    path, query = request.scope["raw_path"], request.scope["query_string"]
+    target = path + b"?" + query if query else path
     return Once(request, services, Idempotency(key=key, fingerprint=fingerprint(request.method, target, body)))
 
 
-def fingerprint(method: str, target: str, body: bytes) -> str:
-    """A digest by which a request is known from every other."""
-    return hashlib.sha256(b"\n".join((method.encode(), target.encode(), body))).hexdigest()
+def fingerprint(method: str, target: bytes, body: bytes) -> str:
+    """A digest by which a request is known from every other; `target` is its path and query as they were sent."""
+    return hashlib.sha256(b"\n".join((method.encode(), target, body))).hexdigest()
 
 
 OnceDep = Annotated[Once, Depends(once)]

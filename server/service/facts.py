@@ -13,7 +13,7 @@ from catalog.job import Lease
 from catalog.judge import Facts, LeaseFacts, added_snapshots, writer_and_batch
 from catalog.keyed.guard import StoreCommit
 from catalog.keyed.spec import KeyedTable
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName, TableName, dotted
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.metadata import MetadataFiles
@@ -54,7 +54,7 @@ def existing_table(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Re
 def check_namespace(uow: UnitOfWork, catalog: CatalogName, namespace: tuple[str, ...]) -> None:
     """NoSuchNamespace unless it was created."""
     if not uow.namespaces.exists(catalog, namespace):
-        raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
 
 
 def _hint(relation: Relation | None) -> str | None:

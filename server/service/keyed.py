@@ -13,7 +13,7 @@ from catalog.iceberg.table import apply_updates, current_schema, empty_table, ne
 from catalog.keyed.schema import base_schema, change_schema
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, merged_sql, pinned_name, quoted
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import check_namespace, existing_table, load_metadata
@@ -95,7 +95,7 @@ def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relati
     if relation is not None and relation.kind is RelationKind.KEYED:
         return relation
     if relation is not None and relation.kind.is_store:
-        owner = ".".join(name.namespace)
+        owner = dotted(name.namespace)
         raise NoSuchTable(f"{name} is a store of the keyed table {owner}", hint=f"name {owner} itself")
     raise NoSuchTable(f"keyed table {name} does not exist")
 
@@ -245,8 +245,10 @@ class KeyedTables:
 
 
 def _check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
-    if uow.namespaces.exists(catalog, name.as_namespace):
-        raise AlreadyExists(f"Namespace already exists: {name}; the stores of keyed table {name} would be in it")
+    taken = uow.namespaces.holder(catalog, name.as_namespace)
+    if taken is not None:
+        message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"
+        raise AlreadyExists(message, hint=same_but_for_case(dotted(taken), name))
 
 
 def new_base(definition: TableDefinition, spec: KeySpec, *, location: str, now_ms: int) -> Json:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace
-from catalog.names import CatalogName, Namespace, TableName, checked_namespace
+from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace, dotted
 from catalog.places import checked_warehouse, metastore_uris
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Catalog, RelationKind
+from catalog.relation import Catalog, RelationKind, check_case_setting
 from server.service.once import Idempotency, remember
 
 
@@ -36,10 +35,13 @@ class Namespaces:
     def create_catalog(
         self, name: str, warehouse: str, metastore_uri: str | None, properties: Mapping[str, str]
     ) -> Catalog:
-        """AlreadyExists when the name is taken, Invalid for one that fits no URL and for places that are none."""
+        """AlreadyExists when the name is taken; Invalid for one that fits no URL, for odd places and settings."""
         if not name or not all(char.isalnum() or char in "_-" for char in name):
             raise Invalid(f"invalid catalog name {name!r}", hint="use letters, digits, - and _")
+        if len(name.encode()) > LONGEST_CATALOG:
+            raise Invalid(f"invalid catalog name {name[:40]!r}…: it is too long", hint="take a shorter one")
         place = checked_warehouse(warehouse)
+        check_case_setting(properties)
         if metastore_uri is not None:
             metastore_uris(metastore_uri)
         with self.database.writing() as uow:
@@ -81,7 +83,7 @@ class Namespaces:
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
             if len(namespace) > 1 and not uow.namespaces.exists(catalog, namespace[:-1]):
-                raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace[:-1])}")
+                raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace[:-1])}")
             _add(uow, catalog, namespace, properties)
             remember(uow, idempotency, {"namespace": namespace, "properties": dict(properties)})
 
@@ -92,8 +94,7 @@ class Namespaces:
             uow.catalogs.get(catalog)
             for length in range(1, len(namespace) + 1):
                 if not uow.namespaces.exists(catalog, namespace[:length]):
-                    with suppress(AlreadyExists):  # another request was faster
-                        _add(uow, catalog, namespace[:length], {})
+                    _add_if_missing(uow, catalog, namespace[:length])
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it can be listed."""
@@ -105,7 +106,7 @@ class Namespaces:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             if _holds_stores(uow, catalog, namespace):
-                return {"firn.keyed-table": ".".join(namespace)}
+                return {"firn.keyed-table": dotted(namespace)}
             return uow.namespaces.properties(catalog, namespace)
 
     def children(
@@ -115,7 +116,7 @@ class Namespaces:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             if parent and not (uow.namespaces.exists(catalog, parent) or _holds_stores(uow, catalog, parent)):
-                raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(parent)}")
+                raise NoSuchNamespace(f"Namespace does not exist: {dotted(parent)}")
             return uow.namespaces.children(catalog, parent, limit=limit, cursor=cursor)
 
     def change_properties(
@@ -150,9 +151,19 @@ class Namespaces:
             remember(uow, idempotency)
 
 
+def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
+    try:
+        _add(uow, catalog, namespace, {})
+    except AlreadyExists:
+        if not uow.namespaces.exists(catalog, namespace):  # no request was faster: another name is in the way
+            raise
+
+
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
-    if _holds_stores(uow, catalog, namespace):
-        raise Conflict(f"{'.'.join(namespace)} is a keyed table: its namespace is taken by its stores")
+    if len(namespace) > 1:
+        holder = uow.relations.holder(catalog, TableName(namespace[:-1], namespace[-1]))
+        if holder is not None and holder.kind is RelationKind.KEYED:
+            raise Conflict(f"{holder.name} is a keyed table: its namespace is taken by its stores")
     uow.namespaces.add(catalog, namespace, properties)
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 from catalog.errors import Conflict, Invalid
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.names import CatalogName, RelationId, TableName, dotted
 from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.policy import Policy, layered
 from catalog.ports.store import Database, UnitOfWork
@@ -159,7 +159,7 @@ def policy_of(uow: UnitOfWork, relation: Relation, properties: dict[str, str]) -
     layers: list[tuple[str, dict[str, str]]] = [("catalog", uow.policies.get(relation.catalog, ()))]
     for length in range(1, len(relation.name.namespace) + 1):
         namespace = relation.name.namespace[:length]
-        layers.append((f"namespace {'.'.join(namespace)}", uow.policies.get(relation.catalog, namespace)))
+        layers.append((f"namespace {dotted(namespace)}", uow.policies.get(relation.catalog, namespace)))
     return layered([*layers, ("table", properties)])
 
 

@@ -14,7 +14,7 @@ from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.keyed.spec import KeySpec
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.scan.mode import planning_config
@@ -58,6 +58,9 @@ class NewTable:
     hive_name: str | None = None
     id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
 
+
+LONGEST_DIRECTORY = 64
+"""How many characters of a name go into a path: file systems take 255 bytes, an identifier of ours included."""
 
 AlsoOnAdd = Callable[[UnitOfWork], None]
 
@@ -111,9 +114,16 @@ class Tables:
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
             relation = self.add(catalog, [new], idempotency=idempotency)[0]
         except AlreadyExists as error:
-            raise RequirementFailed(f"Requirement failed: table already exists: {name}") from error
+            if not self._is_table(catalog, name):
+                raise
+            raise RequirementFailed(f"Requirement failed: table already exists: {name}", hint=error.hint) from error
         with reading_back():
             return self._loaded(relation)
+
+    def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
+        with self.database.reading() as uow:
+            taken = uow.relations.holder(catalog, name)
+        return taken is None or taken.kind.is_table
 
     def _made_by(self, catalog: CatalogName, name: TableName, updates: Sequence[Json]) -> Loaded | None:
         """The table as it is now, if these updates have created it."""
@@ -240,9 +250,10 @@ class Tables:
             relation = existing_table(uow, catalog, source)
             _refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.find(catalog, to)
-            if taken is not None:
-                raise AlreadyExists(f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists")
+            taken = uow.relations.holder(catalog, to)
+            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
+                message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
+                raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)
             remember(uow, idempotency)
 
@@ -265,10 +276,11 @@ class Tables:
         """NoSuchNamespace or AlreadyExists, before anything is written."""
         uow.catalogs.get(catalog)
         check_namespace(uow, catalog, name.namespace)
-        taken = uow.relations.find(catalog, name)
+        taken = uow.relations.holder(catalog, name)
         if taken is not None:
             same = "" if taken.kind.is_table else " with same name"
-            raise AlreadyExists(f"{_shown(taken.kind)}{same} already exists: {name}")
+            message = f"{_shown(taken.kind)}{same} already exists: {name}"
+            raise AlreadyExists(message, hint=same_but_for_case(taken.name, name))
 
     def _now_ms(self) -> int:
         with self.database.reading() as uow:
@@ -278,14 +290,16 @@ class Tables:
 def default_location(warehouse: str, name: TableName) -> str:
     """A place of its own for each table ever created: one dropped and created anew never shares files with its past.
 
-    Names hold what paths and URIs read in ways of their own (`..`, `%`, `#`, spaces): there it is written as `_`.
+    Names hold what paths and URIs read in ways of their own (`..`, `%`, `#`, spaces), letters that a Java program in
+    the C locale cannot write to a disk, and more than a directory's name may have: in the path all of that is `_` or
+    left out.
     """
     namespace, table = [_as_path(part) for part in name.namespace], _as_path(name.name)
     return "/".join((warehouse.rstrip("/"), *namespace, f"{table}-{uuid4().hex[:12]}"))
 
 
 def _as_path(part: str) -> str:
-    return re.sub(r"[^\w.-]|^\.+", "_", part)
+    return re.sub(r"[^\w.-]|^\.+", "_", part[:LONGEST_DIRECTORY], flags=re.ASCII)
 
 
 def plain_event(relation: Relation, operation: str, now: datetime) -> CommitEvent:
@@ -340,7 +354,7 @@ def _refuse_store(relation: Relation, verb: str) -> None:
     if relation.kind.is_store:
         raise Conflict(
             f"{relation.name} is a store of a keyed table and cannot be {verb} alone",
-            hint=f"the keyed table {'.'.join(relation.name.namespace)} can be {verb} as a whole",
+            hint=f"the keyed table {dotted(relation.name.namespace)} can be {verb} as a whole",
         )
 
 

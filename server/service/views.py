@@ -10,7 +10,7 @@ from catalog.commit import Change
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
-from catalog.names import CatalogName, Namespace, RelationId, TableName
+from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
@@ -180,10 +180,11 @@ class Views:
         with self.database.writing() as uow:
             relation = _existing_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
-            taken = uow.relations.find(catalog, to)
-            if taken is not None:
+            taken = uow.relations.holder(catalog, to)
+            if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 kind = "Table" if taken.kind.is_table else "View"
-                raise AlreadyExists(f"Cannot rename {source} to {to}. {kind} already exists")
+                message = f"Cannot rename {source} to {to}. {kind} already exists"
+                raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)
             remember(uow, idempotency)
 
@@ -205,10 +206,10 @@ def _existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Re
 def _check_free(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     uow.catalogs.get(catalog)
     check_namespace(uow, catalog, name.namespace)
-    taken = uow.relations.find(catalog, name)
+    taken = uow.relations.holder(catalog, name)
     if taken is not None:
         kind = "Table with same name" if taken.kind.is_table else "View"
-        raise AlreadyExists(f"{kind} already exists: {name}")
+        raise AlreadyExists(f"{kind} already exists: {name}", hint=same_but_for_case(taken.name, name))
 
 
 def _check_listed(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:

@@ -11,7 +11,15 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.errors import AlreadyExists, Conflict, NamespaceNotEmpty, NoSuchCatalog, NoSuchNamespace
-from catalog.names import SEPARATOR, CatalogName, Namespace, decode_namespace, encode_namespace
+from catalog.names import (
+    SEPARATOR,
+    CatalogName,
+    Namespace,
+    decode_namespace,
+    dotted,
+    encode_namespace,
+    same_but_for_case,
+)
 from catalog.ports.page import Page
 from catalog.relation import Catalog
 from server.store import cursor as cursors
@@ -66,6 +74,15 @@ class SqlCatalogs:
         self.session.execute(delete(CatalogRow).where(CatalogRow.name == name))
 
 
+def unique_name(session: ReadSession, catalog: CatalogName, name: str) -> str:
+    """What no second name in the same place may share with this one: see Catalog.unique.
+
+    The name itself where there is no such catalog; whether there is one has been asked before anything is added to it.
+    """
+    row = session.execute(_GET, {"name": catalog}).first()
+    return name if row is None else _catalog(row).unique(name)
+
+
 def _catalog(row: Any) -> Catalog:
     return Catalog(
         name=CatalogName(row.name),
@@ -84,12 +101,28 @@ class SqlNamespaces:
 
     def add(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """AlreadyExists when the name is taken."""
-        row = NamespaceRow(catalog=catalog, path=encode_namespace(namespace), properties=dict(properties))
+        path = encode_namespace(namespace)
+        row = NamespaceRow(
+            catalog=catalog,
+            path=path,
+            folded=unique_name(self.session, catalog, path),
+            properties=dict(properties),
+        )
         try:
             with self.session.begin_nested():
                 self.session.add(row)
         except IntegrityError as error:
-            raise AlreadyExists(f"Namespace already exists: {'.'.join(namespace)}") from error
+            holder = self.holder(catalog, namespace) or namespace
+            hint = same_but_for_case(dotted(holder), dotted(namespace))
+            raise AlreadyExists(f"Namespace already exists: {dotted(namespace)}", hint=hint) from error
+
+    def holder(self, catalog: CatalogName, namespace: Namespace) -> Namespace | None:
+        """What keeps a second namespace from having this name: the one that has it, or one like it but for case."""
+        unique = unique_name(self.session, catalog, encode_namespace(namespace))
+        path = self.session.scalar(
+            select(NamespaceRow.path).where(NamespaceRow.catalog == catalog, NamespaceRow.folded == unique)
+        )
+        return None if path is None else decode_namespace(path)
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it was created; the namespace of a keyed table's stores is not.
@@ -112,7 +145,7 @@ class SqlNamespaces:
         )
         row = self.session.scalar(query.with_for_update().execution_options(populate_existing=True))
         if row is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+            raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
         return dict(row.properties)
 
     def set_properties(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
@@ -154,7 +187,7 @@ class SqlNamespaces:
         )
         for query in (below, inside):
             if self.session.scalar(query.limit(1)) is not None:
-                raise NamespaceNotEmpty(f"Namespace {'.'.join(namespace)} is not empty")
+                raise NamespaceNotEmpty(f"Namespace {dotted(namespace)} is not empty")
         self.session.execute(delete(NamespaceRow).where(NamespaceRow.catalog == catalog, NamespaceRow.path == path))
 
     def _find(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow | None:
@@ -163,7 +196,7 @@ class SqlNamespaces:
     def _get(self, catalog: CatalogName, namespace: Namespace) -> NamespaceRow:
         row = self._find(catalog, namespace)
         if row is None:
-            raise NoSuchNamespace(f"Namespace does not exist: {'.'.join(namespace)}")
+            raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
         return row
 
 

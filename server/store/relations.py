@@ -20,10 +20,12 @@ from catalog.names import (
     TableName,
     decode_namespace,
     encode_namespace,
+    same_but_for_case,
 )
 from catalog.ports.page import Page
 from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
+from server.store.catalogs import unique_name
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
@@ -34,6 +36,11 @@ _FIND = select(_TABLE).where(
     _TABLE.c.catalog == bindparam("catalog"),
     _TABLE.c.namespace == bindparam("namespace"),
     _TABLE.c.name == bindparam("name"),
+)
+_HOLDER = select(_TABLE).where(
+    _TABLE.c.catalog == bindparam("catalog"),
+    _TABLE.c.namespace == bindparam("namespace"),
+    _TABLE.c.folded == bindparam("folded"),
 )
 _GET = select(_TABLE).where(_TABLE.c.id == bindparam("id"))
 _STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
@@ -53,16 +60,19 @@ class SqlRelations:
 
     def add(self, relation: Relation) -> None:
         """AlreadyExists when the name is taken, whatever holds it."""
-        if not insert_unless_taken(self.session, RelationRow, _relation_values(relation)):
-            raise AlreadyExists(f"{self._kind_of(relation)} already exists: {relation.name}")
+        values = _relation_values(relation) | {
+            "folded": unique_name(self.session, relation.catalog, relation.name.name)
+        }
+        if not insert_unless_taken(self.session, RelationRow, values):
+            raise self._taken(relation)
 
-    def _kind_of(self, relation: Relation) -> str:
-        holder = self.find(relation.catalog, relation.name)
+    def _taken(self, relation: Relation) -> AlreadyExists:
+        holder = self.holder(relation.catalog, relation.name)
         holds_view = holder is not None and holder.kind in (RelationKind.VIEW, RelationKind.KEYED)
         wants_view = relation.kind in (RelationKind.VIEW, RelationKind.KEYED)
-        if holds_view == wants_view:
-            return "View" if holds_view else "Table"
-        return "View with same name" if holds_view else "Table with same name"
+        same = "" if holds_view == wants_view else " with same name"
+        message = f"{'View' if holds_view else 'Table'}{same} already exists: {relation.name}"
+        return AlreadyExists(message, hint=None if holder is None else same_but_for_case(holder.name, relation.name))
 
     def get(self, relation_id: RelationId) -> Relation:
         """NoSuchTable when it is gone."""
@@ -75,6 +85,16 @@ class SqlRelations:
         """By its full name."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
         row = self.session.execute(_FIND, given).first()
+        return None if row is None else _relation(row)
+
+    def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
+        """What keeps a second relation from having this name: the one that has it, or one like it but for case."""
+        given = {
+            "catalog": catalog,
+            "namespace": encode_namespace(name.namespace),
+            "folded": unique_name(self.session, catalog, name.name),
+        }
+        row = self.session.execute(_HOLDER, given).first()
         return None if row is None else _relation(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
@@ -128,11 +148,13 @@ class SqlRelations:
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
         renamed = update(RelationRow).where(RelationRow.id == relation.id)
+        unique = unique_name(self.session, relation.catalog, to.name)
+        names = {"namespace": encode_namespace(to.namespace), "name": to.name, "folded": unique}
         try:
             with self.session.begin_nested():
-                self.session.execute(renamed.values(namespace=encode_namespace(to.namespace), name=to.name))
+                self.session.execute(renamed.values(**names))
         except IntegrityError as error:
-            raise AlreadyExists(f"{self._kind_of(replace(relation, name=to))} already exists: {to}") from error
+            raise self._taken(replace(relation, name=to)) from error
 
     def remove(self, relation_id: RelationId) -> None:
         """Forget it; its files stay."""

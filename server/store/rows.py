@@ -81,20 +81,23 @@ class CatalogRow(Row):
 
 
 class NamespaceRow(Row):
-    """A namespace; `path` is its parts joined by 0x1F."""
+    """A namespace; `path` is its parts joined by 0x1F, `folded` what no second one may share (Catalog.unique)."""
 
     __tablename__ = "namespace"
+    __table_args__ = (UniqueConstraint("catalog", "folded"),)
     catalog: Mapped[str] = mapped_column(String(255), primary_key=True)
     path: Mapped[str] = mapped_column(String(1024), primary_key=True)
+    folded: Mapped[str] = mapped_column(String(1024))
     properties: Mapped[dict[str, str]]
 
 
 class RelationRow(Row):
-    """A table, view or keyed table and the pointer to its metadata."""
+    """A table, view or keyed table and the pointer to its metadata; `folded` as in NamespaceRow."""
 
     __tablename__ = "relation"
     __table_args__ = (
         UniqueConstraint("catalog", "namespace", "name"),
+        UniqueConstraint("catalog", "namespace", "folded"),
         Index("ix_relation_owner", "owner_id"),
         Index("ix_relation_hive", "catalog", "hive_name"),
     )
@@ -102,6 +105,7 @@ class RelationRow(Row):
     catalog: Mapped[str] = mapped_column(String(255))
     namespace: Mapped[str] = mapped_column(String(1024))
     name: Mapped[str] = mapped_column(String(512))
+    folded: Mapped[str] = mapped_column(String(512))
     kind: Mapped[str] = mapped_column(String(16))
     owner_id: Mapped[UUID | None]
     location: Mapped[str] = mapped_column(Text)

@@ -249,7 +249,7 @@ class Sender:
     @property
     def fingerprint(self) -> str:
         body = b"" if self.content is None else orjson.dumps(orjson.loads(self.content), option=orjson.OPT_SORT_KEYS)
-        return fingerprint(self.mutation.method, self.mutation.path, body)
+        return fingerprint(self.mutation.method, self.mutation.path.encode(), body)
 
     def send(self, lake: Lake | None = None) -> httpx.Response:
         return (lake or self.lake).client.request(

@@ -171,3 +171,18 @@ def test_the_change_store_refuses_what_is_no_append(catalog: RestCatalog, space:
     change = catalog.load_table((space, "orders", "change"))
     with pytest.raises(CommitFailedException, match="fixed"):
         change.transaction().set_properties({"gc.enabled": "true"}).commit_transaction()
+
+
+@pytest.mark.parametrize("odd", ["a.b", "a/b", "a b", "Größe 表", "a%2Fb", "`"])
+def test_names_may_hold_any_character_that_can_be_seen(server: ServerProcess, odd: str) -> None:
+    catalog = RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake")
+    catalog.create_namespace((odd,))
+    catalog.create_namespace((odd, odd))
+    table = catalog.create_table((odd, odd, odd), SCHEMA)
+    table.append(rows(1, 2))
+    assert catalog.list_tables((odd, odd)) == [(odd, odd, odd)]
+    renamed = catalog.rename_table((odd, odd, odd), (odd, odd))
+    assert renamed.scan().to_arrow().num_rows == 2
+    catalog.drop_table((odd, odd))
+    catalog.drop_namespace((odd, odd))
+    catalog.drop_namespace((odd,))

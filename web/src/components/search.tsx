@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { hiveTables, tables } from '../api/queries';
+import { partsOf } from '../lib/names';
 import { fullName, paths } from '../lib/paths';
 import { useCatalog } from './catalog';
 
@@ -23,7 +24,9 @@ export function Search() {
   const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false });
   // What the server found belongs to an earlier keystroke: Enter must never open what no longer fits.
   const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
-  const own = (found.data?.pages[0]?.items ?? []).filter((row) => fits(fullName(row)));
+  const own = (found.data?.pages[0]?.items ?? []).filter(
+    (row) => fits(fullName(row)) || fits([...partsOf(row.namespace), row.name].join('.')),
+  );
   const hive = (inHive.data?.pages[0]?.items ?? []).filter(
     (row) => row.state !== 'upgraded' && fits(`${row.database}.${row.name}`),
   );

@@ -1,4 +1,5 @@
 /** Where pages are. Every link of the console is built here. */
+import { dotted, partsOf } from './names';
 
 const catalog = (name: string): string => `/c/${encodeURIComponent(name)}`;
 
@@ -17,12 +18,13 @@ export const paths = {
   settings: () => '/settings',
 };
 
-/** `db.orders` as its database and its own name; a namespace may have dots itself. */
+/** `db.orders` as its database, which may have several parts, and its own name. */
 export function split(table: string): { namespace: string; name: string } {
-  const dot = table.lastIndexOf('.');
-  return dot < 0 ? { namespace: '', name: table } : { namespace: table.slice(0, dot), name: table.slice(dot + 1) };
+  const parts = partsOf(table);
+  return { namespace: dotted(parts.slice(0, -1)), name: parts.at(-1) ?? table };
 }
 
 export function fullName(row: { namespace: string; name: string }): string {
-  return row.namespace === '' ? row.name : `${row.namespace}.${row.name}`;
+  const name = dotted([row.name]);
+  return row.namespace === '' ? name : `${row.namespace}.${name}`;
 }

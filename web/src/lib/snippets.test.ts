@@ -36,4 +36,12 @@ describe('snippets', () => {
     expect(plain).toContain('df.writeTo("lake.shop.orders").append()');
     expect(text({ ...orders, keyed: false, view: true })).not.toContain('append()');
   });
+
+  it('quote odd names as each language wants them', () => {
+    const odd = { ...orders, name: "`eu.west`.it's" };
+    expect(text(odd)).toContain('firn.spark.read("lake.`eu.west`.it\'s")');
+    expect(text(odd)).toContain("INSERT INTO lake.`eu.west`.`it's`.change (");
+    expect(text(odd)).toContain("firn table show 'lake.`eu.west`.it'\\''s'");
+    expect(text({ ...odd, keyed: false })).toContain('catalog.load_table(("eu.west", "it\'s"))');
+  });
 });

@@ -1,4 +1,5 @@
 /** How to read and write one table from each engine, with its real names. Pure text. */
+import { dotted, partsOf, sqlName } from './names';
 
 export interface Subject {
   catalog: string;
@@ -27,7 +28,15 @@ export function snippetsFor(subject: Subject, server: string): Record<string, Sn
   };
 }
 
-const full = ({ catalog, name }: Subject): string => `${catalog}.${name}`;
+/** For Firn's own commands and calls. */
+const full = ({ catalog, name }: Subject): string => `${dotted([catalog])}.${name}`;
+
+/** For Spark. */
+const sql = ({ catalog, name }: Subject): string => sqlName([catalog, ...partsOf(name)]);
+
+const python = (text: string): string => JSON.stringify(text);
+
+const shell = (text: string): string => (/^[\w.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 function pysparkRead(subject: Subject, server: string): Snippet {
   return {
@@ -36,7 +45,7 @@ function pysparkRead(subject: Subject, server: string): Snippet {
       'import firn',
       '',
       `spark = firn.spark.session("${server}", app="look")`,
-      subject.keyed ? `firn.spark.read("${full(subject)}").show()` : `spark.table("${full(subject)}").show()`,
+      subject.keyed ? `firn.spark.read(${python(full(subject))}).show()` : `spark.table(${python(sql(subject))}).show()`,
     ].join('\n'),
   };
 }
@@ -46,14 +55,14 @@ function pysparkUpsert(subject: Subject): Snippet {
     title: 'Upsert and delete',
     note: 'Readers see it at once. The batch name makes a repeated call harmless.',
     code: [
-      `firn.spark.upsert(df, "${full(subject)}", batch="2026-11-21T10")`,
-      `firn.spark.delete(df.select(${subject.key.map((one) => `"${one}"`).join(', ')}), "${full(subject)}", batch="2026-11-21T10-deletes")`,
+      `firn.spark.upsert(df, ${python(full(subject))}, batch="2026-11-21T10")`,
+      `firn.spark.delete(df.select(${subject.key.map(python).join(', ')}), ${python(full(subject))}, batch="2026-11-21T10-deletes")`,
     ].join('\n'),
   };
 }
 
 function pysparkAppend(subject: Subject): Snippet {
-  return { title: 'Append', code: `df.writeTo("${full(subject)}").append()` };
+  return { title: 'Append', code: `df.writeTo(${python(sql(subject))}).append()` };
 }
 
 function sparkShell(subject: Subject, server: string): Snippet {
@@ -70,18 +79,18 @@ function sparkShell(subject: Subject, server: string): Snippet {
       `  --conf ${conf}.warehouse=${subject.catalog} \\`,
       `  --conf ${conf}.cache-enabled=false \\`,
       `  --conf ${conf}.rest-catalog-purge=true \\`,
-      `  -e 'SELECT count(*) FROM ${full(subject)}'`,
+      `  -e ${shell(`SELECT count(*) FROM ${sql(subject)}`)}`,
     ].join('\n'),
   };
 }
 
 function sparkAppendChange(subject: Subject): Snippet {
-  const columns = subject.columns.map((column) => column.name);
+  const columns = subject.columns.map((column) => sqlName([column.name]));
   return {
     title: 'Upsert with plain SQL',
     note: "Append to the change store: _op is 'I' or 'U' to set a row, 'D' to delete it by its key.",
     code: [
-      `INSERT INTO ${full(subject)}.change (${[...columns, '_op'].join(', ')})`,
+      `INSERT INTO ${sql(subject)}.change (${[...columns, '_op'].join(', ')})`,
       `SELECT ${columns.join(', ')}, 'U' FROM my_changes`,
     ].join('\n'),
   };
@@ -90,7 +99,7 @@ function sparkAppendChange(subject: Subject): Snippet {
 function arrow(subject: Subject, server: string): Snippet {
   return {
     title: 'Merged rows as Arrow, without Spark',
-    code: ['import firn', '', `client = firn.connect("${server}")`, `table = client.scan("${full(subject)}").to_arrow()`].join('\n'),
+    code: ['import firn', '', `client = firn.connect("${server}")`, `table = client.scan(${python(full(subject))}).to_arrow()`].join('\n'),
   };
 }
 
@@ -101,7 +110,7 @@ function pyiceberg(subject: Subject, server: string): Snippet {
       'from pyiceberg.catalog import load_catalog',
       '',
       `catalog = load_catalog("${subject.catalog}", type="rest", uri="${server}/iceberg", warehouse="${subject.catalog}")`,
-      `table = catalog.load_table("${subject.name}").scan().to_arrow()`,
+      `table = catalog.load_table((${partsOf(subject.name).map(python).join(', ')})).scan().to_arrow()`,
     ].join('\n'),
   };
 }
@@ -110,9 +119,9 @@ function commands(subject: Subject): Snippet {
   return {
     title: 'firn',
     code: [
-      `firn table show ${full(subject)}`,
-      `firn sql "SELECT count(*) FROM ${full(subject)}"`,
-      ...(subject.keyed ? [`firn table merge ${full(subject)}`] : []),
+      `firn table show ${shell(full(subject))}`,
+      `firn sql ${shell(`SELECT count(*) FROM ${sql(subject)}`)}`,
+      ...(subject.keyed ? [`firn table merge ${shell(full(subject))}`] : []),
     ].join('\n'),
   };
 }

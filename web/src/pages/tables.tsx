@@ -13,7 +13,7 @@ import { TableName } from '../components/job-parts';
 import { KindMark } from '../components/marks';
 import { Empty } from '../components/notes';
 import { Page } from '../components/panel';
-import { fullName, paths } from '../lib/paths';
+import { fullName, paths, split } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { CreateTable } from './create-table';
 import { HiveList } from './hive-list';
@@ -169,7 +169,7 @@ function Branch({ catalog, name, chosen, depth }: BranchProps) {
       >
         <IconDatabase size={14} stroke={1.6} aria-hidden className="dim" />
         <span className="mono truncate" title={name}>
-          {name.slice(name.lastIndexOf('.') + 1)}
+          {split(name).name}
         </span>
       </Link>
       {open && <Children catalog={catalog} name={name} chosen={chosen} depth={depth + 1} />}

@@ -1,0 +1,225 @@
+"""Names over both APIs: what may stand in one, what is refused in clear words, and names that differ in case only."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from catalog.names import dotted
+from catalog.ports.store import Database
+from catalog.relation import CASE_INSENSITIVE
+from tests.server.lake import COLUMNS, Lake, a_lake
+
+ODD = [
+    *("a.b", "a/b", "/", "a b", "Größe", "表", "CamelCase", "`", "a%2Fb", "100%", "a?b#c&d", "a\\b", "👩\u200d🌾"),
+    "x" * 512,
+]
+WRONG = [".", "..", "", " a", "a ", "a\nb", "a\x1fb", "a\x00b", "x" * 513, "表" * 171]
+VIEW_VERSION = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {},
+    "default-namespace": ["db"],
+    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+}
+
+
+@pytest.fixture
+def lake(database: Database, tmp_path: Path) -> Lake:
+    found = a_lake(database, tmp_path)
+    warehouse = (tmp_path / "folding").as_uri()
+    found.services.namespaces.create_catalog("folding", warehouse, None, {CASE_INSENSITIVE: "true"})
+    found.services.namespaces.create(_FOLDING, ("db",), {})
+    return found
+
+
+_FOLDING: Any = "folding"
+
+
+def at(*parts: str, catalog: str = "lake") -> str:
+    """A path of the Iceberg catalog, every part of it encoded."""
+    return "/".join(("/iceberg/v1", catalog, *(quote(part, safe="") for part in parts)))
+
+
+def create(lake: Lake, namespace: str, name: str, *, catalog: str = "lake", **properties: str) -> httpx.Response:
+    body = {"name": name, "schema": COLUMNS, "properties": properties}
+    return lake.client.post(at("namespaces", namespace, "tables", catalog=catalog), json=body)
+
+
+def create_view(lake: Lake, namespace: str, name: str, *, catalog: str = "lake") -> httpx.Response:
+    body = {"name": name, "schema": {**COLUMNS, "schema-id": 0}, "view-version": VIEW_VERSION, "properties": {}}
+    return lake.client.post(at("namespaces", namespace, "views", catalog=catalog), json=body)
+
+
+def create_namespace(lake: Lake, *namespace: str, catalog: str = "lake") -> httpx.Response:
+    return lake.client.post(at("namespaces", catalog=catalog), json={"namespace": namespace})
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_any_name_goes_through_every_route(lake: Lake, odd: str) -> None:
+    client = lake.client
+    assert create_namespace(lake, odd).json()["namespace"] == [odd]
+    assert create_namespace(lake, odd, odd[:400]).status_code == 200
+    assert client.get(at("namespaces", odd)).json()["namespace"] == [odd]
+    listed = client.get(at("namespaces"), params={"parent": odd}).json()["namespaces"]
+    assert listed == [[odd, odd[:400]]]
+    assert client.request("HEAD", at("namespaces", f"{odd}\x1f{odd[:400]}")).status_code == 204
+    assert client.delete(at("namespaces", f"{odd}\x1f{odd[:400]}")).status_code == 204
+
+    assert create(lake, odd, odd).status_code == 200
+    loaded = client.get(at("namespaces", odd, "tables", odd))
+    location = loaded.json()["metadata"]["location"]
+    assert location.isascii()
+    assert not set(location) & set("%#? \\")
+    named = {"namespace": [odd], "name": odd}
+    assert client.get(at("namespaces", odd, "tables")).json()["identifiers"] == [named]
+    assert client.request("HEAD", at("namespaces", odd, "tables", odd)).status_code == 204
+    updates = [{"action": "set-properties", "updates": {"a": "1"}}]
+    headers = {"Idempotency-Key": str(uuid4())}
+    for _ in range(2):
+        answer = client.post(at("namespaces", odd, "tables", odd), json={"updates": updates}, headers=headers)
+        assert answer.json()["metadata"]["properties"]["a"] == "1"
+    moved = {"source": named, "destination": {"namespace": ["db"], "name": odd}}
+    assert client.post(at("tables", "rename"), json=moved).status_code == 204
+    assert client.delete(at("namespaces", "db", "tables", odd)).status_code == 204
+
+    assert create_view(lake, odd, odd).status_code == 200
+    assert client.get(at("namespaces", odd, "views", odd)).status_code == 200
+    assert client.delete(at("namespaces", odd, "views", odd)).status_code == 204
+    assert client.delete(at("namespaces", odd)).status_code == 204
+
+
+@pytest.mark.parametrize("odd", [odd for odd in ODD if len(odd) < 100])
+def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
+    client, root = lake.client, "/api/v1/catalogs/lake"
+    namespace, table = dotted([odd]), dotted([odd, odd])
+    made = client.post(f"{root}/namespaces", json={"name": namespace})
+    assert (made.status_code, made.json()["name"]) == (201, namespace)
+    assert namespace in [one["name"] for one in client.get(f"{root}/namespaces").json()["items"]]
+    body = {"name": table, "columns": [{"name": "id", "type": "long"}], "primary_key": ["id"]}
+    made = client.post(f"{root}/tables", json=body)
+    assert made.status_code == 201, made.text
+    shown = client.get(f"{root}/tables/{quote(table, safe='')}").json()
+    assert (shown["namespace"], shown["name"], shown["kind"]) == (namespace, odd, "keyed")
+    assert shown["stores"]["base"]["name"] == dotted([odd, odd, "base"])
+    for part in ("snapshots", "files", "versions", "history", "jobs", "policy", "next", "pin"):
+        assert client.get(f"{root}/tables/{quote(table, safe='')}/{part}").status_code == 200, part
+    listed = client.get(f"{root}/tables", params={"namespace": namespace}).json()["items"]
+    assert [one["name"] for one in listed] == [odd]
+    assert client.get(f"{root}/tables", params={"search": odd}).json()["items"] == listed
+    policy = client.request("PUT", f"{root}/policy", params={"namespace": namespace}, json={"settings": {}})
+    assert policy.status_code == 200, policy.text
+    view = client.get(at("namespaces", odd, "views", odd)).json()["metadata"]
+    assert view["versions"][0]["default-namespace"] == [odd, odd]
+    assert client.delete(f"{root}/tables/{quote(table, safe='')}").status_code == 204
+    assert client.delete(f"{root}/namespaces/{quote(namespace, safe='')}").status_code == 204
+
+
+def test_a_slash_between_parts_and_one_inside_a_name_are_two_things(lake: Lake) -> None:
+    client = lake.client
+    create_namespace(lake, "db/tables")
+    create(lake, "db/tables", "t")
+    assert client.get("/iceberg/v1/lake/namespaces/db%2Ftables").json()["namespace"] == ["db/tables"]
+    assert client.get("/iceberg/v1/lake/namespaces/db%2ftables/tables/t").status_code == 200
+    assert client.get("/iceberg/v1/lake/namespaces/db/tables").json()["identifiers"] == []
+    assert client.get("/iceberg/v1/lake/namespaces/db%252Ftables").status_code == 404
+    for path in ("/iceberg/v1/la%2Fke/namespaces", "/iceberg/v1/lake/name%2Fspaces", "/api/v1/catalogs/la%2Fke"):
+        answer = client.get(path)
+        assert (answer.status_code, "\udc2f" in answer.text) == (404, False), path
+    assert client.get("/iceberg/v1/lake/namespaces/db%ED%B0%AFtables").status_code == 404
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_a_name_is_refused_and_says_why(lake: Lake, wrong: str) -> None:
+    client = lake.client
+    refusals = [
+        create_namespace(lake, wrong),
+        create_namespace(lake, "db", wrong),
+        create(lake, "db", wrong),
+        create(lake, "db", wrong, **{"firn.primary-key": "id"}),
+        create_view(lake, "db", wrong),
+        client.post("/api/v1/catalogs/lake/namespaces", json={"name": wrong}),
+        client.post("/api/v1/catalogs/lake/tables", json={"name": f"db.{wrong}", "columns": []}),
+    ]
+    for answer in refusals:
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["message"]
+    if wrong not in (".", "..", "", "a\nb"):  # those are taken out of the URL, or reach no route
+        assert client.get(at("namespaces", "db", "tables", wrong)).status_code == 400
+
+
+def test_names_differ_by_case_unless_the_catalog_says_otherwise(lake: Lake) -> None:
+    for name in ("orders", "Orders", "ORDERS"):
+        assert create(lake, "db", name).status_code == 200
+        assert create_namespace(lake, name).status_code == 200
+    listed = lake.client.get(at("namespaces", "db", "tables")).json()["identifiers"]
+    assert {one["name"] for one in listed} == {"orders", "Orders", "ORDERS"}
+
+
+def _is_taken(answer: httpx.Response, *words: str) -> None:
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (409, "AlreadyExistsException"), answer.text
+    assert all(word in error["message"] for word in words), error["message"]
+
+
+def test_a_name_that_differs_in_case_only_is_refused_where_the_catalog_says_so(lake: Lake) -> None:
+    client, where = lake.client, {"catalog": "folding"}
+    assert create(lake, "db", "Straße", **where).status_code == 200
+    _is_taken(create(lake, "db", "STRASSE", **where), "Table already exists: db.STRASSE", "db.Straße, which is there")
+    _is_taken(create_view(lake, "db", "strasse", **where), "db.Straße")
+    _is_taken(create(lake, "db", "straße", catalog="folding", **{"firn.primary-key": "id"}), "db.Straße")
+    _is_taken(create_namespace(lake, "DB", **where), "Namespace already exists: DB", "db, which is there")
+    assert client.get(at("namespaces", "db", "tables", "strasse", **where)).status_code == 404  # lookups are exact
+    assert create(lake, "db", "other", **where).status_code == 200
+    other = {"namespace": ["db"], "name": "other"}
+    rename = {"source": other, "destination": {"namespace": ["db"], "name": "STRASSE"}}
+    _is_taken(client.post(at("tables", "rename", **where), json=rename), "Cannot rename db.other to db.STRASSE")
+    rename["destination"] = {"namespace": ["db"], "name": "OTHER"}  # of its own name the case may change
+    assert client.post(at("tables", "rename", **where), json=rename).status_code == 204
+    assert client.get(at("namespaces", "db", "tables", "OTHER", **where)).status_code == 200
+
+
+def test_a_keyed_table_and_a_namespace_do_not_share_a_folded_name(lake: Lake) -> None:
+    where = {"catalog": "folding"}
+    assert create(lake, "db", "Sales", **where, **{"firn.primary-key": "id"}).status_code == 200
+    answer = create_namespace(lake, "db", "sales", **where)
+    assert (answer.status_code, "db.Sales is a keyed table" in answer.text) == (409, True)
+    assert create_namespace(lake, "db", "eu", **where).status_code == 200
+    _is_taken(create(lake, "db", "EU", **where, **{"firn.primary-key": "id"}), "Namespace already exists: db.EU")
+
+
+def test_a_namespace_that_a_table_brings_along_is_refused_too(lake: Lake) -> None:
+    body = {"name": "DB.t", "columns": [{"name": "id", "type": "long"}]}
+    answer = lake.client.post("/api/v1/catalogs/folding/tables", json=body)
+    assert answer.status_code == 409
+    assert "Namespace already exists: DB" in answer.json()["error"]["message"]
+
+
+def test_of_two_that_create_a_name_at_once_one_succeeds(lake: Lake) -> None:
+    _ = lake.client
+    names = ["orders", "Orders", "ORDERS", "oRDERS"]
+    with ThreadPoolExecutor(4) as pool:
+        tables = list(pool.map(lambda name: create(lake, "db", name, catalog="folding").status_code, names))
+        spaces = list(pool.map(lambda name: create_namespace(lake, name, catalog="folding").status_code, names))
+    assert sorted(tables) == sorted(spaces) == [200, 409, 409, 409]
+    listed = lake.client.get(at("namespaces", "db", "tables", catalog="folding")).json()["identifiers"]
+    assert len(listed) == 1
+
+
+def test_a_catalog_is_told_true_or_false_about_case(lake: Lake) -> None:
+    body = {"name": "c", "warehouse": "file:///tmp/c", "properties": {CASE_INSENSITIVE: "yes"}}
+    answer = lake.client.post("/api/v1/catalogs", json=body)
+    assert (answer.status_code, "expected true or false" in answer.text) == (400, True)
+
+
+def test_a_catalogs_name_is_as_long_as_the_database_takes(lake: Lake) -> None:
+    for name, status in (("c" * 255, 201), ("c" * 256, 400), ("é" * 128, 400)):
+        answer = lake.client.post("/api/v1/catalogs", json={"name": name, "warehouse": "file:///tmp/c"})
+        assert answer.status_code == status, answer.text
