@@ -83,7 +83,7 @@ class Manifests:
 
     def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
         """The manifests that a snapshot lists."""
-        return list(_read(self._storage, snapshot["manifest-list"]))
+        return list(read_avro(self._storage, snapshot["manifest-list"]))
 
     def live_files(self, snapshot: Mapping[str, Any]) -> Iterator[LiveFile]:
         """All files of a snapshot, data and deletes."""
@@ -108,7 +108,7 @@ class Manifests:
         `names` in an entry are the partition record's field names by field id.  Without `whole` the maps of columns are
         left as Avro has them.
         """
-        reader = _read(self._storage, manifest["manifest_path"])
+        reader = read_avro(self._storage, manifest["manifest_path"])
         names = _partition_names(reader.writer_schema)
         next_row_id = manifest.get("first_row_id")
         for entry in reader:
@@ -173,7 +173,7 @@ class Manifests:
         }
 
 
-def _read(storage: Storage, location: str) -> Any:
+def read_avro(storage: Storage, location: str) -> Any:
     try:
         return fastavro.reader(io.BytesIO(storage.read(location)))
     except (ValueError, EOFError, KeyError, IndexError) as error:
