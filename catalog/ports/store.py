@@ -110,8 +110,6 @@ class Relations(Protocol):
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken, NoSuchTable when it was dropped meanwhile."""
 
-    def remove(self, relation_id: RelationId) -> None: ...
-
 
 class Stats(Protocol):
     """Counters per table, kept by commits."""

@@ -151,11 +151,6 @@ class SqlRelations:
         except IntegrityError as error:
             raise AlreadyExists(f"{self._kind_of(replace(relation, name=to))} already exists: {to}") from error
 
-    def remove(self, relation_id: RelationId) -> None:
-        """Forget it; its files stay."""
-        self.session.execute(delete(RelationRow).where(RelationRow.id == relation_id))
-        self.session.expunge_all()
-
 
 def _relation_values(relation: Relation) -> dict[str, Any]:
     values = {name: getattr(relation, name) for name in _PLAIN}

@@ -55,7 +55,7 @@ def test_a_name_that_is_taken_is_said_before_anything_is_done(server: ServerProc
     page = open_page(f"{server.url}/c/lake/tables?kind=dropped&search=taken")
     page.get_by_role("button", name="Undrop").click()
     expect(page.get_by_role("alert")).to_contain_text("there is another table of that name")
-    page.get_by_label("Name").fill("web.other")
+    page.get_by_label("Name", exact=True).fill("web.other")
     expect(page.get_by_role("dialog")).to_contain_text("would come back")
     page.get_by_role("button", name="Bring it back").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.other")
@@ -82,4 +82,5 @@ def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess,
     page.get_by_role("button", name="more actions").click()
     expect(page.get_by_role("menuitem", name="it is protected")).to_be_disabled()
     assert server.get("catalogs/lake/tables/web.precious")["protected"] is True
+    page.keyboard.press("Escape")
     assert violations(page) == []
