@@ -16,7 +16,8 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── IllegalMove             a job cannot go from this status to that one
 │   └── StaleReport             an earlier attempt spoke after losing its lease
 ├── Forbidden
-│   └── LeaseLost               the lease a commit came with is not the current one
+│   ├── LeaseLost               the lease a commit came with is not the current one
+│   └── Protected               its owner has protected it against being dropped
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
 │   └── DuplicateBatch          this writer's batch is in the table already
@@ -104,6 +105,10 @@ class Forbidden(CatalogError):
 
 class LeaseLost(Forbidden):
     """The lease that a request came with is not the current one of its job."""
+
+
+class Protected(Forbidden):
+    """What was to be dropped, or something in it, is protected."""
 
 
 class Invalid(CatalogError):

@@ -6,6 +6,7 @@ places are never changed.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from urllib.parse import urlsplit
 
@@ -55,3 +56,33 @@ def metastore_address(uri: str) -> tuple[str, int]:
     if parts is None or parts.scheme != "thrift" or not host:
         raise Invalid(f"{uri!r} is not the address of a metastore", hint="Write thrift://HOST:PORT.")
     return host, port
+
+
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abfss": "abfs"}
+
+
+def canonical(location: str) -> str:
+    """One text for all ways to write a place: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
+    scheme, sign, rest = location.partition("://")
+    if not sign and location.startswith("file:"):
+        scheme, rest = "file", location.removeprefix("file:")
+    elif not sign:
+        scheme, rest = "file", location
+    if scheme == "file":
+        return _clean(rest.removeprefix("localhost"))
+    host, _, path = rest.partition("/")
+    return f"{_SAME_STORE.get(scheme, scheme)}://{host}{_clean('/' + path)}".rstrip("/")
+
+
+def _clean(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def lies_in(location: str, directory: str) -> bool:
+    """Whether a place is the directory or something below it; both canonical."""
+    return location == directory or location.startswith(directory.rstrip("/") + "/")
+
+
+def overlaps(one: str, other: str) -> bool:
+    """Whether one of two places holds the other; both canonical."""
+    return lies_in(one, other) or lies_in(other, one)

@@ -190,6 +190,8 @@ OWN = "firn."
 """What Firn's own properties begin with."""
 FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE)
 """Those that are no policy: they say what a table is."""
+PROTECTED = "firn.protected"
+"""Of a table or namespace: no policy either, it is not inherited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,5 +248,7 @@ def check_settings(properties: Mapping[str, str]) -> None:
                 SETTINGS[key].parse(text)
             except Invalid as error:
                 raise Invalid(f"{key}: {error.message}", hint=error.hint) from error
+        elif key == PROTECTED:
+            parse_flag(text)
         elif key.startswith(OWN) and key not in FIXED:
             raise Invalid(f"unknown policy property {key}", hint=f"known are {', '.join(sorted(SETTINGS))}")

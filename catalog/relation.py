@@ -82,6 +82,8 @@ class Relation:
     updated_at: datetime
     hive_name: str | None = None
     """`db.table` of the Hive table it was upgraded from, while the two are linked."""
+    former_locations: tuple[str, ...] = ()
+    """Where else files of its snapshots may lie: where it was before its location was changed, here or elsewhere."""
 
 
 class Located(NamedTuple):

@@ -20,11 +20,12 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
 from firn.transport import Json, Transport
-from firn.wire import Catalog, Job, Next, Operation, Planned, Table, TableRow
+from firn.wire import Catalog, Drop, Job, Next, Operation, Planned, Table, TableRow
 
 if TYPE_CHECKING:
     from firn.scan import Scan
@@ -74,6 +75,8 @@ class Client:
         self.operations = Operations(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
+        self.dropped = DroppedList(self)
+        self.namespaces = Namespaces(self)
         self._known_catalogs: frozenset[str] = frozenset()
 
     @property
@@ -155,9 +158,14 @@ class Catalogs:
         body = {"name": name, "warehouse": warehouse, "metastore": metastore, "properties": dict(properties or {})}
         return Catalog.model_validate(self.transport.change("POST", "/catalogs", body))
 
-    def drop(self, name: str) -> None:
-        """Forget an empty one; its warehouse stays."""
-        self.transport.change("DELETE", f"/catalogs/{_quoted(name)}")
+    def set_properties(self, name: str, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Catalog:
+        """Set and remove properties, such as `firn.drop.retention`."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return Catalog.model_validate(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
+
+    def drop(self, name: str, *, forget_dropped: bool = False) -> None:
+        """Forget an empty one, on request with its dropped tables; its warehouse stays."""
+        self.transport.change("DELETE", f"/catalogs/{_quoted(name)}", params={"forget_dropped": forget_dropped})
 
     def policy(self, name: str, namespace: str | None = None) -> Json:
         """What is set for the catalog or one namespace."""
@@ -268,9 +276,16 @@ class TableHandle:
         """What such a job would do now."""
         return Planned.model_validate(self.transport.change("POST", self._path(f"/{kind}"), params={"dry_run": True}))
 
-    def drop(self) -> None:
-        """Forget it, with its stores; its files stay."""
-        self.transport.change("DELETE", self._path(""))
+    def drop(self, *, purge: bool = False) -> Drop:
+        """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
+
+        With `purge` its files are deleted after that.
+        """
+        return Drop.model_validate(self.transport.change("DELETE", self._path(""), params={"purge": purge}))
+
+    def protect(self, *, protected: bool = True) -> Json:
+        """Protect it against being dropped, or lift the protection."""
+        return self.transport.change("POST", self._path("/protect" if protected else "/unprotect"))
 
     def _run(self, kind: str, body: Json = None) -> Job:
         return Job.model_validate(self.transport.change("POST", self._path(f"/{kind}"), body))

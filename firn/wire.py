@@ -32,6 +32,7 @@ class Catalog(Wire):
     name: str
     warehouse: str
     metastore: str | None = None
+    properties: dict[str, str] = {}
     created_at: datetime
 
 
@@ -159,6 +160,7 @@ class Table(TableRow):
     version: int | None = None
     stores: dict[str, Store]
     properties: dict[str, str]
+    protected: bool = False
     next: Next
     active_job: Job | None = None
 
@@ -216,3 +218,52 @@ class Pin(Wire):
     pending: bool
     base: Pinned
     change: Pinned
+
+
+class Drop(Wire):
+    """What a drop did: until when it can be taken back, if it can."""
+
+    id: UUID
+    name: str
+    kept: bool
+    keep_until: datetime
+    purge: bool
+
+
+class Dropped(Wire):
+    """Something that was dropped and is still listed."""
+
+    id: UUID
+    name: str
+    kind: str
+    state: str
+    dropped_at: datetime
+    keep_until: datetime
+    purge: bool
+    files: str
+
+
+class Restored(Wire):
+    """A table, view or keyed table that was dropped or is back, or would be."""
+
+    id: UUID
+    name: str
+    kind: str
+
+
+class Undropped(Wire):
+    """What an undrop brought back, or would."""
+
+    restored: list[Restored]
+    left: dict[str, str]
+    files_checked: int
+    files_of: int
+
+
+class NamespaceDropped(Wire):
+    """What was dropped with a namespace, or would be."""
+
+    id: UUID | None = None
+    keep_until: datetime | None = None
+    namespaces: list[str]
+    dropped: list[Restored]

@@ -20,6 +20,7 @@ from catalog.names import CatalogName
 from catalog.ports.store import Database
 from catalog.scan.plan import ScanLimits
 from server.api import catalogs as api_catalogs
+from server.api import dropped as api_dropped
 from server.api import errors as api_errors
 from server.api import hive as api_hive
 from server.api import jobs as api_jobs
@@ -32,6 +33,7 @@ from server.background.leadership import Leadership
 from server.background.tidy import Tidy
 from server.console import mount_console
 from server.files.listing import Listings
+from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
@@ -56,10 +58,13 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
+from server.service.purge import Purges
+from server.service.recursive import RecursiveDrops
 from server.service.scans import Scans
 from server.service.services import Services
 from server.service.tables import Tables
 from server.service.tasks import Tasks
+from server.service.undrop import Undrops
 from server.service.views import Views
 from server.settings import Settings
 from server.store.schema import upgrade_schema
@@ -99,6 +104,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         read_seconds=settings.hive.read_seconds,
         connections=settings.hive.pool_size,
     )
+    reachable = Reachable(storage)
     index = HiveIndex(database, MetastoreRegistry(times))
     checks = Checks(database, index, files)
     hive = HiveServices(
@@ -121,6 +127,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         hive=hive,
         layouts=Layouts(database, metadata, files),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings)),
+        undrops=Undrops(database, metadata, reachable),
+        purges=Purges(database, metadata, reachable),
+        recursive_drops=RecursiveDrops(database, metadata),
     )
 
 
@@ -192,6 +201,12 @@ def build_background(settings: Settings, services: Services) -> Background:
             activate=services.hive.syncs.activate,
         ),
         TaskDef(
+            name="purge",
+            does="forgets what was dropped once it is kept no longer, and deletes the files that are to go",
+            every_seconds=every.purge_seconds,
+            activate=services.purges.activate,
+        ),
+        TaskDef(
             name="tidy",
             does="forgets old answers and optimizers that are gone",
             every_seconds=every.tidy_seconds,
@@ -249,7 +264,7 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    for module in (api_catalogs, api_tables, api_hive, api_jobs, api_leases, api_status):
+    for module in (api_catalogs, api_dropped, api_tables, api_hive, api_jobs, api_leases, api_status):
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)

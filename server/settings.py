@@ -49,6 +49,9 @@ class BackgroundSettings(Group):
     hive_index_seconds: PositiveFloat = Field(default=60, description="Pause between two listings of each metastore.")
     hive_sync_seconds: PositiveFloat = Field(default=15, description="Pause between two looks for tables due to sync.")
     operation_seconds: PositiveFloat = Field(default=2, description="Pause between two looks for started upgrades.")
+    purge_seconds: PositiveFloat = Field(
+        default=5, description="Pause between two looks for dropped tables that are kept no longer."
+    )
     tidy_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 

@@ -18,6 +18,7 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
+from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.page import Page
 from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
@@ -41,6 +42,15 @@ class Catalogs(Protocol):
     def add(self, catalog: Catalog) -> None: ...
     def get(self, name: CatalogName) -> Catalog: ...
     def list(self) -> Sequence[Catalog]: ...
+    def change_properties(
+        self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> Catalog: ...
+    def hold(self, name: CatalogName) -> None:
+        """Keep it, and keep any purge from beginning, until this transaction ends; NoSuchCatalog when it is gone."""
+
+    def hold_all(self) -> None:
+        """Until this transaction ends nobody adds a relation: what is seen of places from here on stays true."""
+
     def remove(self, name: CatalogName) -> None: ...
 
 
@@ -64,6 +74,9 @@ class Namespaces(Protocol):
         self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
     ) -> Page[Namespace]:
         """The namespaces directly under `parent` (() = the top), by name."""
+
+    def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
+        """The namespace and all below it, parents first."""
 
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
         """NamespaceNotEmpty while it holds namespaces or relations."""
@@ -92,14 +105,17 @@ class Relations(Protocol):
     ) -> Page[Relation]:
         """By namespace and name; `namespace` None means all; `search` is part of a name."""
 
+    def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
+        """Tables, views and keyed tables in a namespace and in all namespaces below it, by name; no stores."""
+
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set: point at new metadata if the version is still the relation's; False when it is not."""
 
-    def rename(self, relation: Relation, to: TableName) -> None: ...
-    def remove(self, relation_id: RelationId) -> None: ...
+    def rename(self, relation: Relation, to: TableName) -> None:
+        """AlreadyExists when the new name is taken, NoSuchTable when it was dropped meanwhile."""
 
 
 class Stats(Protocol):
@@ -270,6 +286,7 @@ class UnitOfWork(Protocol):
     plans: Plans
     hive: HiveTables
     grounds: Grounds
+    dropped: DroppedRelations
 
     def now(self) -> datetime:
         """The database's clock, in UTC: the one that leases are measured by."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 import typer
 
-from firn.cli import catalogs, hive, jobs, processes, sql, tables
+from firn.cli import catalogs, hive, jobs, namespaces, processes, sql, tables
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -24,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(catalogs.app, name="catalog")
+app.add_typer(namespaces.app, name="namespace")
 app.add_typer(tables.app, name="table")
 app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from firn.cli.columns import pairs
 from firn.cli.told import Told, command
 from firn.wire import Catalog
 
@@ -18,10 +19,13 @@ def create_catalog(
     name: Annotated[str, typer.Argument(help="What engines will call it.")],
     warehouse: Annotated[str, typer.Option(help="Where its tables go: file:///…, s3://…, hdfs://…")],
     metastore: Annotated[str | None, typer.Option(help="Hive Metastore to link: thrift://HOST:PORT.")] = None,
+    property: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE, such as 'firn.drop.retention=30 d'; may be repeated.")
+    ] = None,
 ) -> None:
     """Create a catalog."""
     client, show = this.client, this.show
-    made = client.catalogs.create(name, warehouse=warehouse, metastore=metastore)
+    made = client.catalogs.create(name, warehouse=warehouse, metastore=metastore, properties=pairs(property))
     show.emit(made.json_value(), lambda: show.line(f"created catalog {made.name} over {made.warehouse}"))
 
 
@@ -43,11 +47,35 @@ def show_catalog(this: Told, name: str) -> None:
     show.emit(found.json_value(), lambda: show.facts(_facts(found, this.client.url)))
 
 
+@command(app, "set")
+def set_properties(
+    this: Told,
+    name: str,
+    properties: Annotated[
+        list[str],
+        typer.Argument(metavar="KEY=VALUE…", help="Such as 'firn.drop.retention=30 d'; an empty value removes."),
+    ],
+) -> None:
+    """Set a catalog's properties."""
+    show, given = this.show, pairs(properties)
+    removed = [key for key, value in given.items() if not value]
+    changed = this.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
+    rows = sorted(changed.properties.items())
+    show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="nothing is set"))
+
+
 @command(app, "drop")
-def drop_catalog(this: Told, name: str) -> None:
+def drop_catalog(
+    this: Told,
+    name: str,
+    *,
+    forget_dropped: Annotated[
+        bool, typer.Option("--forget-dropped", help="Also when dropped tables could still be brought back.")
+    ] = False,
+) -> None:
     """Forget an empty catalog; its warehouse stays."""
     show = this.show
-    this.client.catalogs.drop(name)
+    this.client.catalogs.drop(name, forget_dropped=forget_dropped)
     show.emit({"dropped": name}, lambda: show.line(f"dropped catalog {name}; its warehouse is untouched"))
 
 
@@ -57,5 +85,6 @@ def _facts(catalog: Catalog, url: str) -> dict[str, object]:
         "warehouse": catalog.warehouse,
         "metastore": catalog.metastore or "none",
         "created": catalog.created_at,
+        "dropped tables kept": catalog.properties.get("firn.drop.retention", "7 d"),
         "for engines": f"type=rest, uri={url}/iceberg, warehouse={catalog.name}",
     }

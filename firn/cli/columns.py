@@ -22,6 +22,15 @@ def parse_columns(text: str) -> list[dict[str, str | None]]:
     return [_column(part) for part in _parts(bare) if part.strip()]
 
 
+def pairs(given: list[str] | None) -> dict[str, str]:
+    """KEY=VALUE, as often as it was given; Invalid for what sets nothing."""
+    pairs = [one.partition("=") for one in given or []]
+    wrong = [key for key, sign, _ in pairs if not sign or not key]
+    if wrong:
+        raise Invalid(f"{wrong[0]!r} sets nothing", hint="write KEY=VALUE")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
 def _column(text: str) -> dict[str, str | None]:
     found = _COLUMN.fullmatch(text.strip())
     if found is None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from firn.cli.columns import parse_columns
+from firn.cli.columns import pairs, parse_columns
+from firn.cli.dropped import add_to, list_dropped
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.cli.watch import tell_job, watch_job
@@ -16,6 +17,7 @@ from firn.errors import Invalid
 from firn.wire import Job, MergeMode, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
+add_to(app)
 policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
@@ -31,9 +33,16 @@ def list_tables(
     kind: Annotated[TableKind | None, typer.Option(help="Only these.")] = None,
     search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
     limit: Limit = 1000,
+    *,
+    dropped: Annotated[bool, typer.Option("--dropped", help="What was dropped and can be brought back.")] = False,
 ) -> None:
     """List tables."""
     show = this.show
+    if dropped:
+        if kind is not None:
+            raise Invalid("--dropped and --kind do not go together", hint="leave --kind out")
+        list_dropped(this, namespace=namespace, search=search, limit=limit)
+        return
     listed = this.client.tables.list(namespace=namespace, kind=kind, search=search, limit=limit + 1)
     found = show.first(listed, limit)
     rows = [
@@ -89,17 +98,9 @@ def create_table(  # noqa: PLR0913, PLR0917 -- its options are what people type
         primary_key=_names(primary_key),
         sequence_field=sequence_field,
         partition_by=by,
-        properties=_pairs(property),
+        properties=pairs(property),
     )
     show.emit(made.json_value(), lambda: show.line(f"created {made.kind} table {made.catalog}.{made.full_name}"))
-
-
-@command(app, "drop")
-def drop_table(this: Told, table: TableArg) -> None:
-    """Forget a table, with its stores if it is a keyed one; its files stay."""
-    show, handle = this.show, this.client.tables[table]
-    handle.drop()
-    show.emit({"dropped": str(handle.name)}, lambda: show.line(f"dropped {handle.name}; its files are untouched"))
 
 
 @command(app, "files")
@@ -167,7 +168,7 @@ def change_properties(
 ) -> None:
     """Show a table's properties, or change them."""
     show, handle = this.show, this.client.tables[table]
-    found = handle.set_properties(_pairs(set), remove or []) if set or remove else handle.show()
+    found = handle.set_properties(pairs(set), remove or []) if set or remove else handle.show()
     rows = sorted(found.properties.items())
     show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
 
@@ -230,7 +231,7 @@ def set_policy(
     """Set policy for a table, a namespace or, with neither named, the whole catalog."""
     if table is not None and namespace is not None:
         raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
-    given = _pairs(settings)
+    given = pairs(settings)
     removed = [key for key, value in given.items() if not value]
     kept = {key: value for key, value in given.items() if value}
     if table is not None:
@@ -299,14 +300,6 @@ def _show(show: Show, table: Table) -> None:
 
 def _names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
-
-
-def _pairs(given: list[str] | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given or []]
-    wrong = [key for key, sign, _ in pairs if not sign or not key]
-    if wrong:
-        raise Invalid(f"{wrong[0]!r} sets nothing", hint="write KEY=VALUE")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _read(path: Path) -> str:

@@ -69,6 +69,41 @@ def upgrade() -> None:
         batch_op.create_index("ix_commit_event_snapshot", ["relation_id", "snapshot_id"], unique=False)
 
     op.create_table(
+        "dropped",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("path", sa.String(length=1537), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("dropped_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("keep_until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("purge", sa.Boolean(), nullable=False),
+        sa.Column("within", sa.Uuid(), nullable=True),
+        sa.Column("namespaces", sa.JSON(), nullable=False),
+        sa.Column("progress", sa.JSON(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_dropped")),
+        sa.UniqueConstraint("id", name=op.f("uq_dropped_id")),
+    )
+    with op.batch_alter_table("dropped", schema=None) as batch_op:
+        batch_op.create_index("ix_dropped_catalog", ["catalog", "number"], unique=False)
+        batch_op.create_index("ix_dropped_keep_until", ["state", "keep_until"], unique=False)
+        batch_op.create_index(batch_op.f("ix_dropped_within"), ["within"], unique=False)
+
+    op.create_table(
+        "dropped_relation",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("dropped_id", sa.Uuid(), nullable=False),
+        sa.Column("location", sa.Text(), nullable=False),
+        sa.Column("metadata_location", sa.Text(), nullable=True),
+        sa.Column("relation", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_dropped_relation")),
+    )
+    with op.batch_alter_table("dropped_relation", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_dropped_relation_dropped_id"), ["dropped_id"], unique=False)
+
+    op.create_table(
         "hive_ground",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("partition", sa.String(length=2048), nullable=False),
@@ -257,6 +292,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("hive_name", sa.String(length=512), nullable=True),
+        sa.Column("former_locations", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_relation")),
         sa.UniqueConstraint("catalog", "namespace", "folded", name=op.f("uq_relation_catalog_namespace_folded")),
         sa.UniqueConstraint("catalog", "namespace", "name", name=op.f("uq_relation_catalog_namespace_name")),
@@ -352,6 +388,16 @@ def downgrade() -> None:
     op.drop_table("hive_staged_ground")
     op.drop_table("hive_link")
     op.drop_table("hive_ground")
+    with op.batch_alter_table("dropped_relation", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_dropped_relation_dropped_id"))
+
+    op.drop_table("dropped_relation")
+    with op.batch_alter_table("dropped", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_dropped_within"))
+        batch_op.drop_index("ix_dropped_keep_until")
+        batch_op.drop_index("ix_dropped_catalog")
+
+    op.drop_table("dropped")
     with op.batch_alter_table("commit_event", schema=None) as batch_op:
         batch_op.drop_index("ix_commit_event_snapshot")
         batch_op.drop_index("ix_commit_event_sequence")

@@ -47,6 +47,13 @@ class CatalogOut(Out):
         )
 
 
+class CatalogPropertiesIn(In):
+    """Properties to set and to remove."""
+
+    set: dict[str, str] = {}
+    remove: list[str] = []
+
+
 class NamespaceIn(In):
     """A namespace to be created, with its parents."""
 
@@ -93,9 +100,18 @@ def show_catalog(services: ServicesDep, catalog: CatalogDep) -> CatalogOut:
 
 
 @router.delete("/{catalog}", status_code=204, summary="Drop a catalog", responses=refusals(404, 409))
-def drop_catalog(services: ServicesDep, catalog: CatalogDep) -> None:
-    """Drop an empty catalog; its warehouse stays."""
-    services.namespaces.drop_catalog(catalog)
+def drop_catalog(
+    services: ServicesDep, catalog: CatalogDep, *, forget_dropped: Annotated[bool, Query()] = False
+) -> None:
+    """Drop an empty catalog; its warehouse stays. Refused while it keeps what was dropped, unless that is forgotten."""
+    services.namespaces.drop_catalog(catalog, forget_dropped=forget_dropped)
+
+
+@router.patch("/{catalog}/properties", summary="Change a catalog's properties", responses=refusals(400, 404))
+def change_catalog_properties(services: ServicesDep, catalog: CatalogDep, body: CatalogPropertiesIn) -> CatalogOut:
+    """Set and remove properties, such as `firn.drop.retention`; what was dropped before keeps its time."""
+    changed = services.namespaces.change_catalog_properties(catalog, updates=body.set, removals=body.remove)
+    return CatalogOut.of(changed)
 
 
 @router.get("/{catalog}/namespaces", summary="List namespaces", responses=refusals(404))
@@ -119,14 +135,6 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
     return NamespaceOut(name=dotted(namespace), properties=body.properties)
-
-
-@router.delete(
-    "/{catalog}/namespaces/{namespace}", status_code=204, summary="Drop a namespace", responses=refusals(404, 409)
-)
-def drop_namespace(services: ServicesDep, catalog: CatalogDep, namespace: str) -> None:
-    """Drop an empty namespace."""
-    services.namespaces.drop(catalog, parse_namespace(namespace))
 
 
 @router.get("/{catalog}/policy", tags=["policies"], summary="Show a policy", responses=refusals(404))

@@ -11,13 +11,24 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from catalog.errors import CatalogError, CommitUnknown, Conflict, Forbidden, Invalid, LeaseLost, NotFound, Unavailable
+from catalog.errors import (
+    CatalogError,
+    CommitUnknown,
+    Conflict,
+    Forbidden,
+    Invalid,
+    LeaseLost,
+    NotFound,
+    Protected,
+    Unavailable,
+)
 from server.logs import request_id
 
 STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     NotFound: (404, "not_found"),
     Conflict: (409, "conflict"),
     LeaseLost: (403, "lease_lost"),
+    Protected: (403, "protected"),
     Forbidden: (403, "forbidden"),
     Invalid: (400, "invalid"),
     Unavailable: (503, "unavailable"),

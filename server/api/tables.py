@@ -15,6 +15,7 @@ from catalog.names import CatalogName, TableName
 from catalog.policy import SETTINGS, check_settings
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
+from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import EventOut, PinOut, SnapshotOut, VersionOut, events_page, pin_out, snapshots_out
 from server.api.jobs import JobOut
@@ -121,10 +122,15 @@ def show_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> T
     return table_out(services, catalog, table)
 
 
-@router.delete("/{table}", status_code=204, summary="Drop a table", responses=refusals(404, 409))
-def drop_table(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> None:
-    """Forget a table, with its stores if it is a keyed one; its files stay."""
-    services.drop(catalog, table)
+@router.delete("/{table}", summary="Drop a table", responses=refusals(403, 404, 409))
+def drop_table(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, purge: Annotated[bool, Query()] = False
+) -> DropOut:
+    """Drop a table with its stores, or a view; it can be brought back while the catalog keeps it.
+
+    With `purge` its files are deleted after that; without it they stay.
+    """
+    return DropOut.of(services.drop(catalog, table, purge=purge))
 
 
 @router.get("/{table}/next", summary="Say what comes next", responses=refusals(404))

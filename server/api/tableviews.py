@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from catalog.dropped import is_protected
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
@@ -109,6 +110,7 @@ class TableOut(TableRow):
     version: int | None
     stores: dict[str, StoreOut]
     properties: dict[str, str]
+    protected: bool
     next: NextOut
     active_job: JobOut | None
     created_at: datetime
@@ -184,6 +186,9 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
     can, cannot = _actions(relation, keyed, job is not None)
+    if is_protected(main.get("properties", {})):
+        can = [action for action in can if action != "drop"]
+        cannot["drop"] = "it is protected against being dropped"
     return TableOut(
         **_row(relation, keyed, stats),
         id=relation.id,
@@ -199,6 +204,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         version=None if keyed is None else keyed.version,
         stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
         properties=main.get("properties", {}),
+        protected=is_protected(main.get("properties", {})),
         next=next_out(decision),
         active_job=None if job is None else JobOut.of(job),
         created_at=relation.created_at,

@@ -85,7 +85,7 @@ class Manifests:
         """The manifests that a snapshot lists; those of format v1 with what they lack."""
         if snapshot.get("manifest-list") is None:
             return [self._unlisted(location, snapshot) for location in snapshot.get("manifests") or []]
-        manifests = list(_read(self._storage, snapshot["manifest-list"]))
+        manifests = list(read_avro(self._storage, snapshot["manifest-list"]))
         for manifest in manifests:
             manifest.setdefault("content", 0)
             manifest.setdefault("sequence_number", 0)
@@ -96,7 +96,7 @@ class Manifests:
 
     def _unlisted(self, location: str, snapshot: Mapping[str, Any]) -> ManifestFile:
         """A manifest of the oldest tables, whose snapshots name them without a list."""
-        spec_id = _read(self._storage, location).metadata.get("partition-spec-id", 0)
+        spec_id = read_avro(self._storage, location).metadata.get("partition-spec-id", 0)
         return {
             "manifest_path": location,
             "partition_spec_id": int(spec_id),
@@ -130,7 +130,7 @@ class Manifests:
         `names` in an entry are the partition record's field names by field id.  Without `whole` the maps of columns are
         left as Avro has them.
         """
-        reader = _read(self._storage, manifest["manifest_path"])
+        reader = read_avro(self._storage, manifest["manifest_path"])
         names = _partition_names(reader.writer_schema)
         next_row_id = manifest.get("first_row_id")
         for entry in reader:
@@ -195,7 +195,7 @@ class Manifests:
         }
 
 
-def _read(storage: Storage, location: str) -> Any:
+def read_avro(storage: Storage, location: str) -> Any:
     try:
         return fastavro.reader(io.BytesIO(storage.read(location)))
     except (ValueError, EOFError, KeyError, IndexError) as error:

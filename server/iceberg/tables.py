@@ -181,9 +181,18 @@ def _change(name: TableName, body: dict[str, Any]) -> Change:
 
 
 @router.delete("/namespaces/{namespace}/tables/{table}", status_code=204)
-def drop_table(services: ServicesDep, catalog: CatalogDep, name: TableDep, once: OnceDep) -> Response:
-    """Drop a table."""
-    return once.run(done(lambda: services.tables.drop(catalog, name, idempotency=once.asked)))
+def drop_table(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    name: TableDep,
+    once: OnceDep,
+    *,
+    purge_requested: Annotated[bool, Query(alias="purgeRequested")] = False,
+) -> Response:
+    """Drop a table; with `purgeRequested` its files are deleted once the catalog keeps it no longer."""
+    return once.run(
+        done(lambda: services.tables.drop(catalog, name, purge=purge_requested, idempotency=once.asked)),
+    )
 
 
 @router.post("/namespaces/{namespace}/tables/{table}/unregister")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from catalog.dropped import Dropped
 from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema, empty_table, new_table, pinned, ref_snapshot_id
@@ -19,12 +20,12 @@ from catalog.relation import Relation, RelationKind
 from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.retire import Drop, retire
 from server.service.tables import (
     NewTable,
     TableDefinition,
     Tables,
     default_location,
-    plain_event,
     refuse_busy,
 )
 
@@ -166,7 +167,7 @@ class KeyedTables:
         )
 
         def in_transaction(uow: UnitOfWork) -> None:
-            _check_no_namespace(uow, catalog, name)
+            check_no_namespace(uow, catalog, name)
             uow.keyed.add(keyed)
             if also is not None:
                 also(uow, owner_id)
@@ -174,18 +175,17 @@ class KeyedTables:
         self.tables.add(catalog, stores, owner=owner, also=in_transaction)
         return keyed
 
-    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
-        """Forget the keyed table and both stores; their files stay. Conflict while a job works on it."""
+    def drop(
+        self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
+    ) -> Dropped:
+        """Drop the keyed table with both stores; see `retire`. Conflict while a job works on it."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, name)
             uow.keyed.lock(relation.id)  # in the order of commits: keyed table, then stores
             refuse_busy(uow, relation.id)
-            for store in uow.relations.stores_of(relation.id):
-                uow.relations.remove(store.id)
-            uow.keyed.remove(relation.id)
-            uow.relations.remove(relation.id)
-            uow.events.add(plain_event(relation, "drop", uow.now()))
+            entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
+        return entry
 
     def rename(
         self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None
@@ -196,7 +196,7 @@ class KeyedTables:
             uow.keyed.lock(relation.id)
             refuse_busy(uow, relation.id)
             check_namespace(uow, catalog, to.namespace)
-            _check_no_namespace(uow, catalog, to)
+            check_no_namespace(uow, catalog, to)
             stores = uow.relations.stores_of(relation.id)
             uow.relations.rename(relation, to)
             for store in stores:
@@ -244,7 +244,7 @@ class KeyedTables:
         return pin, _view_metadata(pin)
 
 
-def _check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
+def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     taken = uow.namespaces.holder(catalog, name.as_namespace)
     if taken is not None:
         message = f"Namespace already exists: {name}; the stores of keyed table {name} would be in it"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace
+from catalog.dropped import check_catalog_properties, is_protected
+from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace, Protected
 from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace, dotted
 from catalog.places import checked_warehouse, metastore_uris
+from catalog.policy import PROTECTED
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Catalog, RelationKind, check_case_setting
+from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
 from server.service.once import Idempotency, remember
 
 
@@ -44,6 +46,7 @@ class Namespaces:
         check_case_setting(properties)
         if metastore_uri is not None:
             metastore_uris(metastore_uri)
+        check_catalog_properties(properties)
         with self.database.writing() as uow:
             catalog = Catalog(
                 name=CatalogName(name),
@@ -65,9 +68,32 @@ class Namespaces:
         with self.database.reading() as uow:
             return uow.catalogs.get(name)
 
-    def drop_catalog(self, name: CatalogName) -> None:
-        """Conflict while it holds namespaces."""
+    def change_catalog_properties(
+        self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> Catalog:
+        """Set and remove properties; Invalid for one that does not parse or is chosen once and for all."""
+        if CASE_INSENSITIVE in {*updates, *removals}:
+            raise Invalid(f"{CASE_INSENSITIVE} is chosen when a catalog is created", hint="create another catalog")
+        check_catalog_properties(updates)
         with self.database.writing() as uow:
+            return uow.catalogs.change_properties(name, updates=updates, removals=removals)
+
+    def drop_catalog(self, name: CatalogName, *, forget_dropped: bool = False) -> None:
+        """Conflict while it holds namespaces, or keeps what was dropped unless that may be forgotten.
+
+        What is forgotten leaves its files where they are.
+        """
+        with self.database.writing() as uow:
+            uow.catalogs.get(name)
+            kept = uow.dropped.count(name)
+            if kept and not forget_dropped:
+                raise Conflict(
+                    f"catalog {name!r} still keeps {kept} dropped tables, views or namespaces",
+                    hint="bring them back, purge them, or drop the catalog with --forget-dropped: their files stay",
+                )
+            while page := uow.dropped.list(name, limit=500).items:
+                for entry in page:
+                    uow.dropped.forget(entry)
             uow.catalogs.remove(name)
 
     def create(
@@ -92,9 +118,7 @@ class Namespaces:
         checked_namespace(namespace)
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
-            for length in range(1, len(namespace) + 1):
-                if not uow.namespaces.exists(catalog, namespace[:length]):
-                    _add_if_missing(uow, catalog, namespace[:length])
+            ensure_within(uow, catalog, namespace, {})
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it can be listed."""
@@ -144,19 +168,46 @@ class Namespaces:
             remember(uow, idempotency, asdict(done))
         return done
 
+    def protect(self, catalog: CatalogName, namespace: Namespace, *, protected: bool) -> None:
+        """Protect a namespace against being dropped, or lift the protection."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+        updates, removals = ({PROTECTED: "true"}, ()) if protected else ({}, (PROTECTED,))
+        self.change_properties(catalog, namespace, updates=updates, removals=removals)
+
     def drop(self, catalog: CatalogName, namespace: Namespace, *, idempotency: Idempotency | None = None) -> None:
-        """NamespaceNotEmpty while it holds anything."""
+        """NamespaceNotEmpty while it holds anything, Protected when its owner forbids it."""
         with self.database.writing() as uow:
-            uow.namespaces.remove(catalog, namespace)
+            remove_empty(uow, catalog, namespace)
             remember(uow, idempotency)
 
 
-def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
+def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
     try:
-        _add(uow, catalog, namespace, {})
+        _add(uow, catalog, namespace, properties)
     except AlreadyExists:
         if not uow.namespaces.exists(catalog, namespace):  # no request was faster: another name is in the way
             raise
+
+
+def remove_empty(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
+    """NamespaceNotEmpty while it holds anything, Protected when its owner forbids it."""
+    if is_protected(uow.namespaces.lock_properties(catalog, namespace)):
+        shown = dotted(namespace)
+        sql = f"ALTER NAMESPACE {shown} SET PROPERTIES ('{PROTECTED}'='false')"
+        raise Protected(
+            f"namespace {shown} is protected against being dropped",
+            hint=f"lift it first: `firn namespace unprotect {shown}`, or {sql}",
+        )
+    uow.namespaces.remove(catalog, namespace)
+
+
+def ensure_within(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
+    """Create the namespace, with these properties, and its parents unless they are there."""
+    for length in range(1, len(namespace) + 1):
+        if not uow.namespaces.exists(catalog, namespace[:length]):
+            own = properties if length == len(namespace) else {}
+            _add_if_missing(uow, catalog, namespace[:length], own)
 
 
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from catalog.commit import Change
+from catalog.dropped import Dropped
 from catalog.iceberg.json import Json
 from catalog.job import JobKind
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
+from catalog.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
@@ -20,9 +22,12 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
+from server.service.purge import Purges
+from server.service.recursive import RecursiveDrops
 from server.service.scans import Scans
 from server.service.tables import Tables
 from server.service.tasks import Tasks
+from server.service.undrop import Undrops
 from server.service.views import Views
 
 
@@ -43,13 +48,20 @@ class Services:
     hive: HiveServices
     layouts: Layouts
     scans: Scans
+    undrops: Undrops
+    purges: Purges
+    recursive_drops: RecursiveDrops
 
-    def drop(self, catalog: CatalogName, name: TableName) -> None:
-        """Drop a plain or a keyed table."""
-        if self._is_keyed(catalog, name):
-            self.keyed.drop(catalog, name)
-        else:
-            self.tables.drop(catalog, name)
+    def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
+        """Drop a plain or a keyed table, or a view."""
+        with self.database.reading() as uow:
+            relation = uow.relations.find(catalog, name)
+        kind = None if relation is None else relation.kind
+        if kind is RelationKind.KEYED:
+            return self.keyed.drop(catalog, name, purge=purge)
+        if kind is RelationKind.VIEW:
+            return self.views.drop(catalog, name, purge=purge)
+        return self.tables.drop(catalog, name, purge=purge)
 
     def change_properties(
         self, catalog: CatalogName, name: TableName, *, updates: Mapping[str, str], removals: Collection[str]
@@ -63,6 +75,23 @@ class Services:
             asked.append({"action": "remove-properties", "removals": sorted(removals)})
         if asked:
             self.committer.commit(CommitRequest(catalog=catalog, changes=[Change(name=target, updates=asked)]))
+
+    def protect(self, catalog: CatalogName, name: TableName, *, protected: bool) -> None:
+        """Protect a table, keyed table or view against being dropped, or lift the protection."""
+        updates = {PROTECTED: "true"} if protected else {}
+        removals = [] if protected else [PROTECTED]
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            relation = uow.relations.find(catalog, name)
+        if relation is None or relation.kind is not RelationKind.VIEW:
+            self.change_properties(catalog, name, updates=updates, removals=removals)
+            return
+        change: Json = (
+            {"action": "set-properties", "updates": updates}
+            if protected
+            else {"action": "remove-properties", "removals": removals}
+        )
+        self.views.commit(catalog, Change(name=name, updates=[change]))
 
     def preview(self, catalog: CatalogName, name: TableName, kind: JobKind) -> tuple[str, dict[str, int | str | None]]:
         """What a job would find to do now; Invalid for one that the table does not take."""

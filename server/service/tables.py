@@ -9,6 +9,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from catalog.commit import Change, CommitEvent
+from catalog.dropped import Dropped, other_places
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
@@ -23,6 +24,7 @@ from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.retire import Drop, check_unprotected, refuse_purged_place, retire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,7 @@ class Tables:
         with self.database.writing() as uow:
             existing = uow.relations.find(catalog, name)
             if existing is not None and overwrite and existing.kind.is_table:
-                _drop(uow, existing, "overwritten")
+                _forget(uow, self.metadata, existing, "overwritten")
             self._check_free(uow, catalog, name)
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
             relation = _add(uow, catalog, new, metadata_location)
@@ -168,7 +170,7 @@ class Tables:
         """Forget a plain table for good, so that another catalog can take it; its last metadata."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, name)
-            _drop(uow, relation, "unregistered")
+            relation = _forget(uow, self.metadata, relation, "unregistered")
             remember(uow, idempotency, [relation.metadata_location])
         return self._loaded(relation)
 
@@ -257,11 +259,17 @@ class Tables:
             uow.relations.rename(relation, to)
             remember(uow, idempotency)
 
-    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
-        """Forget a plain table; its files stay. Conflict for a keyed table's store alone."""
+    def drop(
+        self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
+    ) -> Dropped:
+        """Drop a plain table; see `retire`. Conflict for a keyed table's store alone, and while a job works on it."""
         with self.database.writing() as uow:
-            _drop(uow, existing_table(uow, catalog, name), "dropped")
+            relation = existing_table(uow, catalog, name)
+            _refuse_store(relation, "dropped")
+            refuse_busy(uow, relation.id)
+            entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
+        return entry
 
     def _loaded(self, relation: Relation) -> Loaded:
         if relation.metadata_location is None:
@@ -323,12 +331,15 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
         created_at=now,
         updated_at=now,
         hive_name=new.hive_name,
+        former_locations=other_places(new.metadata),
     )
 
 
 def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
+    uow.catalogs.hold(catalog)
+    refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
     uow.relations.add(relation)
     event = plain_event(relation, "create", now)
     for snapshot in new.metadata.get("snapshots", ())[-1:]:
@@ -338,16 +349,20 @@ def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location
     return relation
 
 
-def _drop(uow: UnitOfWork, relation: Relation, done: str) -> None:
+def _forget(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
+    """Remove a plain table for good; what it was at that moment."""
     _refuse_store(relation, done)
     refuse_busy(uow, relation.id)
-    if relation.hive_name is not None and done != "dropped":
+    if relation.hive_name is not None:
         raise Conflict(
             f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
             hint="drop it, which ends the link and leaves the Hive table as it is",
         )
-    uow.relations.remove(relation.id)
+    relation = uow.dropped.take(relation.id)
+    check_unprotected(uow, metadata, [relation])
+    uow.dropped.forget_books(relation.id)
     uow.events.add(plain_event(relation, "drop", uow.now()))
+    return relation
 
 
 def _refuse_store(relation: Relation, verb: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from catalog.commit import Change
+from catalog.dropped import Dropped
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
@@ -18,6 +19,7 @@ from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.retire import Drop, refuse_purged_place, retire
 from server.service.tables import Loaded, default_location, plain_event
 
 MAX_ROUNDS = 10
@@ -120,6 +122,8 @@ class Views:
                 created_at=now,
                 updated_at=now,
             )
+            uow.catalogs.hold(catalog)
+            refuse_purged_place(uow, [relation.location, location])
             uow.relations.add(relation)
             uow.events.add(plain_event(relation, "create", now))
             remember(uow, idempotency, [location])
@@ -165,13 +169,15 @@ class Views:
                 remember(uow, idempotency, [to.metadata_location])
             return moved
 
-    def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
-        """Forget a view."""
+    def drop(
+        self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
+    ) -> Dropped:
+        """Drop a view; see `retire`."""
         with self.database.writing() as uow:
             relation = _existing_view(uow, catalog, name)
-            uow.relations.remove(relation.id)
-            uow.events.add(plain_event(relation, "drop", uow.now()))
+            entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
+        return entry
 
     def rename(
         self, catalog: CatalogName, source: TableName, to: TableName, *, idempotency: Idempotency | None = None

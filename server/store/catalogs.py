@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
@@ -65,6 +65,24 @@ class SqlCatalogs:
     def list(self) -> Sequence[Catalog]:
         """All, by name: there are few."""
         return [_catalog(row) for row in self.session.scalars(select(CatalogRow).order_by(CatalogRow.name))]
+
+    def change_properties(self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]) -> Catalog:
+        """Set and remove; of two requests at once the second sees what the first has done."""
+        self.session.execute(select(CatalogRow.name).where(CatalogRow.name == name).with_for_update())
+        now = self.get(name)
+        after = {key: value for key, value in now.properties.items() if key not in removals} | dict(updates)
+        self.session.execute(update(CatalogRow).where(CatalogRow.name == name).values(properties=after))
+        return replace(now, properties=after)
+
+    def hold(self, name: CatalogName) -> None:
+        """Keep it until this transaction ends (SQLite's writers are alone anyway)."""
+        query = select(CatalogRow.name).where(CatalogRow.name == name).with_for_update(read=True, key_share=True)
+        if self.session.scalar(query) is None:
+            raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
+
+    def hold_all(self) -> None:
+        """Wait for those that hold one, and keep others from it until this transaction ends."""
+        self.session.execute(select(CatalogRow.name).order_by(CatalogRow.name).with_for_update()).all()
 
     def remove(self, name: CatalogName) -> None:
         """Conflict while it holds namespaces."""
@@ -167,23 +185,32 @@ class SqlNamespaces:
             NamespaceRow.catalog == catalog, ~rest.contains(SEPARATOR, autoescape=True)
         )
         if prefix:
-            query = query.where(_begins(NamespaceRow.path, prefix))
+            query = query.where(begins(NamespaceRow.path, prefix))
         if cursor is not None:
             query = query.where(NamespaceRow.path > cursors.decode_texts(cursor, 1)[0])
         paths = self.session.scalars(query.order_by(NamespaceRow.path).limit(limit + 1)).all()
         more = cursors.encode(paths[limit - 1]) if len(paths) > limit else None
         return Page([decode_namespace(path) for path in paths[:limit]], more)
 
+    def below(self, catalog: CatalogName, namespace: Namespace) -> Sequence[Namespace]:
+        """The namespace and all below it, parents first."""
+        path = encode_namespace(namespace)
+        query = select(NamespaceRow.path).where(
+            NamespaceRow.catalog == catalog,
+            or_(NamespaceRow.path == path, begins(NamespaceRow.path, path + SEPARATOR)),
+        )
+        return sorted((decode_namespace(one) for one in self.session.scalars(query)), key=lambda one: (len(one), one))
+
     def remove(self, catalog: CatalogName, namespace: Namespace) -> None:
         """NamespaceNotEmpty while it holds namespaces or relations, also those that a transaction is adding."""
         self.lock_properties(catalog, namespace)
         path = encode_namespace(namespace)
         below = select(NamespaceRow.path).where(
-            NamespaceRow.catalog == catalog, _begins(NamespaceRow.path, path + SEPARATOR)
+            NamespaceRow.catalog == catalog, begins(NamespaceRow.path, path + SEPARATOR)
         )
         inside = select(RelationRow.name).where(
             RelationRow.catalog == catalog,
-            or_(RelationRow.namespace == path, _begins(RelationRow.namespace, path + SEPARATOR)),
+            or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)),
         )
         for query in (below, inside):
             if self.session.scalar(query.limit(1)) is not None:
@@ -200,6 +227,6 @@ class SqlNamespaces:
         return row
 
 
-def _begins(column: InstrumentedAttribute[str], prefix: str) -> ColumnElement[bool]:
+def begins(column: InstrumentedAttribute[str], prefix: str) -> ColumnElement[bool]:
     """By code points: SQLite's LIKE takes `Sales` and `sales` for the same."""
     return func.substr(column, 1, len(prefix)) == prefix

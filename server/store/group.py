@@ -9,12 +9,13 @@ savepoint alone. PostgreSQL does the same by itself.
 from __future__ import annotations
 
 import fcntl
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
@@ -61,7 +62,8 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._queue: deque[_Turn] = deque()
         self._taken = False
-        self._gate = Path(f"{engine.url.database}-writers").open("ab")  # noqa: SIM115 (open as long as the engine)
+        self._gate = os.open(f"{engine.url.database}-writers", os.O_RDWR | os.O_CREAT, 0o600)
+        weakref.finalize(self, os.close, self._gate)
 
     @contextmanager
     def session(self) -> Iterator[Session]:

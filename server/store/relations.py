@@ -25,7 +25,7 @@ from catalog.names import (
 from catalog.ports.page import Page
 from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
-from server.store.catalogs import unique_name
+from server.store.catalogs import begins, unique_name
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
@@ -44,10 +44,11 @@ _HOLDER = select(_TABLE).where(
 )
 _GET = select(_TABLE).where(_TABLE.c.id == bindparam("id"))
 _STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
+_MOVED = ("metadata_location", "location", "former_locations", "version", "updated_at")
 _MOVE = (
     update(RelationRow)
     .where(_TABLE.c.id == bindparam("moved_id"), _TABLE.c.version == bindparam("seen_version"))
-    .values({name: bindparam(name) for name in ("metadata_location", "location", "version", "updated_at")})
+    .values({name: bindparam(name) for name in _MOVED})
     .returning(RelationRow.id)
 )
 
@@ -79,13 +80,13 @@ class SqlRelations:
         row = self.session.execute(_GET, {"id": relation_id}).first()
         if row is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
-        return _relation(row)
+        return relation_from(row)
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """By its full name."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
         row = self.session.execute(_FIND, given).first()
-        return None if row is None else _relation(row)
+        return None if row is None else relation_from(row)
 
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """What keeps a second relation from having this name: the one that has it, or one like it but for case."""
@@ -95,11 +96,11 @@ class SqlRelations:
             "folded": unique_name(self.session, catalog, name.name),
         }
         row = self.session.execute(_HOLDER, given).first()
-        return None if row is None else _relation(row)
+        return None if row is None else relation_from(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
         """A keyed table's stores."""
-        return [_relation(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
+        return [relation_from(row) for row in self.session.execute(_STORES, {"owner_id": owner_id})]
 
     def list(
         self,
@@ -123,15 +124,27 @@ class SqlRelations:
             query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].namespace, rows[limit - 1].name) if len(rows) > limit else None
-        return Page([_relation(row) for row in rows[:limit]], more)
+        return Page([relation_from(row) for row in rows[:limit]], more)
+
+    def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
+        """In a namespace and in all below it, by name; no stores."""
+        path = encode_namespace(namespace)
+        query = select(RelationRow).where(
+            RelationRow.catalog == catalog,
+            RelationRow.owner_id.is_(None),
+            or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)),
+        )
+        rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit))
+        return [relation_from(row) for row in rows]
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
-        return [_relation(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
+        return [relation_from(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
-        """Compare-and-set by version."""
+        """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
+        left = () if to.location == relation.location else (relation.location,)
         moved = self.session.execute(
             _MOVE,
             {
@@ -139,6 +152,7 @@ class SqlRelations:
                 "seen_version": relation.version,
                 "metadata_location": to.metadata_location,
                 "location": to.location,
+                "former_locations": [*relation.former_locations, *left],
                 "version": relation.version + 1,
                 "updated_at": now,
             },
@@ -147,27 +161,25 @@ class SqlRelations:
 
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
-        renamed = update(RelationRow).where(RelationRow.id == relation.id)
+        renamed = update(RelationRow).where(RelationRow.id == relation.id).returning(RelationRow.id)
         unique = unique_name(self.session, relation.catalog, to.name)
         names = {"namespace": encode_namespace(to.namespace), "name": to.name, "folded": unique}
         try:
             with self.session.begin_nested():
-                self.session.execute(renamed.values(**names))
+                done = self.session.execute(renamed.values(**names))
+                if done.scalar_one_or_none() is None:
+                    raise NoSuchTable(f"Table does not exist: {relation.name}")
         except IntegrityError as error:
             raise self._taken(replace(relation, name=to)) from error
-
-    def remove(self, relation_id: RelationId) -> None:
-        """Forget it; its files stay."""
-        self.session.execute(delete(RelationRow).where(RelationRow.id == relation_id))
-        self.session.expunge_all()
 
 
 def _relation_values(relation: Relation) -> dict[str, Any]:
     values = {name: getattr(relation, name) for name in _PLAIN}
-    return values | {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
+    named = {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
+    return values | named | {"former_locations": list(relation.former_locations)}
 
 
-def _relation(row: Any) -> Relation:
+def relation_from(row: Any) -> Relation:
     """Out of a row of the table, or an object that stands for one."""
     return Relation(
         id=RelationId(row.id),
@@ -181,6 +193,7 @@ def _relation(row: Any) -> Relation:
         created_at=row.created_at,
         updated_at=row.updated_at,
         hive_name=row.hive_name,
+        former_locations=tuple(row.former_locations),
     )
 
 

@@ -114,6 +114,7 @@ class RelationRow(Row):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     hive_name: Mapped[str | None] = mapped_column(String(512))
+    former_locations: Mapped[list[str]]
 
 
 class TableStatsRow(Row):
@@ -382,3 +383,37 @@ class ScanPlanRow(Row):
     tasks: Mapped[list[list[tuple[int, int, int | None]]]] = mapped_column(JSON)
     expires_at: Mapped[datetime]
     cancelled: Mapped[bool]
+
+
+class DroppedRow(Row):
+    """Something that was dropped and is still kept, or whose files are being deleted."""
+
+    __tablename__ = "dropped"
+    __table_args__ = (
+        Index("ix_dropped_catalog", "catalog", "number"),
+        Index("ix_dropped_keep_until", "state", "keep_until"),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    path: Mapped[str] = mapped_column(String(1537))
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    dropped_at: Mapped[datetime]
+    keep_until: Mapped[datetime]
+    purge: Mapped[bool]
+    within: Mapped[UUID | None] = mapped_column(index=True)
+    namespaces: Mapped[dict[str, Any]]
+    progress: Mapped[dict[str, Any]]
+    error: Mapped[str | None] = mapped_column(Text)
+
+
+class DroppedRelationRow(Row):
+    """A relation's row as it was when it was dropped."""
+
+    __tablename__ = "dropped_relation"
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    dropped_id: Mapped[UUID] = mapped_column(index=True)
+    location: Mapped[str] = mapped_column(Text)
+    metadata_location: Mapped[str | None] = mapped_column(Text)
+    relation: Mapped[dict[str, Any]]

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import hive, store
+from catalog.ports import dropped, hive, store
 from catalog.relation import Located
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
+from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
@@ -45,6 +46,7 @@ class SqlUnitOfWork:
         self.plans: store.Plans = SqlPlans(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.grounds: hive.Grounds = SqlGrounds(session)
+        self.dropped: dropped.DroppedRelations = SqlDropped(session)
 
     def now(self) -> datetime:
         """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""

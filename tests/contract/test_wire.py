@@ -27,6 +27,11 @@ READ: dict[type[BaseModel], str] = {
     client.LogLine: "LogLine",
     client.Pinned: "PinnedOut",
     client.Pin: "PinOut",
+    client.Drop: "DropOut",
+    client.Dropped: "DroppedOut",
+    client.Restored: "RestoredOut",
+    client.Undropped: "UndropOut",
+    client.NamespaceDropped: "NamespaceDropOut",
     optimizer.Registered: "RegisteredOut",
     optimizer.Lease: "LeaseOut",
 }

@@ -44,9 +44,73 @@ export interface paths {
         post?: never;
         /**
          * Drop a catalog
-         * @description Drop an empty catalog; its warehouse stays.
+         * @description Drop an empty catalog; its warehouse stays. Refused while it keeps what was dropped, unless that is forgotten.
          */
         delete: operations["drop_catalog_catalogs__catalog__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/dropped": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was dropped
+         * @description What can still be brought back, and what is being purged; newest first.
+         */
+        get: operations["list_dropped_catalogs__catalog__dropped_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/dropped/{entry_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show one that was dropped
+         * @description One entry; a table's has the table's id.
+         */
+        get: operations["show_dropped_catalogs__catalog__dropped__entry_id__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Purge it
+         * @description Delete its files now, in the background, or with `keep_files` only take it off the list. There is no way back.
+         */
+        delete: operations["purge_catalogs__catalog__dropped__entry_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/dropped/{entry_id}/undrop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring it back
+         * @description Under its own name or another; a namespace that is gone is made again. A namespace's entry brings all of it.
+         */
+        post: operations["undrop_catalogs__catalog__dropped__entry_id__undrop_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -228,9 +292,49 @@ export interface paths {
         post?: never;
         /**
          * Drop a namespace
-         * @description Drop an empty namespace.
+         * @description Drop an empty namespace, or with `recursive` everything in it: it can be brought back as a whole or singly.
          */
         delete: operations["drop_namespace_catalogs__catalog__namespaces__namespace__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/namespaces/{namespace}/protect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Protect a namespace
+         * @description Nobody can drop it; tables in it are protected one by one.
+         */
+        post: operations["protect_namespace_catalogs__catalog__namespaces__namespace__protect_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/namespaces/{namespace}/unprotect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unprotect a namespace
+         * @description It can be dropped again.
+         */
+        post: operations["unprotect_namespace_catalogs__catalog__namespaces__namespace__unprotect_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -258,6 +362,26 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/properties": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change a catalog's properties
+         * @description Set and remove properties, such as `firn.drop.retention`; what was dropped before keeps its time.
+         */
+        patch: operations["change_catalog_properties_catalogs__catalog__properties_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/tables": {
@@ -300,7 +424,9 @@ export interface paths {
         post?: never;
         /**
          * Drop a table
-         * @description Forget a table, with its stores if it is a keyed one; its files stay.
+         * @description Drop a table with its stores, or a view; it can be brought back while the catalog keeps it.
+         *
+         *     With `purge` its files are deleted after that; without it they stay.
          */
         delete: operations["drop_table_catalogs__catalog__tables__table__delete"];
         options?: never;
@@ -508,6 +634,26 @@ export interface paths {
         patch: operations["change_properties_catalogs__catalog__tables__table__properties_patch"];
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/protect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Protect a table
+         * @description Nobody can drop it, from no engine, until the protection is lifted.
+         */
+        post: operations["protect_table_catalogs__catalog__tables__table__protect_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/rewrite": {
         parameters: {
             query?: never;
@@ -542,6 +688,26 @@ export interface paths {
         get: operations["list_snapshots_catalogs__catalog__tables__table__snapshots_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/unprotect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unprotect a table
+         * @description It can be dropped again.
+         */
+        post: operations["unprotect_table_catalogs__catalog__tables__table__unprotect_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1015,6 +1181,24 @@ export interface components {
             warehouse: string;
         };
         /**
+         * CatalogPropertiesIn
+         * @description Properties to set and to remove.
+         */
+        CatalogPropertiesIn: {
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /**
+             * Set
+             * @default {}
+             */
+            set?: {
+                [key: string]: string;
+            };
+        };
+        /**
          * CheckIn
          * @description The key that the report should look at.
          */
@@ -1061,6 +1245,79 @@ export interface components {
             /** Tables */
             tables: number;
         };
+        /**
+         * DropOut
+         * @description What a drop did: until when it can be taken back, if it can.
+         */
+        DropOut: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Keep Until
+             * Format: date-time
+             */
+            keep_until: string;
+            /** Kept */
+            kept: boolean;
+            /** Name */
+            name: string;
+            /** Purge */
+            purge: boolean;
+        };
+        /**
+         * DroppedKind
+         * @description What was dropped.
+         * @enum {string}
+         */
+        DroppedKind: "table" | "view" | "keyed" | "namespace";
+        /**
+         * DroppedOut
+         * @description Something that was dropped. `can` names what may be asked for now; `cannot` says why not.
+         */
+        DroppedOut: {
+            /** Can */
+            can: string[];
+            /** Cannot */
+            cannot: {
+                [key: string]: string;
+            };
+            /**
+             * Dropped At
+             * Format: date-time
+             */
+            dropped_at: string;
+            files: components["schemas"]["FilesState"];
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Keep Until
+             * Format: date-time
+             */
+            keep_until: string;
+            kind: components["schemas"]["DroppedKind"];
+            /** Name */
+            name: string;
+            /** Namespaces */
+            namespaces: string[];
+            /** Purge */
+            purge: boolean;
+            purging: components["schemas"]["PurgeOut"] | null;
+            state: components["schemas"]["DroppedState"];
+            /** Within */
+            within: string | null;
+        };
+        /**
+         * DroppedState
+         * @description What can still be done about it.
+         * @enum {string}
+         */
+        DroppedState: "dropped" | "purging";
         /**
          * ErrorBody
          * @description The body of every refusal.
@@ -1113,6 +1370,12 @@ export interface components {
             /** Writer Id */
             writer_id: string | null;
         };
+        /**
+         * FilesState
+         * @description What a list says of an entry's files, by its metadata file alone.
+         * @enum {string}
+         */
+        FilesState: "present" | "gone" | "unknown";
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
@@ -1336,6 +1599,22 @@ export interface components {
          */
         MergeMode: "rewrite" | "vectors" | "auto";
         /**
+         * NamespaceDropOut
+         * @description What was dropped, or would be; `id` brings all of it back.
+         */
+        NamespaceDropOut: {
+            /** Dropped */
+            dropped: components["schemas"]["RestoredOut"][];
+            /** Dry Run */
+            dry_run: boolean;
+            /** Id */
+            id: string | null;
+            /** Keep Until */
+            keep_until: string | null;
+            /** Namespaces */
+            namespaces: string[];
+        };
+        /**
          * NamespaceIn
          * @description A namespace to be created, with its parents.
          */
@@ -1491,6 +1770,13 @@ export interface components {
             registered_at: string;
             /** Version */
             version: string;
+        };
+        /** PageOut[DroppedOut] */
+        PageOut_DroppedOut_: {
+            /** Items */
+            items: components["schemas"]["DroppedOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
         };
         /** PageOut[EventOut] */
         PageOut_EventOut_: {
@@ -1662,6 +1948,34 @@ export interface components {
             };
         };
         /**
+         * ProtectionOut
+         * @description Whether something is protected against being dropped.
+         */
+        ProtectionOut: {
+            /** Name */
+            name: string;
+            /** Protected */
+            protected: boolean;
+        };
+        /**
+         * PurgeOut
+         * @description How far a purge has come; `stage` counts from 1: files, manifests, lists, older metadata, metadata.
+         */
+        PurgeOut: {
+            /** Deleted Files */
+            deleted_files: number;
+            /** Error */
+            error: string | null;
+            /** Kept Files */
+            kept_files: number;
+            /** Stage */
+            stage: number;
+            /** Step */
+            step: number;
+            /** Steps */
+            steps: number;
+        };
+        /**
          * RefreshOut
          * @description What a listing of the metastore found.
          */
@@ -1766,6 +2080,20 @@ export interface components {
          * @enum {string}
          */
         ReportedOutcome: "committed" | "refused" | "unknown" | "nothing";
+        /**
+         * RestoredOut
+         * @description A table, view or keyed table that is back, or would be.
+         */
+        RestoredOut: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            kind: components["schemas"]["DroppedKind"];
+            /** Name */
+            name: string;
+        };
         /**
          * SettingOut
          * @description One policy setting as it holds for a table.
@@ -1953,6 +2281,8 @@ export interface components {
             properties: {
                 [key: string]: string;
             };
+            /** Protected */
+            protected: boolean;
             /** Records */
             records: number;
             /** Sequence Field */
@@ -2024,6 +2354,32 @@ export interface components {
             name: string;
             /** Status */
             status: string | null;
+        };
+        /**
+         * UndropIn
+         * @description Another name to come back under.
+         */
+        UndropIn: {
+            /** To */
+            to?: string | null;
+        };
+        /**
+         * UndropOut
+         * @description What came back; `left` is what could not with its namespace, and why. Of its files `checked` were looked for.
+         */
+        UndropOut: {
+            /** Dry Run */
+            dry_run: boolean;
+            /** Files Checked */
+            files_checked: number;
+            /** Files Of */
+            files_of: number;
+            /** Left */
+            left: {
+                [key: string]: string;
+            };
+            /** Restored */
+            restored: components["schemas"]["RestoredOut"][];
         };
         /**
          * UpgradeIn
@@ -2232,7 +2588,9 @@ export interface operations {
     };
     drop_catalog_catalogs__catalog__delete: {
         parameters: {
-            query?: never;
+            query?: {
+                forget_dropped?: boolean;
+            };
             header?: never;
             path: {
                 /** @description catalog */
@@ -2248,6 +2606,213 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_dropped_catalogs__catalog__dropped_get: {
+        parameters: {
+            query?: {
+                name?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_DroppedOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_dropped_catalogs__catalog__dropped__entry_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                entry_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DroppedOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    purge_catalogs__catalog__dropped__entry_id__delete: {
+        parameters: {
+            query?: {
+                keep_files?: boolean;
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                entry_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    undrop_catalogs__catalog__dropped__entry_id__undrop_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                entry_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UndropIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndropOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description Not Found */
             404: {
@@ -2762,7 +3327,11 @@ export interface operations {
     };
     drop_namespace_catalogs__catalog__namespaces__namespace__delete: {
         parameters: {
-            query?: never;
+            query?: {
+                recursive?: boolean;
+                purge?: boolean;
+                dry_run?: boolean;
+            };
             header?: never;
             path: {
                 namespace: string;
@@ -2774,11 +3343,22 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["NamespaceDropOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description Not Found */
             404: {
@@ -2791,6 +3371,90 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    protect_namespace_catalogs__catalog__namespaces__namespace__protect_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProtectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    unprotect_namespace_catalogs__catalog__namespaces__namespace__unprotect_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                namespace: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProtectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2877,6 +3541,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PolicyOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_catalog_properties_catalogs__catalog__properties_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CatalogPropertiesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogOut"];
                 };
             };
             /** @description Bad Request */
@@ -3054,7 +3772,9 @@ export interface operations {
     };
     drop_table_catalogs__catalog__tables__table__delete: {
         parameters: {
-            query?: never;
+            query?: {
+                purge?: boolean;
+            };
             header?: never;
             path: {
                 /** @description catalog */
@@ -3067,11 +3787,22 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["DropOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description Not Found */
             404: {
@@ -3624,6 +4355,58 @@ export interface operations {
             };
         };
     };
+    protect_table_catalogs__catalog__tables__table__protect_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProtectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     rewrite_now_catalogs__catalog__tables__table__rewrite_post: {
         parameters: {
             query?: {
@@ -3712,6 +4495,58 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    unprotect_table_catalogs__catalog__tables__table__unprotect_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProtectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -55,6 +55,17 @@ export const tables = (catalog: string, filter: TableFilter, limit = PAGE) =>
     getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
+export const dropped = (catalog: string, limit = PAGE) =>
+  infiniteQueryOptions({
+    queryKey: ['dropped', catalog, limit],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET('/catalogs/{catalog}/dropped', { params: { path: { catalog }, query: { limit, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: (query) =>
+      query.state.data?.pages.some((page) => page.items.some((one) => one.state === 'purging')) ? BAR_MS : SLOW_MS,
+  });
+
 const at = (catalog: string, table: string) => ({ params: { path: { catalog, table } } });
 
 export const table = (catalog: string, name: string) =>

@@ -6,6 +6,7 @@ type Schemas = components['schemas'];
 export type Catalog = Schemas['CatalogOut'];
 export type Column = Schemas['server__api__tableviews__ColumnOut'];
 export type CommitEvent = Schemas['EventOut'];
+export type Dropped = Schemas['DroppedOut'];
 export type Health = Schemas['HealthOut'];
 export type HiveRow = Schemas['HiveTableOut'];
 export type HiveReport = Schemas['ReportOut'];

@@ -41,7 +41,7 @@ export function Ask({ title, opened, close, children, yes, act, danger = false, 
           <Button variant="default" onClick={leave}>
             Not now
           </Button>
-          <Button color={danger ? 'red' : undefined} loading={doing.isPending} onClick={() => doing.mutate()} data-autofocus>
+          <Button color={danger ? 'red.9' : undefined} loading={doing.isPending} onClick={() => doing.mutate()} data-autofocus>
             {yes}
           </Button>
         </div>

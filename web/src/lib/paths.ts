@@ -7,6 +7,7 @@ export const paths = {
   home: (name: string) => catalog(name),
   tables: (name: string, namespace?: string) =>
     `${catalog(name)}/tables${namespace === undefined ? '' : `?database=${encodeURIComponent(namespace)}`}`,
+  dropped: (name: string) => `${catalog(name)}/tables?kind=dropped`,
   table: (name: string, table: string, tab?: string) =>
     `${catalog(name)}/tables/${encodeURIComponent(table)}${tab === undefined ? '' : `?tab=${tab}`}`,
   hive: (name: string) => `${catalog(name)}/hive`,

@@ -1,9 +1,11 @@
-import { Tabs } from '@mantine/core';
+import { Switch, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
+import { answered, api } from '../api/client';
 import { table as tableQuery, tableJobs } from '../api/queries';
 import type { Table } from '../api/types';
+import { useDo } from '../components/ask';
 import { DataTable } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { JobBar, jobColumns, TableName } from '../components/job-parts';
@@ -68,12 +70,34 @@ function Kind({ table }: { table: Table }) {
           newest by <span className="mono">{table.sequence_field}</span>
         </span>
       )}
+      {table.kind !== 'view' && <Protection table={table} />}
       {table.hive_name !== null && (
         <span>
           upgraded from Hive's <Link className="mono inline" to={`${paths.hive(table.catalog)}?search=${table.hive_name.split('.').pop() ?? ''}`}>{table.hive_name}</Link>
         </span>
       )}
     </span>
+  );
+}
+
+/** Whether it may be dropped, from whatever engine. */
+function Protection({ table }: { table: Table }) {
+  const path = { catalog: table.catalog, table: fullName(table) };
+  const change = useDo('cannot change the protection', () =>
+    answered(
+      table.protected
+        ? api.POST('/catalogs/{catalog}/tables/{table}/unprotect', { params: { path } })
+        : api.POST('/catalogs/{catalog}/tables/{table}/protect', { params: { path } }),
+    ),
+  );
+  return (
+    <Switch
+      size="xs"
+      label="protected against dropping"
+      checked={table.protected}
+      disabled={change.isPending}
+      onChange={() => change.mutate()}
+    />
   );
 }
 

@@ -16,6 +16,7 @@ import { Page } from '../components/panel';
 import { fullName, paths, split } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { CreateTable } from './create-table';
+import { DroppedList } from './dropped-list';
 import { HiveList } from './hive-list';
 import styles from './tables.module.css';
 
@@ -25,6 +26,7 @@ const KINDS = [
   { value: 'plain', label: 'Plain' },
   { value: 'view', label: 'Views' },
   { value: 'hive', label: 'Hive only' },
+  { value: 'dropped', label: 'Dropped' },
 ];
 
 const COLUMNS: Column<TableRow>[] = [
@@ -77,11 +79,9 @@ export function TablesPage() {
               className={styles.search}
             />
           </div>
-          {kind === 'hive' ? (
-            <HiveList catalog={catalog} filter={{ state: 'hive', ...optional({ database, search: get('search') }) }} />
-          ) : (
-            <List catalog={catalog} create={open} />
-          )}
+          {kind === 'hive' && <HiveList catalog={catalog} filter={{ state: 'hive', ...optional({ database, search: get('search') }) }} />}
+          {kind === 'dropped' && <DroppedList catalog={catalog} database={database} search={get('search')} />}
+          {kind !== 'hive' && kind !== 'dropped' && <List catalog={catalog} create={open} />}
         </div>
       </div>
       <CreateTable catalog={catalog} namespace={database ?? ''} opened={creating} close={close} />

@@ -1,9 +1,12 @@
-import { ActionIcon, Menu } from '@mantine/core';
+import { ActionIcon, Checkbox, Menu } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconDots, IconTrash } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
+import { catalogs } from '../../api/queries';
 import type { Table } from '../../api/types';
 import { Ask } from '../../components/ask';
 import { fullName, paths } from '../../lib/paths';
@@ -11,7 +14,11 @@ import { fullName, paths } from '../../lib/paths';
 /** The rarely wanted, behind three dots. */
 export function DropTable({ table }: { table: Table }) {
   const [asking, { open, close }] = useDisclosure(false);
+  const [purge, setPurge] = useState(false);
   const navigate = useNavigate();
+  const { data } = useQuery(catalogs());
+  const keeps = data?.find((one) => one.name === table.catalog)?.properties['firn.drop.retention'] ?? '7 d';
+  const stores = table.kind === 'keyed' ? ', both its stores included,' : '';
   const name = fullName(table);
   const reason = table.can.includes('drop') ? null : (table.cannot.drop ?? 'It cannot be dropped now.');
   return (
@@ -34,11 +41,29 @@ export function DropTable({ table }: { table: Table }) {
         close={close}
         yes="Drop it"
         danger
-        act={() => answered(api.DELETE('/catalogs/{catalog}/tables/{table}', { params: { path: { catalog: table.catalog, table: name } } }))}
-        done={() => void navigate(paths.tables(table.catalog))}
+        act={() =>
+          answered(
+            api.DELETE('/catalogs/{catalog}/tables/{table}', {
+              params: { path: { catalog: table.catalog, table: name }, query: { purge } },
+            }),
+          )
+        }
+        done={() => void navigate(paths.dropped(table.catalog))}
       >
-        The catalog forgets the table{table.kind === 'keyed' ? ', both its stores included' : ''}. Its files stay where they are.
-        {table.hive_name !== null && ` Hive's ${table.hive_name} goes on with the files it has.`}
+        <div className="stack">
+          <div>
+            {keeps === '0'
+              ? `${table.catalog} keeps nothing that is dropped: the table${stores} is gone at once.`
+              : `The table${stores} leaves the catalog. For ${keeps} it can be brought back as it is now, under Tables, Dropped.`}
+            {table.hive_name !== null && ` Hive's ${table.hive_name} goes on with the files it has.`}
+          </div>
+          <Checkbox
+            label={keeps === '0' ? 'Delete its files' : 'Delete its files after that time'}
+            description="Otherwise they stay where they are. Files outside of its own place stay in any case."
+            checked={purge}
+            onChange={(event) => setPurge(event.currentTarget.checked)}
+          />
+        </div>
       </Ask>
     </>
   );

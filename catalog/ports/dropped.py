@@ -1,0 +1,91 @@
+"""What was dropped, as the database keeps it; and the files that a dropped table's metadata reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from catalog.dropped import Dropped, Place, PurgeProgress
+from catalog.names import CatalogName, RelationId
+from catalog.ports.page import Page
+from catalog.relation import Relation
+
+
+class DroppedRelations(Protocol):
+    """The lists of what was dropped. A relation is either live or in here, whatever happens at the same time."""
+
+    def take(self, relation_id: RelationId) -> Relation:
+        """Remove a live relation and return it as it was at that moment, with every commit that came before.
+
+        NoSuchTable when another request has dropped it first.
+        """
+
+    def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
+        """List what was taken; `relations` are the table and its stores."""
+
+    def get(self, catalog: CatalogName, entry_id: UUID) -> Dropped:
+        """NotFound when it is not listed (any more)."""
+
+    def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
+        """Its relations as they were: the table or view, for a keyed table itself and its stores."""
+
+    def within(self, entry_id: UUID) -> Sequence[Dropped]:
+        """What was dropped with a namespace and is still listed, by name."""
+
+    def list(
+        self, catalog: CatalogName, *, name: str | None = None, limit: int, cursor: str | None = None
+    ) -> Page[Dropped]:
+        """Newest first; `name` is the whole name as people write it."""
+
+    def count(self, catalog: CatalogName) -> int: ...
+
+    def take_back(self, entry: Dropped) -> Sequence[Relation] | None:
+        """Remove an entry that can be brought back from the list, and return its relations as they were.
+
+        None when this very drop is not listed any more, or is being purged.
+        """
+
+    def begin_purge(self, entry: Dropped) -> bool:
+        """From here on it cannot be brought back; False when this very drop is not listed or being purged already."""
+
+    def note(self, entry_id: UUID, progress: PurgeProgress, error: str | None) -> bool:
+        """How far a purge has come; False when it has ended meanwhile."""
+
+    def forget(self, entry: Dropped) -> bool:
+        """Remove the entry and what the database knows of its relations; their history stays.
+
+        False when this very drop is not listed in this state any more.
+        """
+
+    def forget_books(self, relation_id: RelationId) -> None:
+        """Remove statistics, versions and Hive's ground of a relation that is gone for good."""
+
+    def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
+        """Kept long enough, oldest first."""
+
+    def purging(self) -> Sequence[Dropped]:
+        """Whose files are being deleted."""
+
+    def places_in_use(self, but_for: UUID) -> Sequence[Place]:
+        """Every location of live and restorable relations and of known Hive tables, without those of one entry."""
+
+    def places_in_purge(self) -> Sequence[Place]:
+        """Locations whose files are being deleted."""
+
+
+class ReachableFiles(Protocol):
+    """Files that metadata leads to. NotFound for a file that is gone, Unavailable when the storage does not answer."""
+
+    def manifests(self, manifest_list: str) -> list[str]:
+        """The manifests that a manifest list names."""
+
+    def files(self, manifest: str) -> list[str]:
+        """The data and delete files that a manifest names as live."""
+
+    def missing(self, locations: Sequence[str]) -> list[str]:
+        """Those that do not exist."""
+
+    def delete(self, locations: Sequence[str]) -> None:
+        """Remove them; those that are gone already are fine."""

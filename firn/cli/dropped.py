@@ -1,0 +1,149 @@
+"""`firn table drop`, `undrop`, `purge`, `protect`: what goes, what comes back, and what may not go."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from firn.cli.show import moment
+from firn.cli.told import Told, command
+from firn.wire import Drop, Dropped, Undropped
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
+EntryId = Annotated[UUID | None, typer.Option("--id", help="Of several of that name, this one; else the newest.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands of `firn table`."""
+    command(app, "drop")(drop_table)
+    command(app, "undrop")(undrop_table)
+    command(app, "purge")(purge_table)
+    command(app, "protect")(protect_table)
+    command(app, "unprotect")(unprotect_table)
+
+
+def list_dropped(this: Told, *, namespace: str | None, search: str | None, limit: int) -> None:
+    """What `firn table list --dropped` prints."""
+    show = this.show
+    wanted = (one for one in this.client.dropped.list() if _is_wanted(one, namespace, search))
+    found = show.first(wanted, limit)
+    rows = [
+        (one.name, one.kind, moment(one.dropped_at), _until(one), _after(one), one.files, str(one.id)) for one in found
+    ]
+    columns = ("name", "kind", "dropped", "kept until", "then", "files", "id")
+    none = f"nothing that was dropped from {this.client.catalog} can be brought back"
+    show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
+
+
+def drop_table(
+    this: Told,
+    table: TableArg,
+    *,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete its files once it is kept no longer.")] = False,
+) -> None:
+    """Drop a table with its stores, or a view; `firn table undrop` brings it back while the catalog keeps it."""
+    show, handle = this.show, this.client.tables[table]
+    done = handle.drop(purge=purge)
+    show.emit({"dropped": str(handle.name), **done.json_value()}, lambda: show.line(_dropped(str(handle.name), done)))
+
+
+def undrop_table(
+    this: Told,
+    table: TableArg,
+    id: EntryId = None,
+    to: Annotated[str | None, typer.Option(help="Another name, when its own is taken: NAMESPACE.TABLE.")] = None,
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Bring back a dropped table, keyed table or view with its history."""
+    catalog = this.client.name(table).catalog
+    done = this.client.dropped.undrop(catalog, _entry(this, table, id), to=to, dry_run=dry_run)
+    tell_undropped(this, done, dry_run=dry_run)
+
+
+def purge_table(
+    this: Told,
+    table: TableArg,
+    id: EntryId = None,
+    *,
+    keep_files: Annotated[bool, typer.Option("--keep-files", help="Only take it off the list.")] = False,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete the files of a table that was dropped, without waiting for the end of its time. There is no way back."""
+    show, name = this.show, this.client.name(table)
+    entry_id = _entry(this, table, id)
+    if not (dry_run or yes or show.json):
+        what = "take it off the list, its files stay" if keep_files else "delete its files"
+        typer.confirm(f"{name} cannot be brought back after this: {what}?", abort=True)
+    this.client.dropped.purge(name.catalog, entry_id, keep_files=keep_files, dry_run=dry_run)
+    did = "is off the list; its files are untouched" if keep_files else "is being purged: firn table list --dropped"
+    would = "would be taken off the list" if keep_files else "would be purged"
+    line = f"{name} {would if dry_run else did}"
+    show.emit({"purged": str(name), "id": str(entry_id), "dry_run": dry_run}, lambda: show.line(line))
+
+
+def protect_table(this: Told, table: TableArg) -> None:
+    """Let nobody drop a table, from no engine, until `firn table unprotect`."""
+    _protect(this, table, protected=True)
+
+
+def unprotect_table(this: Told, table: TableArg) -> None:
+    """Let a table be dropped again."""
+    _protect(this, table, protected=False)
+
+
+def tell_undropped(this: Told, done: Undropped, *, dry_run: bool) -> None:
+    """What came back, what could not, and how well its files were looked for."""
+    show = this.show
+
+    def people() -> None:
+        for one in done.restored:
+            show.line(f"{'would bring back' if dry_run else 'brought back'} {one.kind} {one.name}")
+        for name, why in done.left.items():
+            show.line(f"left {name}: {why}")
+        if done.files_of:
+            looked = (
+                f"all {done.files_of:,}"
+                if done.files_checked == done.files_of
+                else f"{done.files_checked:,} of {done.files_of:,}"
+            )
+            show.line(f"files looked for: {looked}")
+
+    show.emit(done.json_value(), people)
+
+
+def _protect(this: Told, table: str, *, protected: bool) -> None:
+    show, handle = this.show, this.client.tables[table]
+    done = handle.protect(protected=protected)
+    shown = "is protected against being dropped" if protected else "can be dropped again"
+    show.emit(done, lambda: show.line(f"{handle.name} {shown}"))
+
+
+def _entry(this: Told, table: str, entry_id: UUID | None) -> UUID:
+    return this.client.dropped.find(table).id if entry_id is None else entry_id
+
+
+def _dropped(name: str, done: Drop) -> str:
+    after = "its files are deleted then" if done.purge else "its files stay"
+    if not done.kept:
+        return f"dropped {name}; {'its files are being deleted' if done.purge else 'its files are untouched'}"
+    return f"dropped {name}; until {moment(done.keep_until)} `firn table undrop` brings it back, {after}"
+
+
+def _is_wanted(one: Dropped, namespace: str | None, search: str | None) -> bool:
+    within = namespace is None or one.name == namespace or one.name.startswith(f"{namespace}.")
+    return within and (search is None or search.lower() in one.name.lower())
+
+
+def _until(one: Dropped) -> str:
+    return "being purged" if one.state == "purging" else moment(one.keep_until)
+
+
+def _after(one: Dropped) -> str:
+    if one.kind == "namespace":
+        return "forgotten"
+    return "files deleted" if one.purge else "files stay"

@@ -1,0 +1,91 @@
+"""What was dropped, and protection against it: the part of the client that undoes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from uuid import UUID
+
+from firn.errors import NotFound
+from firn.transport import Json
+from firn.wire import Dropped, NamespaceDropped, Undropped
+
+if TYPE_CHECKING:
+    from firn.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedList:
+    """A catalog's list of what was dropped: `client.dropped.undrop("db.orders")`."""
+
+    client: Client
+
+    def list(
+        self, catalog: str | None = None, *, name: str | None = None, limit: int | None = None
+    ) -> Iterator[Dropped]:
+        """Newest first, page by page."""
+        found = self.client.transport.items(self._root(catalog), {"name": name}, limit=limit)
+        return (Dropped.model_validate(one) for one in found)
+
+    def find(self, table: str, *, kinds: Sequence[str] = ("table", "view", "keyed")) -> Dropped:
+        """The one of this name that was dropped last; NotFound when there is none."""
+        name = self.client.name(table)
+        for one in self.list(name.catalog, name=name.table):
+            if one.kind in kinds:
+                return one
+        raise NotFound(f"no {name} was dropped, or it is kept no longer", hint="firn table list --dropped")
+
+    def undrop(self, catalog: str, entry_id: UUID, *, to: str | None = None, dry_run: bool = False) -> Undropped:
+        """Bring it back, with its history, under its own name or another."""
+        path = f"{self._root(catalog)}/{entry_id}/undrop"
+        return Undropped.model_validate(self.client.transport.change("POST", path, {"to": to}, {"dry_run": dry_run}))
+
+    def purge(self, catalog: str, entry_id: UUID, *, keep_files: bool = False, dry_run: bool = False) -> None:
+        """Delete its files now, in the background; or only take it off the list."""
+        params = {"keep_files": keep_files, "dry_run": dry_run}
+        self.client.transport.change("DELETE", f"{self._root(catalog)}/{entry_id}", params=params)
+
+    def _root(self, catalog: str | None) -> str:
+        return f"/catalogs/{quote(catalog or self.client.catalog, safe='')}/dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """A catalog's namespaces, as people write them: `sales.eu`."""
+
+    client: Client
+
+    def list(self, catalog: str | None = None, *, parent: str | None = None) -> Iterator[Json]:
+        """Those directly under a parent, or at the top."""
+        return self.client.transport.items(self._path(catalog), {"parent": parent})
+
+    def create(self, name: str, catalog: str | None = None, properties: Mapping[str, str] | None = None) -> Json:
+        """A new one, with its parents."""
+        body = {"name": name, "properties": dict(properties or {})}
+        return self.client.transport.change("POST", self._path(catalog), body)
+
+    def drop(
+        self,
+        name: str,
+        catalog: str | None = None,
+        *,
+        recursive: bool = False,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> NamespaceDropped:
+        """Drop an empty one, or with everything in it."""
+        params = {"recursive": recursive, "purge": purge, "dry_run": dry_run}
+        return NamespaceDropped.model_validate(
+            self.client.transport.change("DELETE", self._path(catalog, name), params=params)
+        )
+
+    def protect(self, name: str, catalog: str | None = None, *, protected: bool = True) -> Json:
+        """Protect it against being dropped, or lift the protection."""
+        verb = "protect" if protected else "unprotect"
+        return self.client.transport.change("POST", f"{self._path(catalog, name)}/{verb}")
+
+    def _path(self, catalog: str | None, name: str | None = None) -> str:
+        root = f"/catalogs/{quote(catalog or self.client.catalog, safe='')}/namespaces"
+        return root if name is None else f"{root}/{quote(name, safe='')}"

@@ -1,0 +1,42 @@
+"""The files that table metadata leads to, one level at a time; and their removal, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from server.files.manifests import Status, read_avro
+from server.files.storage import Storage
+
+_THREADS = 16
+"""An object store answers each of these requests after some 20 ms, however many there are."""
+_WORTH_THREADS = 8
+
+
+class Reachable:
+    """Implements `catalog.ports.dropped.ReachableFiles`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def manifests(self, manifest_list: str) -> list[str]:
+        return [str(one["manifest_path"]) for one in read_avro(self._storage, manifest_list)]
+
+    def files(self, manifest: str) -> list[str]:
+        entries = read_avro(self._storage, manifest)
+        return [str(one["data_file"]["file_path"]) for one in entries if one["status"] != Status.DELETED]
+
+    def missing(self, locations: Sequence[str]) -> list[str]:
+        if len(locations) < _WORTH_THREADS:
+            return [location for location in locations if not self._storage.exists(location)]
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="look") as pool:
+            found = list(pool.map(self._storage.exists, locations))
+        return [location for location, is_there in zip(locations, found, strict=True) if not is_there]
+
+    def delete(self, locations: Sequence[str]) -> None:
+        if len(locations) < _WORTH_THREADS:
+            for location in locations:
+                self._storage.delete(location)
+            return
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="purge") as pool:
+            list(pool.map(self._storage.delete, locations))

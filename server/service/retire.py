@@ -1,0 +1,120 @@
+"""How anything leaves a catalog: from its live relations to the list of what was dropped, in one transaction.
+
+Whoever drops does it through here, so that protection holds for everybody and nothing is lost for good by a drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from catalog.commit import CommitEvent
+from catalog.dropped import Dropped, DroppedKind, DroppedState, is_protected, retention_of
+from catalog.errors import Conflict, NotFound, Protected
+from catalog.keyed.spec import BASE
+from catalog.names import RelationId
+from catalog.places import canonical, overlaps
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.facts import load_metadata
+from server.service.metadata import MetadataFiles
+
+_KINDS = {
+    RelationKind.TABLE: DroppedKind.TABLE,
+    RelationKind.VIEW: DroppedKind.VIEW,
+    RelationKind.KEYED: DroppedKind.KEYED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """What a drop was asked to do besides."""
+
+    purge: bool = False
+    """Delete the files once the table is kept no longer."""
+    within: UUID | None = None
+    """The entry of the namespace that is dropped with everything in it."""
+
+
+PLAIN_DROP = Drop()
+
+
+def retire(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: Drop = PLAIN_DROP) -> Dropped:
+    """Drop a table, view or keyed table with its stores; the caller has locked a keyed table and checked its jobs.
+
+    Protected when its owner forbids it, NoSuchTable when another request has dropped it meanwhile. A catalog that
+    keeps nothing forgets it at once; files that are to go then are deleted by the purge.
+    """
+    now = uow.now()
+    stores = uow.relations.stores_of(relation.id) if relation.kind is RelationKind.KEYED else ()
+    taken = [uow.dropped.take(one.id) for one in (relation, *stores)]
+    check_unprotected(uow, metadata, taken)
+    keeps = retention_of(uow.catalogs.get(relation.catalog).properties)
+    entry = Dropped(
+        id=relation.id,
+        catalog=relation.catalog,
+        path=taken[0].name.as_namespace,
+        kind=_KINDS[relation.kind],
+        state=DroppedState.DROPPED,
+        dropped_at=now,
+        keep_until=now + keeps,
+        purge=drop.purge,
+        within=drop.within,
+    )
+    if keeps > timedelta() or drop.purge:
+        uow.dropped.add(entry, taken)
+    else:
+        for one in taken:
+            uow.dropped.forget_books(one.id)
+    uow.events.add(event_of(entry, "drop", now))
+    return entry
+
+
+def check_unprotected(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> None:
+    """Protected when the property says so; read after the rows were taken, so that no commit can slip between."""
+    relation = relations[0]
+    if is_protected(_properties(uow, metadata, relations)):
+        name = relation.name
+        where = f"ALTER TABLE {name}.{BASE}" if relation.kind is RelationKind.KEYED else f"ALTER TABLE {name}"
+        lift = f"`firn table unprotect {name}`, or {where} UNSET TBLPROPERTIES ('firn.protected')"
+        raise Protected(f"{name} is protected against being dropped", hint=f"lift it first: {lift}")
+
+
+def _properties(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> Mapping[str, str]:
+    """Those of a table from its statistics, as of its last commit; those of a view from its metadata."""
+    if relations[0].kind is RelationKind.VIEW:
+        try:
+            properties: Mapping[str, str] = load_metadata(metadata, relations[0]).get("properties", {})
+        except NotFound:
+            return {}  # a view whose file is gone cannot be read any more, but it can be dropped
+        return properties
+    holder = next((one for one in relations if one.kind is RelationKind.BASE), relations[0])
+    return uow.stats.get(holder.id).properties
+
+
+def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
+    """Conflict when a relation is to be added over files that are being deleted."""
+    for place in uow.dropped.places_in_purge():
+        if any(_meet(one, place.location) for one in used):
+            raise Conflict(
+                f"the files at {place.location} are being deleted: {place.used_by} was dropped and is being purged",
+                hint="choose another location, or wait for the purge to end",
+            )
+
+
+def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str, str] | None = None) -> CommitEvent:
+    """What the history of the table says of it."""
+    return CommitEvent(
+        relation_id=RelationId(entry.id),
+        catalog=entry.catalog,
+        table=entry.table_name,
+        committed_at=now,
+        operation=operation,
+        summary=dict(summary or {}),
+    )
+
+
+def _meet(one: str, other: str) -> bool:
+    return overlaps(canonical(one), canonical(other))

@@ -1,0 +1,224 @@
+"""What was dropped, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Uuid, delete, func, select, update
+
+from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress
+from catalog.errors import NoSuchTable, NotFound
+from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
+from catalog.ports.page import Page
+from catalog.relation import Relation
+from server.store import cursor as cursors
+from server.store.hive import SqlGrounds
+from server.store.relations import SqlKeyedTables, relation_from
+from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, TableStatsRow, UtcDateTime
+from server.store.session import ReadSession
+
+_PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
+_COLUMNS = RelationRow.__table__.columns
+
+
+@dataclass(frozen=True)
+class SqlDropped:
+    """See catalog.ports.dropped.DroppedRelations."""
+
+    session: ReadSession
+
+    def take(self, relation_id: RelationId) -> Relation:
+        """What the DELETE itself has seen: a commit may have landed since the relation was read."""
+        gone = delete(RelationRow).where(RelationRow.id == relation_id).returning(*_COLUMNS)
+        values = self.session.execute(gone, execution_options={"synchronize_session": False}).mappings().one_or_none()
+        self.session.expunge_all()
+        if values is None:
+            raise NoSuchTable(f"table {relation_id} does not exist any more")
+        return relation_from(RelationRow(**values))
+
+    def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
+        """List it."""
+        values: dict[str, Any] = {name: getattr(entry, name) for name in _PLAIN}
+        namespaces = {path: dict(properties) for path, properties in entry.namespaces.items()}
+        values |= {"path": SEPARATOR.join(entry.path), "namespaces": namespaces, "progress": asdict(entry.progress)}
+        self.session.add(DroppedRow(**values))
+        self.session.add_all(_kept(entry.id, relation) for relation in relations)
+        self.session.flush()
+
+    def get(self, catalog: CatalogName, entry_id: UUID) -> Dropped:
+        """NotFound when it is not listed."""
+        query = select(DroppedRow).where(DroppedRow.id == entry_id, DroppedRow.catalog == catalog)
+        row = self.session.scalar(query)
+        if row is None:
+            raise NotFound(
+                f"nothing that was dropped from {catalog} has the id {entry_id}",
+                hint="see what can be brought back with `firn table list --dropped`",
+            )
+        return _entry(row)
+
+    def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
+        """The table itself first."""
+        rows = self.session.scalars(select(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
+        found = [relation_from(RelationRow(**_decoded(row.relation))) for row in rows]
+        return sorted(found, key=lambda one: (one.owner_id is not None, one.kind))
+
+    def within(self, entry_id: UUID) -> Sequence[Dropped]:
+        """By name."""
+        rows = self.session.scalars(select(DroppedRow).where(DroppedRow.within == entry_id).order_by(DroppedRow.path))
+        return [_entry(row) for row in rows]
+
+    def list(
+        self, catalog: CatalogName, *, name: str | None = None, limit: int, cursor: str | None = None
+    ) -> Page[Dropped]:
+        """Newest first."""
+        query = select(DroppedRow).where(DroppedRow.catalog == catalog)
+        if name is not None:
+            query = query.where(func.replace(DroppedRow.path, SEPARATOR, ".") == name)
+        if cursor is not None:
+            query = query.where(DroppedRow.number < cursors.decode_number(cursor))
+        rows = self.session.scalars(query.order_by(DroppedRow.number.desc()).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
+        return Page([_entry(row) for row in rows[:limit]], more)
+
+    def count(self, catalog: CatalogName) -> int:
+        """Entries of a catalog."""
+        return self.session.scalar(select(func.count()).where(DroppedRow.catalog == catalog)) or 0
+
+    def take_back(self, entry: Dropped) -> Sequence[Relation] | None:
+        """Of two requests that saw the same entry, one gets it."""
+        gone = delete(DroppedRow).where(*_same(entry, DroppedState.DROPPED)).returning(DroppedRow.number)
+        if self.session.execute(gone).scalar_one_or_none() is None:
+            return None
+        relations = self.relations_of(entry.id)
+        self._remove_relations(entry.id)
+        return relations
+
+    def begin_purge(self, entry: Dropped) -> bool:
+        """The same race: an entry is either brought back or purged."""
+        begun = update(DroppedRow).where(*_same(entry, DroppedState.DROPPED))
+        begun = begun.values(state=DroppedState.PURGING, purge=True)
+        return self.session.execute(begun.returning(DroppedRow.number)).scalar_one_or_none() is not None
+
+    def note(self, entry_id: UUID, progress: PurgeProgress, error: str | None) -> bool:
+        """Where the next run begins."""
+        mine = (DroppedRow.id == entry_id, DroppedRow.state == DroppedState.PURGING)
+        noted = update(DroppedRow).where(*mine).values(progress=asdict(progress), error=error)
+        return self.session.execute(noted.returning(DroppedRow.number)).scalar_one_or_none() is not None
+
+    def forget(self, entry: Dropped) -> bool:
+        """Its history stays."""
+        gone = self.session.execute(delete(DroppedRow).where(*_same(entry, entry.state)).returning(DroppedRow.number))
+        if gone.scalar_one_or_none() is None:
+            return False
+        for relation in self.relations_of(entry.id):
+            self.forget_books(relation.id)
+        self._remove_relations(entry.id)
+        return True
+
+    def forget_books(self, relation_id: RelationId) -> None:
+        """Statistics, versions and ground."""
+        self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
+        SqlKeyedTables(self.session).remove(relation_id)
+        SqlGrounds(self.session).forget(relation_id)
+
+    def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
+        """Oldest first."""
+        query = select(DroppedRow).where(DroppedRow.state == DroppedState.DROPPED, DroppedRow.keep_until <= now)
+        return [_entry(row) for row in self.session.scalars(query.order_by(DroppedRow.keep_until).limit(limit))]
+
+    def purging(self) -> Sequence[Dropped]:
+        """Oldest first."""
+        query = select(DroppedRow).where(DroppedRow.state == DroppedState.PURGING).order_by(DroppedRow.number)
+        return [_entry(row) for row in self.session.scalars(query)]
+
+    def places_in_use(self, but_for: UUID) -> Sequence[Place]:
+        """Live relations first: one that is dropped meanwhile is then seen among the dropped."""
+        live = self.session.execute(
+            select(
+                RelationRow.catalog,
+                RelationRow.namespace,
+                RelationRow.name,
+                RelationRow.location,
+                RelationRow.metadata_location,
+                RelationRow.former_locations,
+            )
+        )
+        found = [
+            Place(f"{catalog}.{namespace.replace(SEPARATOR, '.')}.{name}", location)
+            for catalog, namespace, name, own, metadata, former in live
+            for location in (own, metadata, *former)
+            if location is not None
+        ]
+        kept = select(DroppedRow.path, DroppedRelationRow.relation)
+        kept = kept.join(DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id)
+        kept = kept.where(DroppedRow.id != but_for, DroppedRow.state == DroppedState.DROPPED)
+        found += [
+            Place(f"{path.replace(SEPARATOR, '.')}, which was dropped and can be brought back,", location)
+            for path, row in self.session.execute(kept)
+            for location in (row["location"], row["metadata_location"], *row["former_locations"])
+            if location is not None
+        ]
+        hive = self.session.execute(select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location))
+        return found + [Place(f"the Hive table {database}.{name}", location) for database, name, location in hive]
+
+    def places_in_purge(self) -> Sequence[Place]:
+        """Few: purges end."""
+        query = select(DroppedRow.path, DroppedRelationRow.location).join(
+            DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
+        )
+        rows = self.session.execute(query.where(DroppedRow.state == DroppedState.PURGING))
+        return [Place(path.replace(SEPARATOR, "."), location) for path, location in rows]
+
+    def _remove_relations(self, entry_id: UUID) -> None:
+        self.session.execute(delete(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
+
+
+def _same(entry: Dropped, state: DroppedState) -> tuple[ColumnElement[bool], ...]:
+    """This very drop, as it was seen: a table may be brought back and dropped again meanwhile, under the same id."""
+    return (DroppedRow.id == entry.id, DroppedRow.state == state, DroppedRow.dropped_at == entry.dropped_at)
+
+
+def _kept(entry_id: UUID, relation: Relation) -> DroppedRelationRow:
+    row = {column.key: getattr(relation, column.key) for column in _COLUMNS if column.key != "namespace"}
+    row |= {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
+    row |= {"former_locations": list(relation.former_locations)}
+    return DroppedRelationRow(
+        id=relation.id,
+        dropped_id=entry_id,
+        location=relation.location,
+        metadata_location=relation.metadata_location,
+        relation={key: _encoded(value) for key, value in row.items()},
+    )
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
+
+
+def _decoded(stored: dict[str, Any]) -> dict[str, Any]:
+    """JSON as the columns' own types."""
+    made = dict(stored)
+    for column in _COLUMNS:
+        text = made.get(column.key)
+        if text is not None and isinstance(column.type, Uuid):
+            made[column.key] = UUID(text)
+        elif text is not None and isinstance(column.type, UtcDateTime):
+            made[column.key] = datetime.fromisoformat(text)
+    return made
+
+
+def _entry(row: DroppedRow) -> Dropped:
+    values: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+    values |= {"kind": DroppedKind(row.kind), "state": DroppedState(row.state), "catalog": CatalogName(row.catalog)}
+    return Dropped(
+        **values,
+        path=tuple(row.path.split(SEPARATOR)),
+        namespaces=row.namespaces,
+        progress=PurgeProgress(**row.progress),
+    )

@@ -1,0 +1,128 @@
+"""`firn table drop`, `undrop`, `purge`, `protect`, and `firn namespace`: what they do, print and end with."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+import firn
+from tests.firn.cli.conftest import Command
+
+NUMBERS = count()
+
+
+@pytest.fixture
+def table(client: firn.Client) -> str:
+    name = f"dropping.t{next(NUMBERS)}"
+    client.tables.create(name, [{"name": "id", "type": "long"}])
+    return name
+
+
+def entry(run: Command, name: str) -> dict[str, str]:
+    found: dict[str, str] = next(one for one in run("table", "list", "--dropped", "--json").json if one["name"] == name)
+    return found
+
+
+def test_a_dropped_table_is_listed_and_brought_back(run: Command, table: str) -> None:
+    said = run("table", "drop", table)
+    assert said.code == 0, said.err
+    assert "`firn table undrop` brings it back, its files stay" in said.out
+    assert run("table", "show", table).code == 1
+    assert (entry(run, table)["kind"], entry(run, table)["files"]) == ("table", "present")
+    assert table in run("table", "list", "dropping", "--dropped", "--search", table.split(".")[1].upper()).out
+    would = run("table", "undrop", f"lake.{table}", "--dry-run")
+    assert f"would bring back table {table}" in would.out
+    assert run("table", "undrop", table).out.startswith(f"brought back table {table}\nfiles looked for: all 1")
+    assert run("table", "show", table).code == 0
+
+
+def test_of_several_of_one_name_the_newest_comes_back_and_any_by_its_id(run: Command, table: str) -> None:
+    first = run("table", "drop", table, "--json").json["id"]
+    assert run("table", "create", table, "--columns", "id long").code == 0
+    second = run("table", "drop", table, "--json").json["id"]
+    assert run("table", "undrop", table, "--json").json["restored"][0]["id"] == second
+    refused = run("table", "undrop", table, "--id", first)
+    assert (refused.code, "--to" in refused.err) == (1, True)
+    assert run("table", "undrop", table, "--id", first, "--to", f"{table}_old").code == 0
+    assert run("table", "show", f"{table}_old", "--json").json["id"] == first
+
+
+def test_what_was_never_dropped_cannot_come_back(run: Command) -> None:
+    said = run("table", "undrop", "dropping.none")
+    assert said.code == 1
+    assert "firn table list --dropped" in said.err
+
+
+def test_a_purge_ends_it(run: Command, table: str) -> None:
+    said = run("table", "drop", table, "--purge")
+    assert "its files are deleted then" in said.out
+    assert run("table", "purge", table, "--dry-run").out == f"lake.{table} would be purged\n"
+    assert run("table", "purge", table, "--yes").code == 0
+    assert run("table", "undrop", table).code == 1
+
+
+def test_a_table_taken_off_the_list_keeps_its_files(run: Command, table: str) -> None:
+    run("table", "drop", table)
+    assert "its files are untouched" in run("table", "purge", table, "--keep-files", "--yes").out
+
+
+def test_a_protected_table_is_dropped_from_nowhere(run: Command, table: str) -> None:
+    assert "is protected" in run("table", "protect", table).out
+    said = run("table", "drop", table)
+    assert said.code == 1
+    assert f"firn table unprotect {table}" in said.err
+    refused = run("namespace", "drop", "dropping", "--recursive")
+    assert (refused.code, table in refused.err) == (1, True)
+    assert run("table", "unprotect", table).code == 0
+    assert run("table", "drop", table).code == 0
+
+
+def test_a_namespace_goes_with_everything_in_it_and_comes_back(run: Command) -> None:
+    assert run("namespace", "create", "whole.part", "--property", "owner=ana").code == 0
+    assert run("table", "create", "whole.part.t", "--columns", "id long").code == 0
+    assert run("namespace", "drop", "whole").code == 1
+    assert "would drop table whole.part.t" in run("namespace", "drop", "whole", "--recursive", "--dry-run").out
+    said = run("namespace", "drop", "whole", "--recursive")
+    assert "`firn namespace undrop whole` brings all of it back" in said.out
+    assert run("namespace", "undrop", "whole").out.startswith("brought back table whole.part.t")
+    assert run("namespace", "list", "whole", "--json").json[0]["properties"] == {"owner": "ana"}
+
+
+def test_a_protected_namespace_says_so(run: Command) -> None:
+    run("namespace", "create", "precious")
+    run("namespace", "protect", "precious")
+    said = run("namespace", "drop", "precious")
+    assert (said.code, "firn namespace unprotect precious" in said.err) == (1, True)
+    assert "yes" in run("namespace", "list").out
+    run("namespace", "unprotect", "precious")
+    assert run("namespace", "drop", "precious").code == 0
+
+
+def test_a_purge_of_nothing_in_particular_is_wrong_usage(run: Command) -> None:
+    said = run("namespace", "drop", "dropping", "--purge")
+    assert (said.code, "--recursive" in said.err) == (2, True)
+
+
+def test_the_retention_is_a_property_of_the_catalog(run: Command, tmp_path_factory: pytest.TempPathFactory) -> None:
+    warehouse = tmp_path_factory.mktemp("brief").as_uri()
+    made = run("catalog", "create", "brief", "--warehouse", warehouse, "--property", "firn.drop.retention=1 d")
+    assert made.code == 0, made.err
+    assert "1 d" in run("catalog", "show", "brief").out
+    assert run("catalog", "set", "brief", "firn.drop.retention=0").code == 0
+    assert run("catalog", "set", "brief", "firn.drop.retention=soon").code == 2
+    assert run("table", "create", "brief.db.t", "--columns", "id long").code == 0
+    assert "its files are untouched" in run("table", "drop", "brief.db.t").out
+    assert run("table", "undrop", "brief.db.t").code == 1
+
+
+def test_a_catalog_with_dropped_tables_is_dropped_on_request_only(
+    run: Command, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run("catalog", "create", "leaving", "--warehouse", tmp_path_factory.mktemp("leaving").as_uri())
+    run("table", "create", "leaving.db.t", "--columns", "id long")
+    run("table", "drop", "leaving.db.t")
+    run("namespace", "drop", "db", "--catalog", "leaving")
+    said = run("catalog", "drop", "leaving")
+    assert (said.code, "--forget-dropped" in said.err) == (1, True)
+    assert run("catalog", "drop", "leaving", "--forget-dropped").code == 0

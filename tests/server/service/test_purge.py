@@ -1,0 +1,313 @@
+"""A purge deletes what is the dropped table's own, all of it, whatever kills it; and nothing of anybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from catalog.dropped import DroppedState
+from catalog.errors import Conflict, NotFound
+from catalog.hive.indexed import IndexedTable
+from catalog.names import TableName
+from server.service.purge import PurgeStatus
+from server.service.tables import TableDefinition
+from tests.factories import LAKE, NOW
+from tests.server.faults import Killed
+from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.service.dropping import Fuse, age, append_files, dying_purges, files_below, keep, listed, purge_all
+
+OTHER = TableName(("db",), "other")
+
+
+def dropped(lake: Lake, name: TableName = PLAIN, *, purge: bool = True) -> None:
+    """Dropped, and kept no longer."""
+    age(lake, lake.services.drop(LAKE, name, purge=purge).id)
+
+
+def filled(lake: Lake, name: TableName = PLAIN, location: str | None = None) -> str:
+    """A table with two snapshots over real files; where it lies."""
+    lake.services.tables.create(LAKE, TableDefinition(name=name, schema=COLUMNS, location=location))
+    append_files(lake, name)
+    append_files(lake, name)
+    place: str = lake.metadata(name)["location"]
+    assert len(files_below(place)) == 2 * 2 + 2 + 2 + 3  # data, manifests, lists, metadata
+    return place
+
+
+def test_without_a_wish_to_purge_the_table_is_forgotten_and_its_files_stay(lake: Lake) -> None:
+    location = filled(lake)
+    before = files_below(location)
+    dropped(lake, purge=False)
+    purge_all(lake)
+    assert listed(lake) == []
+    assert files_below(location) == before
+
+
+def test_a_purge_waits_for_the_retention_and_then_leaves_no_file(lake: Lake) -> None:
+    location, other = filled(lake), filled(lake, OTHER)
+    beside = files_below(other)
+    entry = lake.services.drop(LAKE, PLAIN, purge=True)
+    purge_all(lake)
+    assert files_below(location)
+    age(lake, entry.id)
+    purge_all(lake)
+    assert (files_below(location), files_below(other), listed(lake)) == (set(), beside, [])
+    with lake.services.database.reading() as uow:
+        last = uow.events.list(LAKE, None, limit=1).items[0]
+        assert (last.operation, last.summary) == ("purge", {"deleted-files": "11", "kept-files": "0"})
+        assert uow.stats.get_many([last.relation_id]) == {}
+
+
+def test_a_catalog_that_keeps_nothing_purges_at_once(lake: Lake) -> None:
+    keep(lake, "0")
+    location = filled(lake)
+    lake.services.drop(LAKE, PLAIN, purge=True)
+    purge_all(lake)
+    assert files_below(location) == set()
+
+
+def test_both_stores_of_a_keyed_table_go(lake: Lake) -> None:
+    lake.create_keyed()
+    append_files(lake, CHANGE)
+    location = lake.metadata(CHANGE)["location"].rsplit("/", 1)[0]
+    dropped(lake, ORDERS)
+    purge_all(lake)
+    assert files_below(location) == set()
+
+
+def test_files_outside_of_the_location_stay(lake: Lake) -> None:
+    location = filled(lake)
+    elsewhere = append_files(lake, at=(lake.warehouse / "imported").as_uri())
+    beside = append_files(lake, at=f"{location}-sibling")
+    dropped(lake)
+    purge_all(lake)
+    assert all(path.exists() for path in (*elsewhere, *beside))
+    assert files_below(location) == set()
+
+
+def registered_twice(lake: Lake, location: str) -> None:
+    loaded = lake.services.tables.load(LAKE, PLAIN)
+    lake.services.tables.register(LAKE, OTHER, loaded.metadata_location or "")
+
+
+def registered_by_another_spelling(lake: Lake, location: str) -> None:
+    filled_elsewhere = location.replace("file:///", "file:/").replace("/db/", "/db//")
+    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_elsewhere))
+
+
+def registered_twice_and_moved(lake: Lake, location: str) -> None:
+    registered_twice(lake, location)
+    lake.commit(altered(OTHER, {"action": "set-location", "location": f"{location}-moved"}))
+
+
+def registered_after_it_moved(lake: Lake, location: str) -> None:
+    loaded = lake.services.tables.load(LAKE, PLAIN)
+    moved = lake.services.metadata.load(loaded.metadata_location or "").parsed | {"location": f"{location}-moved"}
+    elsewhere = lake.services.metadata.write(f"{location}-moved", 0, moved)
+    lake.services.tables.register(LAKE, OTHER, elsewhere)
+
+
+def a_table_nested_in_it(lake: Lake, location: str) -> None:
+    filled(lake, OTHER, f"{location}/data/nested")
+
+
+def a_table_around_it(lake: Lake, location: str) -> None:
+    filled_around = location.rsplit("/", 1)[0]
+    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_around))
+
+
+def a_dropped_table_that_can_come_back(lake: Lake, location: str) -> None:
+    registered_twice(lake, location)
+    lake.services.drop(LAKE, OTHER)
+
+
+def a_hive_table(lake: Lake, location: str) -> None:
+    table = IndexedTable(
+        catalog=LAKE,
+        database="shop",
+        name="orders",
+        format="parquet",
+        location=f"{location}/data",
+        columns=1,
+        partition_columns=(),
+        ddl_time=None,
+        blockers=(),
+        seen_at=NOW,
+    )
+    with lake.services.database.writing() as uow:
+        uow.hive.replace(LAKE, "shop", [table])
+
+
+def a_property_that_says_so(lake: Lake, location: str) -> None:
+    lake.commit(altered(PLAIN, set_property("gc.enabled", "false")))
+
+
+@pytest.mark.parametrize(
+    ("needs_them", "why"),
+    [
+        (registered_twice, "lake.db.other uses"),
+        (registered_by_another_spelling, "lake.db.other uses"),
+        (registered_twice_and_moved, "lake.db.other uses"),
+        (registered_after_it_moved, "lake.db.other uses"),
+        (a_table_nested_in_it, "lake.db.other uses"),
+        (a_table_around_it, "lake.db.other uses"),
+        (a_dropped_table_that_can_come_back, "db.other, which was dropped and can be brought back, uses"),
+        (a_hive_table, "the Hive table shop.orders uses"),
+        (a_property_that_says_so, "gc.enabled=false"),
+    ],
+)
+def test_files_that_somebody_may_need_stay(lake: Lake, needs_them: Callable[[Lake, str], None], why: str) -> None:
+    location = filled(lake)
+    needs_them(lake, location)
+    before = files_below(location)
+    entry = lake.services.drop(LAKE, PLAIN, purge=True)
+    with pytest.raises(Conflict, match=why):
+        lake.services.purges.purge(LAKE, entry.id)
+    age(lake, entry.id)
+    purge_all(lake)
+    assert files_below(location) == before
+    assert listed(lake, PLAIN) == []
+    with lake.services.database.reading() as uow:
+        assert why in uow.events.list(LAKE, [entry.id], limit=1).items[0].summary["files"]  # type: ignore[list-item]
+
+
+def test_files_of_a_table_made_anew_at_the_same_place_stay(lake: Lake) -> None:
+    location = filled(lake)
+    entry = lake.services.drop(LAKE, PLAIN, purge=True)
+    lake.services.tables.create(LAKE, TableDefinition(name=PLAIN, schema=COLUMNS, location=location))
+    append_files(lake)
+    before = files_below(location)
+    age(lake, entry.id)
+    purge_all(lake)
+    assert files_below(location) == before
+
+
+def test_files_outside_of_the_warehouse_stay(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
+    location = filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
+    before = files_below(location)
+    entry = lake.services.drop(LAKE, PLAIN, purge=True)
+    with pytest.raises(Conflict, match="not inside the catalog's warehouse"):
+        lake.services.purges.purge(LAKE, entry.id)
+    age(lake, entry.id)
+    purge_all(lake)
+    assert files_below(location) == before
+
+
+def test_once_a_purge_has_begun_nothing_is_brought_back_or_put_there(lake: Lake) -> None:
+    location = filled(lake)
+    metadata_location = lake.services.tables.load(LAKE, PLAIN).metadata_location or ""
+    entry = lake.services.drop(LAKE, PLAIN)
+    lake.services.purges.purge(LAKE, entry.id)
+    assert listed(lake)[0].state is DroppedState.PURGING
+    with pytest.raises(Conflict, match="being deleted"):
+        lake.services.undrops.undrop(LAKE, entry.id)
+    with pytest.raises(Conflict, match="being deleted"):
+        lake.services.tables.register(LAKE, OTHER, metadata_location)
+    with pytest.raises(Conflict, match="being deleted"):
+        lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{location}/x"))
+    purge_all(lake)
+    with pytest.raises(NotFound):
+        lake.services.undrops.undrop(LAKE, entry.id)
+
+
+def test_a_table_dropped_again_is_not_ended_by_those_who_saw_the_drop_before(lake: Lake) -> None:
+    """Under one id a table may be brought back and dropped anew, with all of its time before it."""
+    location = filled(lake)
+    seen = lake.services.drop(LAKE, PLAIN, purge=True)
+    lake.services.undrops.undrop(LAKE, seen.id)
+    append_files(lake)
+    before = files_below(location)
+    again = lake.services.drop(LAKE, PLAIN, purge=True)
+    lake.services.purges._end(seen, PurgeStatus())
+    with lake.services.database.writing() as uow:
+        assert uow.dropped.take_back(seen) is None
+        assert not uow.dropped.forget(seen)
+    purge_all(lake)
+    assert (files_below(location), [one.id for one in listed(lake)]) == (before, [again.id])
+
+
+def test_a_purge_that_is_stopped_leaves_the_rest(lake: Lake) -> None:
+    location = filled(lake)
+    entry = lake.services.drop(LAKE, PLAIN)
+    lake.services.purges.purge(LAKE, entry.id)
+    lake.services.purges.purge(LAKE, entry.id, keep_files=True)
+    purge_all(lake)
+    assert files_below(location)
+    assert listed(lake) == []
+
+
+def test_storage_that_fails_is_tried_again_and_holds_up_no_other(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    location, other = filled(lake), filled(lake, OTHER)
+    manifest = min(path for path in files_below(location) if path.name.endswith("-m0.avro"))
+    whole = manifest.read_bytes()
+    manifest.write_bytes(b"no Avro")
+    dropped(lake)
+    dropped(lake, OTHER)
+    status = lake.services.purges.activate()
+    assert (status.purged, status.failed) == (1, 1)
+    assert files_below(other) == set()
+    assert "damaged" in (listed(lake)[0].error or "")
+    manifest.write_bytes(whole)
+    purge_all(lake)
+    assert files_below(location) == set()
+
+
+def test_a_table_whose_files_are_gone_already_is_forgotten(lake: Lake) -> None:
+    location = filled(lake)
+    entry = lake.services.drop(LAKE, PLAIN, purge=True)
+    for path in files_below(location):
+        path.unlink()
+    age(lake, entry.id)
+    dying_purges(lake, Fuse(-1)).activate()
+    assert listed(lake) == []
+
+
+def test_a_large_purge_goes_on_where_the_run_before_has_stopped(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.service.purge.FILES_PER_RUN", 2)
+    monkeypatch.setattr("server.service.purge.BATCH", 1)
+    location = filled(lake)
+    dropped(lake)
+    seen = [len(files_below(location))]
+    while listed(lake):
+        lake.services.purges.activate()
+        seen.append(len(files_below(location)))
+    assert seen == [11, 9, 7, 5, 3, 1, 0]
+
+
+def test_killed_at_any_step_the_next_start_ends_the_purge_and_touches_nothing_else(lake: Lake) -> None:
+    other = filled(lake, OTHER)
+    beside = files_below(other)
+    for step in count(1):
+        name = TableName(("db",), f"t{step}")
+        location = filled(lake, name)
+        dropped(lake, name)
+        fuse = Fuse(step)
+        with suppress(Killed):
+            dying_purges(lake, fuse).activate()
+        killed = fuse.left == 0
+        for entry in listed(lake):
+            assert entry.state is DroppedState.PURGING or files_below(location)
+        purges = dying_purges(lake, Fuse(-1))
+        purges.activate()
+        purges.activate()
+        assert (files_below(location), files_below(other), listed(lake)) == (set(), beside, [])
+        if not killed:
+            break
+    assert step > 25
+
+
+def test_two_servers_that_purge_at_once_do_no_harm(lake: Lake) -> None:
+    location = filled(lake)
+    dropped(lake)
+    first = dying_purges(lake, Fuse(12))
+    with suppress(Killed):
+        first.activate()
+    stale = listed(lake)[0]
+    purge_all(lake)
+    again = lake.services.purges._go_on(replace(stale), lake.services.purges.activate())
+    assert again.failed == 0
+    assert files_below(location) == set()

@@ -1,0 +1,207 @@
+import { Modal, Radio, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useNavigate } from 'react-router';
+
+import { answered, api } from '../api/client';
+import { dropped } from '../api/queries';
+import type { Dropped } from '../api/types';
+import { Act } from '../components/act';
+import { Ask } from '../components/ask';
+import { DataTable, type Column } from '../components/data-table';
+import { useNow, When } from '../components/figures';
+import { TableName } from '../components/job-parts';
+import { Empty, Note, ProblemNote } from '../components/notes';
+import { many, moment, span } from '../lib/format';
+import { paths } from '../lib/paths';
+
+interface DroppedListProps {
+  catalog: string;
+  database: string | undefined;
+  search: string | undefined;
+}
+
+/** What was dropped and can still be brought back, newest first. */
+export function DroppedList({ catalog, database, search }: DroppedListProps) {
+  const found = useInfiniteQuery(dropped(catalog));
+  const [undropping, undrop] = useState<Dropped | undefined>();
+  const [purging, purge] = useState<Dropped | undefined>();
+  const rows = found.data?.pages
+    .flatMap((page) => page.items)
+    .filter((row) => database === undefined || row.name === database || row.name.startsWith(`${database}.`))
+    .filter((row) => search === undefined || row.name.toLowerCase().includes(search.toLowerCase()));
+  return (
+    <>
+      <DataTable
+        name="dropped tables"
+        columns={columns(undrop, purge)}
+        rows={rows}
+        error={found.error}
+        id={(row) => row.id}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={
+          <Empty title="Nothing that was dropped can be brought back">
+            What is dropped is kept here for a while, by default seven days, and comes back as it was.
+          </Empty>
+        }
+      />
+      {undropping !== undefined && <Undrop key={undropping.id} catalog={catalog} entry={undropping} close={() => undrop(undefined)} />}
+      {purging !== undefined && <Purge key={purging.id} catalog={catalog} entry={purging} close={() => purge(undefined)} />}
+    </>
+  );
+}
+
+type Choose = (entry: Dropped) => void;
+
+function columns(undrop: Choose, purge: Choose): Column<Dropped>[] {
+  return [
+    { key: 'name', title: 'Dropped', cell: (row) => <TableName table={row.name} />, wide: true },
+    { key: 'kind', title: 'Kind', cell: (row) => row.kind },
+    { key: 'when', title: 'When', cell: (row) => <When at={row.dropped_at} />, right: true },
+    { key: 'left', title: 'Time left', cell: (row) => <TimeLeft row={row} />, right: true },
+    { key: 'then', title: 'Then', cell: (row) => <span className="dim">{thenText(row)}</span> },
+    { key: 'files', title: 'Files', cell: (row) => <Files row={row} /> },
+    { key: 'id', title: 'Id', cell: (row) => <span className="mono dim">{row.id}</span>, extra: true },
+    { key: 'act', title: '', cell: (row) => <Actions row={row} undrop={undrop} purge={purge} />, right: true },
+  ];
+}
+
+function thenText(row: Dropped): string {
+  if (row.kind === 'namespace') return 'its tables say';
+  return row.purge ? 'files are deleted' : 'files stay';
+}
+
+function TimeLeft({ row }: { row: Dropped }) {
+  const now = useNow();
+  if (row.state === 'purging') return <span className="dim">none</span>;
+  const seconds = Math.max(0, (Date.parse(row.keep_until) - now) / 1000);
+  return <span title={`until ${moment(row.keep_until)}`}>{seconds > 0 ? span(seconds) : 'over'}</span>;
+}
+
+function Files({ row }: { row: Dropped }) {
+  const at = row.purging;
+  if (at !== null) {
+    return (
+      <span className={at.error === null ? 'accent' : 'bad'} title={at.error ?? ''}>
+        {at.error ?? `${many(at.deleted_files, 'file')} deleted`}
+      </span>
+    );
+  }
+  if (row.files === 'gone') return <span className="bad">files are gone</span>;
+  return <span className="dim">{row.files === 'present' ? 'present' : 'the storage does not answer'}</span>;
+}
+
+function Actions({ row, undrop, purge }: { row: Dropped; undrop: Choose; purge: Choose }) {
+  const reason = (action: string) => (row.can.includes(action) ? null : (row.cannot[action] ?? 'That cannot be done now.'));
+  return (
+    <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
+      <Act size="compact-xs" variant="default" disabledReason={reason('undrop')} onClick={() => undrop(row)}>
+        Undrop
+      </Act>
+      <Act size="compact-xs" variant="default" disabledReason={reason('purge')} onClick={() => purge(row)}>
+        Purge
+      </Act>
+    </span>
+  );
+}
+
+interface DialogProps {
+  catalog: string;
+  entry: Dropped;
+  close: () => void;
+}
+
+/** Says what would come back before it does; another name where its own is taken. */
+function Undrop({ catalog, entry, close }: DialogProps) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [typed, setTo] = useState(entry.name);
+  const [to] = useDebouncedValue(typed, 400);
+  const body = to.trim() === entry.name ? {} : { to: to.trim() };
+  const post = (dry: boolean) =>
+    answered(
+      api.POST('/catalogs/{catalog}/dropped/{entry_id}/undrop', {
+        params: { path: { catalog, entry_id: entry.id }, query: { dry_run: dry } },
+        body,
+      }),
+    );
+  const dry = useQuery({ queryKey: ['undrop', catalog, entry.id, to], queryFn: () => post(true), retry: false, staleTime: Infinity });
+  const doing = useMutation({
+    mutationFn: () => post(false),
+    onSuccess: async (done) => {
+      await queries.invalidateQueries();
+      close();
+      const first = done.restored[0];
+      void navigate(entry.kind === 'namespace' || first === undefined ? paths.tables(catalog) : paths.table(catalog, first.name));
+    },
+  });
+  return (
+    <Modal opened onClose={close} title={`Bring back ${entry.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+      <div className="stack">
+        <div>It comes back as it was when it was dropped: its rows, snapshots, history and settings.</div>
+        {entry.kind !== 'namespace' && (
+          <TextInput label="Name" description="Another one, if its own is taken by now" value={typed} onChange={(event) => setTo(event.currentTarget.value)} />
+        )}
+        {dry.data && <WouldComeBack done={dry.data} />}
+        {(doing.error ?? dry.error) && <ProblemNote error={doing.error ?? dry.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act variant="default" onClick={close}>
+            Not now
+          </Act>
+          <Act loading={doing.isPending} disabledReason={to !== typed ? 'Being looked at.' : dry.isError ? 'It cannot come back like this.' : null} onClick={() => doing.mutate()}>
+            Bring it back
+          </Act>
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+function WouldComeBack({ done }: { done: { restored: { name: string }[]; left: Record<string, string>; files_checked: number; files_of: number } }) {
+  return (
+    <>
+      <div className="dim">
+        {many(done.restored.length, 'table or view', 'tables and views')} would come back. Of {many(done.files_of, 'file')} in use{' '}
+        {done.files_checked === done.files_of ? 'all' : done.files_checked.toLocaleString('en-US')} were looked for
+        {Object.keys(done.left).length === 0 ? ', and are there.' : '.'}
+      </div>
+      {Object.entries(done.left).map(([name, why]) => (
+        <Note key={name} tone="warn" title={`${name} stays dropped`}>
+          {why}
+        </Note>
+      ))}
+    </>
+  );
+}
+
+function Purge({ catalog, entry, close }: DialogProps) {
+  const [keep, setKeep] = useState('delete');
+  const keepFiles = keep === 'keep';
+  return (
+    <Ask
+      title={`Purge ${entry.name}`}
+      opened
+      close={close}
+      yes={keepFiles ? 'Take it off the list' : 'Delete its files'}
+      danger
+      act={() =>
+        answered(
+          api.DELETE('/catalogs/{catalog}/dropped/{entry_id}', {
+            params: { path: { catalog, entry_id: entry.id }, query: { keep_files: keepFiles } },
+          }),
+        )
+      }
+    >
+      <div className="stack">
+        <div>After this it cannot be brought back.</div>
+        <Radio.Group value={keep} onChange={setKeep} aria-label="its files">
+          <div className="stack" style={{ gap: 8 }}>
+            <Radio value="delete" label="Delete its files, in the background. Files outside of its own place stay." />
+            <Radio value="keep" label="Only take it off the list. Its files stay where they are." />
+          </div>
+        </Radio.Group>
+      </div>
+    </Ask>
+  );
+}
