@@ -48,7 +48,9 @@ class BackgroundSettings(Group):
     reap_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for lapsed leases.")
     hive_index_seconds: PositiveFloat = Field(default=60, description="Pause between two listings of each metastore.")
     hive_sync_seconds: PositiveFloat = Field(default=15, description="Pause between two looks for tables due to sync.")
-    operation_seconds: PositiveFloat = Field(default=2, description="Pause between two looks for started upgrades.")
+    operation_seconds: PositiveFloat = Field(
+        default=2, description="Pause between two looks for started upgrades and imports."
+    )
     tidy_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 

@@ -90,10 +90,7 @@ class Namespaces:
         checked_namespace(namespace)
         with self.database.writing() as uow:
             uow.catalogs.get(catalog)
-            for length in range(1, len(namespace) + 1):
-                if not uow.namespaces.exists(catalog, namespace[:length]):
-                    with suppress(AlreadyExists):  # another request was faster
-                        _add(uow, catalog, namespace[:length], {})
+            ensured(uow, catalog, namespace, {})
 
     def exists(self, catalog: CatalogName, namespace: Namespace) -> bool:
         """Whether it can be listed."""
@@ -148,6 +145,17 @@ class Namespaces:
         with self.database.writing() as uow:
             uow.namespaces.remove(catalog, namespace)
             remember(uow, idempotency)
+
+
+def ensured(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> bool:
+    """Create the namespace, with these properties, and its parents unless they are there; whether it was created."""
+    made = False
+    for length in range(1, len(namespace) + 1):
+        made = not uow.namespaces.exists(catalog, namespace[:length])
+        if made:
+            with suppress(AlreadyExists):  # another request was faster
+                _add(uow, catalog, namespace[:length], properties if length == len(namespace) else {})
+    return made
 
 
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
 from server.service.hive.services import HiveServices
+from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
@@ -40,6 +41,7 @@ class Services:
     planner: Planner
     tasks: Tasks
     hive: HiveServices
+    imports: Imports
     layouts: Layouts
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import hive, store
+from catalog.ports import hive, imports, store
 from catalog.relation import Located
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
@@ -38,6 +38,7 @@ class SqlUnitOfWork:
         self.jobs: store.Jobs = SqlJobs(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
         self.operations: store.Operations = SqlOperations(session)
+        self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.policies: store.Policies = SqlPolicies(session)
         self.answers: store.Answers = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
