@@ -20,6 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from firn.errors import Invalid
+from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.transport import Json, Transport
 from firn.wire import Catalog, Job, Next, Operation, Planned, Table, TableRow
@@ -72,6 +73,7 @@ class Client:
         self.operations = Operations(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
+        self.imports = Imports(transport)
         self._known_catalogs: frozenset[str] = frozenset()
 
     @property
@@ -265,6 +267,11 @@ class TableHandle:
     def plan(self, kind: str) -> Planned:
         """What such a job would do now."""
         return Planned.model_validate(self.transport.change("POST", self._path(f"/{kind}"), params={"dry_run": True}))
+
+    def register(self, metadata_location: str, *, overwrite: bool = False, dry_run: bool = False) -> Json:
+        """Take over an existing Iceberg table by its current metadata file."""
+        body = {"metadata_location": metadata_location, "overwrite": overwrite, "dry_run": dry_run}
+        return self.transport.change("POST", self._path("/register"), body)
 
     def drop(self) -> None:
         """Forget it, with its stores; its files stay."""

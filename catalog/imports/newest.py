@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from catalog.iceberg.json import Json, children, integer, text
 
@@ -37,6 +37,8 @@ class Header:
     updated_ms: int
     past: frozenset[str]
     is_view: bool
+    content: Json = field(default_factory=dict, repr=False)
+    """All that it says: two files that say the same are one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,7 @@ def header_of(metadata: Json) -> Header:
         updated_ms=updated_ms,
         past=past,
         is_view="view-uuid" in metadata,
+        content=metadata,
     )
 
 
@@ -162,7 +165,8 @@ def _challenged(
             return Ambiguous(
                 reason=f"two files have version {by_name[lead].number}: a commit may be in doubt", names=both
             )
-        if found.updated_ms > header.updated_ms:
+        is_other = found.uuid != header.uuid
+        if found.updated_ms > header.updated_ms or (is_other and found.updated_ms == header.updated_ms):
             both = tuple(sorted((lead, name)))
             return Ambiguous(reason=f"{name} was written after {lead}, and neither comes from the other", names=both)
     return None

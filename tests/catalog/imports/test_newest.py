@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import Invalid
-from catalog.imports.newest import Ambiguous, Header, MetadataFile, Picked, header_of, newest, number_of, parsed_name
+from catalog.imports.newest import Ambiguous, Header, Picked, header_of, newest, number_of, parsed_name
 
 OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
@@ -30,8 +30,10 @@ class Directory:
         return name
 
     def header(self, uuid: str, *past: str) -> Header:
+        past_kept = frozenset(past[-self.keeps :])
+        content = {"written": self.clock}
         return Header(
-            uuid=uuid, location="/t", updated_ms=self.clock, past=frozenset(past[-self.keeps :]), is_view=False
+            uuid=uuid, location="/t", updated_ms=self.clock // 3, past=past_kept, is_view=False, content=content
         )
 
     def pick(self, hint: int | None = None) -> Picked | Ambiguous | None:
@@ -74,7 +76,9 @@ def picked(outcome: Picked | Ambiguous | None) -> str:
 
 
 @given(steps=st.lists(st.sampled_from(["commit", "fail", "tear"]), max_size=30), keeps=st.sampled_from([1, 3, 100]))
-def test_the_last_version_is_picked_whatever_failed_before_it_unless_it_is_in_doubt(steps: list[str], keeps: int) -> None:
+def test_the_last_version_is_picked_whatever_failed_before_it_unless_it_is_in_doubt(
+    steps: list[str], keeps: int
+) -> None:
     place = Directory(keeps=keeps)
     table = Table(place, NEW)
     table.commit()

@@ -192,6 +192,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import tables
+         * @description Start an import; the operation tells its progress and counts, `entries` what becomes of each table.
+         */
+        post: operations["start_import_catalogs__catalog__imports_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/imports/{operation_id}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what an import has found
+         * @description In the order found; `state` may be repeated.
+         */
+        get: operations["list_entries_catalogs__catalog__imports__operation_id__entries_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/imports/{operation_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on with an import now
+         * @description Do not wait until the source is asked again by itself.
+         */
+        post: operations["resume_import_catalogs__catalog__imports__operation_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/namespaces": {
         parameters: {
             query?: never;
@@ -506,6 +566,29 @@ export interface paths {
          * @description Of a plain table, or of a keyed table's base store; policy settings are checked.
          */
         patch: operations["change_properties_catalogs__catalog__tables__table__properties_patch"];
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register a table
+         * @description Take over a table by its current metadata file; its namespace is created if need be.
+         *
+         *     A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
+         *     any more: two catalogs that commit to one table lose data.
+         */
+        post: operations["register_table_catalogs__catalog__tables__table__register_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/catalogs/{catalog}/tables/{table}/rewrite": {
@@ -1062,6 +1145,42 @@ export interface components {
             tables: number;
         };
         /**
+         * EntryKind
+         * @description What was found.
+         * @enum {string}
+         */
+        EntryKind: "namespace" | "table" | "view";
+        /**
+         * EntryOut
+         * @description One namespace, table or view that an import has found, and what became of it.
+         */
+        EntryOut: {
+            /** Hint */
+            hint: string | null;
+            kind: components["schemas"]["EntryKind"];
+            /** Location */
+            location: string | null;
+            /** Metadata Location */
+            metadata_location: string | null;
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string | null;
+            /** Source */
+            source: string;
+            state: components["schemas"]["EntryState"];
+            /** Table Uuid */
+            table_uuid: string | null;
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
+         * EntryState
+         * @description What became of it.
+         * @enum {string}
+         */
+        EntryState: "found" | "ready" | "registered" | "refreshed" | "there" | "conflict" | "ambiguous" | "skipped" | "failed";
+        /**
          * ErrorBody
          * @description The body of every refusal.
          */
@@ -1176,6 +1295,83 @@ export interface components {
          * @enum {string}
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
+        /**
+         * ImportIn
+         * @description Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown.
+         */
+        ImportIn: {
+            /**
+             * Address
+             * @description file:, s3: or hdfs: URI of a warehouse, http(s) URL of a catalog, thrift:// URI
+             */
+            address: string;
+            /**
+             * Credential
+             * @description CLIENT_ID:CLIENT_SECRET for a token.
+             */
+            credential?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would become of each table, register none.
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * Exclude
+             * @description Patterns such as `sales.tmp_*`: not these.
+             * @default []
+             */
+            exclude?: string[];
+            /**
+             * Include
+             * @description Patterns such as `sales.*`: only these.
+             * @default []
+             */
+            include?: string[];
+            /**
+             * Into
+             * @description Namespace below which all namespaces are put.
+             */
+            into?: string | null;
+            /**
+             * Namespace Depth
+             * @description Directories above a table's that are its namespace; by default all.
+             */
+            namespace_depth?: number | null;
+            /**
+             * Overwrite
+             * @description Replace other tables that have the name; their files stay.
+             * @default false
+             */
+            overwrite?: boolean;
+            /**
+             * Refresh
+             * @description Let tables that are here follow a source that has moved on.
+             * @default false
+             */
+            refresh?: boolean;
+            /**
+             * Scope
+             * @description Scope to ask a token for; by default `catalog`.
+             */
+            scope?: string | null;
+            source: components["schemas"]["SourceKind"];
+            /**
+             * Token
+             * @description Bearer token for the other REST catalog.
+             */
+            token?: string | null;
+            /**
+             * Token Server
+             * @description Where tokens are given, unless by the catalog itself.
+             */
+            token_server?: string | null;
+            /**
+             * Warehouse
+             * @description The warehouse parameter of the other REST catalog.
+             */
+            warehouse?: string | null;
+        };
         /**
          * JobCounts
          * @description How many jobs stand where.
@@ -1380,7 +1576,7 @@ export interface components {
          * @description What is being done.
          * @enum {string}
          */
-        OperationKind: "upgrade";
+        OperationKind: "upgrade" | "import";
         /**
          * OperationOut
          * @description Long work that the server does itself; `can` names what may be done to it now.
@@ -1491,6 +1687,13 @@ export interface components {
             registered_at: string;
             /** Version */
             version: string;
+        };
+        /** PageOut[EntryOut] */
+        PageOut_EntryOut_: {
+            /** Items */
+            items: components["schemas"]["EntryOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
         };
         /** PageOut[EventOut] */
         PageOut_EventOut_: {
@@ -1674,42 +1877,22 @@ export interface components {
             tables: number;
         };
         /**
-         * RegisteredOut
-         * @description What an optimizer has to know to work.
+         * RegisterIn
+         * @description A table by its metadata file. `overwrite` replaces what has the name; its files stay.
          */
-        RegisteredOut: {
-            /** Beat Seconds */
-            beat_seconds: number;
-            /** Draining */
-            draining: boolean;
-            /** Facts */
-            facts: {
-                [key: string]: unknown;
-            };
-            /** Group */
-            group: string;
-            /** Host */
-            host: string;
-            /** Id */
-            id: string;
-            /** Job Id */
-            job_id: string | null;
+        RegisterIn: {
             /**
-             * Last Seen At
-             * Format: date-time
+             * Dry Run
+             * @default false
              */
-            last_seen_at: string;
-            /** Lease Seconds */
-            lease_seconds: number;
-            /** Pid */
-            pid: number;
+            dry_run?: boolean;
+            /** Metadata Location */
+            metadata_location: string;
             /**
-             * Registered At
-             * Format: date-time
+             * Overwrite
+             * @default false
              */
-            registered_at: string;
-            /** Version */
-            version: string;
+            overwrite?: boolean;
         };
         /**
          * ReportIn
@@ -1811,6 +1994,12 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * SourceKind
+         * @description Where tables are imported from.
+         * @enum {string}
+         */
+        SourceKind: "warehouse" | "rest" | "hive";
         /**
          * StoreOut
          * @description One store of a keyed table, or a plain table itself.
@@ -2090,6 +2279,63 @@ export interface components {
             partition: boolean;
             /** Type */
             type: string;
+        };
+        /**
+         * RegisteredOut
+         * @description What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already.
+         */
+        server__api__imports__RegisteredOut: {
+            /** Location */
+            location: string;
+            /** Metadata Location */
+            metadata_location: string;
+            /** Reason */
+            reason: string | null;
+            state: components["schemas"]["EntryState"];
+            /** Table */
+            table: string;
+            /** Table Uuid */
+            table_uuid: string;
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
+         * RegisteredOut
+         * @description What an optimizer has to know to work.
+         */
+        server__api__leases__RegisteredOut: {
+            /** Beat Seconds */
+            beat_seconds: number;
+            /** Draining */
+            draining: boolean;
+            /** Facts */
+            facts: {
+                [key: string]: unknown;
+            };
+            /** Group */
+            group: string;
+            /** Host */
+            host: string;
+            /** Id */
+            id: string;
+            /** Job Id */
+            job_id: string | null;
+            /**
+             * Last Seen At
+             * Format: date-time
+             */
+            last_seen_at: string;
+            /** Lease Seconds */
+            lease_seconds: number;
+            /** Pid */
+            pid: number;
+            /**
+             * Registered At
+             * Format: date-time
+             */
+            registered_at: string;
+            /** Version */
+            version: string;
         };
         /**
          * ColumnOut
@@ -2657,6 +2903,166 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    start_import_catalogs__catalog__imports_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_entries_catalogs__catalog__imports__operation_id__entries_get: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["EntryState"][] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                operation_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_EntryOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_import_catalogs__catalog__imports__operation_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                operation_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -3624,6 +4030,80 @@ export interface operations {
             };
         };
     };
+    register_table_catalogs__catalog__tables__table__register_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["server__api__imports__RegisteredOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     rewrite_now_catalogs__catalog__tables__table__rewrite_post: {
         parameters: {
             query?: {
@@ -4472,7 +4952,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RegisteredOut"];
+                    "application/json": components["schemas"]["server__api__leases__RegisteredOut"];
                 };
             };
             /** @description Validation Error */
