@@ -41,7 +41,9 @@ class Web:
 
     def get(self, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Any:
         """The answer's JSON; see `catalog.ports.imports.ForeignCatalog` for failures."""
-        return self._answer(self._http.build_request("GET", url, params=dict(params), headers=dict(headers)))
+        return self._answer(
+            self._http.build_request("GET", url, params=dict(params), headers={"Accept": "application/json", **headers})
+        )
 
     def post_form(self, url: str, form: Mapping[str, str]) -> Any:
         """The same, after sending a form."""
