@@ -10,6 +10,7 @@ from catalog.commit import Change
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
+from catalog.imports.newest import number_of
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -107,21 +108,7 @@ class Views:
     ) -> Loaded:
         with self.database.writing() as uow:
             _check_free(uow, catalog, name)
-            now = uow.now()
-            relation = Relation(
-                id=RelationId(uuid4()),
-                catalog=catalog,
-                name=name,
-                kind=RelationKind.VIEW,
-                owner_id=None,
-                location=metadata["location"],
-                metadata_location=location,
-                version=0,
-                created_at=now,
-                updated_at=now,
-            )
-            uow.relations.add(relation)
-            uow.events.add(plain_event(relation, "create", now))
+            add_view(uow, catalog, name, metadata, location)
             remember(uow, idempotency, [location])
         return Loaded(metadata_location=location, text=self.metadata.load(location).text)
 
@@ -186,6 +173,25 @@ class Views:
                 raise AlreadyExists(f"Cannot rename {source} to {to}. {kind} already exists")
             uow.relations.rename(relation, to)
             remember(uow, idempotency)
+
+
+def add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, metadata: Json, location: str) -> None:
+    """Add a view whose metadata is written, with its first event."""
+    now = uow.now()
+    relation = Relation(
+        id=RelationId(uuid4()),
+        catalog=catalog,
+        name=name,
+        kind=RelationKind.VIEW,
+        owner_id=None,
+        location=metadata["location"],
+        metadata_location=location,
+        version=number_of(location),
+        created_at=now,
+        updated_at=now,
+    )
+    uow.relations.add(relation)
+    uow.events.add(plain_event(relation, "create", now))
 
 
 def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import uuid4
 
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.iceberg.formats import checked
@@ -13,13 +12,14 @@ from catalog.imports.judge import Act, Candidate, Present, Rules, Verdict, judge
 from catalog.imports.names import spellings
 from catalog.imports.newest import Header, header_of, number_of
 from catalog.imports.spec import checked_place
-from catalog.names import CatalogName, RelationId, TableName
+from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind, TableStats
+from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from catalog.stats import advanced
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
-from server.service.tables import NewTable, add_relation, plain_event, refuse_busy
+from server.service.tables import NewTable, add_relation, drop_relation, plain_event, refuse_busy
+from server.service.views import add_view
 
 ROUNDS = 5
 AlsoThen = Callable[[UnitOfWork, Verdict], Verdict]
@@ -109,16 +109,14 @@ def _do(
     if verdict.act is Act.NOTHING:
         return
     check_namespace(uow, catalog, name.namespace)
-    if present is not None:
-        refuse_busy(uow, present.id)
     if verdict.act is Act.REFRESH:
         assert present is not None  # what is refreshed is there
         _follow(uow, present, candidate)
         return
     if present is not None:
-        uow.relations.remove(present.id)
+        drop_relation(uow, present, "overwritten")
     if candidate.kind is RelationKind.VIEW:
-        _add_view(uow, catalog, name, candidate)
+        add_view(uow, catalog, name, candidate.metadata, candidate.metadata_location)
         return
     version = number_of(candidate.metadata_location)
     new = NewTable(name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version)
@@ -127,27 +125,11 @@ def _do(
 
 def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
     """Move the pointer to where the source's is."""
+    refuse_busy(uow, present.id)
     now = uow.now()
-    if not uow.relations.move_pointer(present, candidate.metadata_location, now):
+    to = Pointer(candidate.metadata_location, candidate.header.location)
+    if not uow.relations.move_pointer(present, to, now):
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
     event = plain_event(present, "refresh", now)
     uow.events.add(event)
     uow.stats.put(advanced(TableStats(relation_id=present.id), candidate.metadata, event))
-
-
-def _add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> None:
-    now = uow.now()
-    relation = Relation(
-        id=RelationId(uuid4()),
-        catalog=catalog,
-        name=name,
-        kind=RelationKind.VIEW,
-        owner_id=None,
-        location=candidate.header.location,
-        metadata_location=candidate.metadata_location,
-        version=number_of(candidate.metadata_location),
-        created_at=now,
-        updated_at=now,
-    )
-    uow.relations.add(relation)
-    uow.events.add(plain_event(relation, "create", now))
