@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
 import httpx
@@ -164,7 +165,7 @@ def test_answers_that_are_not_the_specifications_are_refused(body: object) -> No
 
 
 def test_a_name_that_leads_to_a_link_local_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http.socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", ("169.254.169.254", 0))])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 0, 0, "", ("169.254.169.254", 0))])
     with pytest.raises(Invalid, match=r"169\.254"):
         RestCatalog(SPEC, Secrets()).check()
 
