@@ -29,7 +29,7 @@ class RegisterIn(In):
     dry_run: bool = False
 
 
-class RegisteredOut(Out):
+class RegisteredTableOut(Out):
     """What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already."""
 
     table: str
@@ -115,7 +115,7 @@ class EntryOut(Out):
 
 
 @router.post("/tables/{table}/register", summary="Register a table", responses=refusals(400, 404, 409, 503))
-def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RegisterIn) -> RegisteredOut:
+def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: RegisterIn) -> RegisteredTableOut:
     """Take over a table by its current metadata file; its namespace is created if need be.
 
     A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
@@ -132,7 +132,7 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
         verdict = registrar.register(catalog, table, candidate, rules)
     if verdict.state.needs_a_person:
         raise Conflict(f"{table} cannot be registered: {verdict.reason}", hint=verdict.hint)
-    return RegisteredOut(
+    return RegisteredTableOut(
         table=str(table),
         state=EntryState.READY if body.dry_run and verdict.act is not Act.NOTHING else verdict.state,
         table_uuid=candidate.header.uuid,

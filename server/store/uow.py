@@ -16,6 +16,7 @@ from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.events import SqlEvents
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
+from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs, SqlOptimizers
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime

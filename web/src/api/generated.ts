@@ -1895,6 +1895,63 @@ export interface components {
             overwrite?: boolean;
         };
         /**
+         * RegisteredOut
+         * @description What an optimizer has to know to work.
+         */
+        RegisteredOut: {
+            /** Beat Seconds */
+            beat_seconds: number;
+            /** Draining */
+            draining: boolean;
+            /** Facts */
+            facts: {
+                [key: string]: unknown;
+            };
+            /** Group */
+            group: string;
+            /** Host */
+            host: string;
+            /** Id */
+            id: string;
+            /** Job Id */
+            job_id: string | null;
+            /**
+             * Last Seen At
+             * Format: date-time
+             */
+            last_seen_at: string;
+            /** Lease Seconds */
+            lease_seconds: number;
+            /** Pid */
+            pid: number;
+            /**
+             * Registered At
+             * Format: date-time
+             */
+            registered_at: string;
+            /** Version */
+            version: string;
+        };
+        /**
+         * RegisteredTableOut
+         * @description What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already.
+         */
+        RegisteredTableOut: {
+            /** Location */
+            location: string;
+            /** Metadata Location */
+            metadata_location: string;
+            /** Reason */
+            reason: string | null;
+            state: components["schemas"]["EntryState"];
+            /** Table */
+            table: string;
+            /** Table Uuid */
+            table_uuid: string;
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
          * ReportIn
          * @description The end of an attempt.
          */
@@ -2279,63 +2336,6 @@ export interface components {
             partition: boolean;
             /** Type */
             type: string;
-        };
-        /**
-         * RegisteredOut
-         * @description What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already.
-         */
-        server__api__imports__RegisteredOut: {
-            /** Location */
-            location: string;
-            /** Metadata Location */
-            metadata_location: string;
-            /** Reason */
-            reason: string | null;
-            state: components["schemas"]["EntryState"];
-            /** Table */
-            table: string;
-            /** Table Uuid */
-            table_uuid: string;
-            /** Warnings */
-            warnings: string[];
-        };
-        /**
-         * RegisteredOut
-         * @description What an optimizer has to know to work.
-         */
-        server__api__leases__RegisteredOut: {
-            /** Beat Seconds */
-            beat_seconds: number;
-            /** Draining */
-            draining: boolean;
-            /** Facts */
-            facts: {
-                [key: string]: unknown;
-            };
-            /** Group */
-            group: string;
-            /** Host */
-            host: string;
-            /** Id */
-            id: string;
-            /** Job Id */
-            job_id: string | null;
-            /**
-             * Last Seen At
-             * Format: date-time
-             */
-            last_seen_at: string;
-            /** Lease Seconds */
-            lease_seconds: number;
-            /** Pid */
-            pid: number;
-            /**
-             * Registered At
-             * Format: date-time
-             */
-            registered_at: string;
-            /** Version */
-            version: string;
         };
         /**
          * ColumnOut
@@ -4054,7 +4054,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__imports__RegisteredOut"];
+                    "application/json": components["schemas"]["RegisteredTableOut"];
                 };
             };
             /** @description Bad Request */
@@ -4952,7 +4952,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__leases__RegisteredOut"];
+                    "application/json": components["schemas"]["RegisteredOut"];
                 };
             };
             /** @description Validation Error */
