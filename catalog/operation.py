@@ -21,6 +21,7 @@ class OperationKind(StrEnum):
     """What is being done."""
 
     UPGRADE = "upgrade"
+    IMPORT = "import"
 
 
 class OperationStatus(StrEnum):

@@ -22,6 +22,7 @@ import httpx
 
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
+from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
 from firn.transport import Json, Transport
@@ -77,6 +78,7 @@ class Client:
         self.hive = Hive(self)
         self.dropped = DroppedList(self)
         self.namespaces = Namespaces(self)
+        self.imports = Imports(transport)
         self._known_catalogs: frozenset[str] = frozenset()
 
     @property
@@ -286,6 +288,11 @@ class TableHandle:
     def protect(self, *, protected: bool = True) -> Json:
         """Protect it against being dropped, or lift the protection."""
         return self.transport.change("POST", self._path("/protect" if protected else "/unprotect"))
+
+    def register(self, metadata_location: str, *, overwrite: bool = False, dry_run: bool = False) -> Json:
+        """Take over an existing Iceberg table by its current metadata file."""
+        body = {"metadata_location": metadata_location, "overwrite": overwrite, "dry_run": dry_run}
+        return self.transport.change("POST", self._path("/register"), body)
 
     def _run(self, kind: str, body: Json = None) -> Job:
         return Job.model_validate(self.transport.change("POST", self._path(f"/{kind}"), body))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from firn.names import dotted
 
@@ -193,6 +193,37 @@ class Operation(Wire):
     error: str | None = None
     hint: str | None = None
     result: dict[str, Any] = {}
+
+
+class ImportOptions(BaseModel):
+    """What an import takes and how; see the server's documentation of imports."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    warehouse: str | None = None
+    token: str | None = Field(default=None, repr=False)
+    credential: str | None = Field(default=None, repr=False)
+    token_server: str | None = None
+    scope: str | None = None
+    into: str | None = None
+    namespace_depth: int | None = None
+    include: list[str] = []
+    exclude: list[str] = []
+    dry_run: bool = False
+    overwrite: bool = False
+    refresh: bool = False
+
+
+class ImportEntry(Wire):
+    """One thing that an import has found."""
+
+    kind: str
+    name: str
+    state: str
+    source: str
+    metadata_location: str | None = None
+    reason: str | None = None
+    warnings: list[str] = []
 
 
 class LogLine(Wire):

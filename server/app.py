@@ -23,6 +23,7 @@ from server.api import catalogs as api_catalogs
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
 from server.api import hive as api_hive
+from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import probes
@@ -37,6 +38,7 @@ from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
+from server.foreign.rest import RestCatalogs
 from server.iceberg import config as iceberg_config
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
@@ -52,6 +54,9 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.services import HiveServices
 from server.service.hive.sync import Syncs
 from server.service.hive.upgrade import Upgrades
+from server.service.imports.imports import Imports
+from server.service.imports.register import Registrar
+from server.service.imports.sources import Sources
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
@@ -105,7 +110,8 @@ def build_services(settings: Settings, database: Database) -> Services:
         connections=settings.hive.pool_size,
     )
     reachable = Reachable(storage)
-    index = HiveIndex(database, MetastoreRegistry(times))
+    metastores = MetastoreRegistry(times)
+    index = HiveIndex(database, metastores)
     checks = Checks(database, index, files)
     hive = HiveServices(
         index=index,
@@ -125,6 +131,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         planner=Planner(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=hive,
+        imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings)),
         undrops=Undrops(database, metadata, reachable),
@@ -195,6 +202,12 @@ def build_background(settings: Settings, services: Services) -> Background:
             activate=services.hive.upgrades.activate,
         ),
         TaskDef(
+            name="import",
+            does="carries out imports that were started, also those of a server that died",
+            every_seconds=every.operation_seconds,
+            activate=services.imports.activate,
+        ),
+        TaskDef(
             name="sync",
             does="takes over what Hive-side writers did to linked tables",
             every_seconds=every.hive_sync_seconds,
@@ -215,6 +228,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     ]
     driver = Driver(tasks, leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
+    services.imports.signals.poke = lambda: driver.poke("import")
     return Background(driver, leadership)
 
 
@@ -231,6 +245,7 @@ def create_app(
         ready()
         yield
         api.state.stopping.set()
+        services.imports.signals.halted.set()
         background.driver.stop()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -264,7 +279,8 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    for module in (api_catalogs, api_dropped, api_tables, api_hive, api_jobs, api_leases, api_status):
+    modules = (api_catalogs, api_dropped, api_tables, api_hive, api_imports, api_jobs, api_leases, api_status)
+    for module in modules:
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)

@@ -74,8 +74,22 @@ class HiveTable:
         return self.parameters.get("table_type", "").upper() == "ICEBERG"
 
     @property
+    def is_iceberg_view(self) -> bool:
+        return self.parameters.get("table_type", "").upper() == "ICEBERG-VIEW"
+
+    @property
     def ddl_time(self) -> int | None:
         return ddl_time(self.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveDatabase:
+    """A database of the metastore."""
+
+    name: str
+    location: str = ""
+    comment: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

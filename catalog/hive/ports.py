@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from catalog.hive.ground import Listing
-from catalog.hive.model import HivePartition, HiveTable
+from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
 
 
 class Metastore(Protocol):
@@ -18,6 +18,8 @@ class Metastore(Protocol):
 
     def databases(self) -> list[str]:
         """Names of all databases, sorted."""
+
+    def database(self, name: str) -> HiveDatabase: ...
 
     def tables(self, database: str) -> list[str]:
         """Names of the tables and views in a database, sorted."""

@@ -20,6 +20,7 @@ from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
+from catalog.ports.imports import ImportEntries
 from catalog.ports.page import Page
 from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
@@ -110,6 +111,9 @@ class Relations(Protocol):
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""
+
+    def over(self, locations: Collection[str]) -> Sequence[Relation]:
+        """Relations over one of these locations, of all catalogs."""
 
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set: point at new metadata if the version is still the relation's; False when it is not."""
@@ -280,6 +284,7 @@ class UnitOfWork(Protocol):
     jobs: Jobs
     optimizers: Optimizers
     operations: Operations
+    imports: ImportEntries
     policies: Policies
     answers: Answers
     leaders: Leaders

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 import typer
 
-from firn.cli import catalogs, hive, jobs, namespaces, processes, sql, tables
+from firn.cli import catalogs, hive, imports, jobs, namespaces, processes, sql, tables
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -31,6 +31,7 @@ app.add_typer(jobs.app, name="job")
 app.add_typer(jobs.optimizers, name="optimizer")
 app.add_typer(tables.policies, name="policy")
 app.add_typer(processes.admin, name="admin")
+imports.add_to(catalogs.app, tables.app)
 processes.add_to(app)
 sql.add_to(app)
 

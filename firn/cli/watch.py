@@ -23,7 +23,7 @@ def watch_job(told: Told, job: Job) -> Job:
 def watch_operation(told: Told, operation: Operation) -> Operation:
     """The operation once it has ended, its progress shown on the way."""
     with told.show.progress(f"{operation.kind} {operation.target}") as seen:
-        return told.client.operations.wait(operation.id, seen=lambda now: seen(now.phase, now.done, now.total))
+        return told.client.operations.wait(operation.id, seen=lambda now: seen(_phase(now), now.done, now.total))
 
 
 def tell_job(show: Show, job: Job) -> None:
@@ -55,6 +55,11 @@ def _stage(job: Job) -> str:
     if job.status is JobStatus.PENDING:
         return "waiting for an optimizer"
     return str(job.progress.get("stage") or job.status)
+
+
+def _phase(operation: Operation) -> str:
+    """Where it is, and why when it waits."""
+    return operation.phase if operation.error is None else f"{operation.phase}: {operation.error}"
 
 
 def _count(job: Job, name: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -138,6 +137,29 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("catalog", "database", "name", name=op.f("pk_hive_table")),
     )
     op.create_table(
+        "import_entry",
+        sa.Column("operation_id", sa.Uuid(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("namespace", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("metadata_location", sa.Text(), nullable=True),
+        sa.Column("uuid", sa.Text(), nullable=True),
+        sa.Column("location", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("hint", sa.Text(), nullable=True),
+        sa.Column("warnings", sa.JSON(), nullable=False),
+        sa.Column("properties", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("operation_id", "number", name=op.f("pk_import_entry")),
+    )
+    with op.batch_alter_table("import_entry", schema=None) as batch_op:
+        batch_op.create_index("ix_import_entry_location", ["location"], unique=False, postgresql_using="hash")
+        batch_op.create_index("ix_import_entry_name", ["name"], unique=False, postgresql_using="hash")
+        batch_op.create_index("ix_import_entry_state", ["operation_id", "state", "number"], unique=False)
+
+    op.create_table(
         "job",
         sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -257,6 +279,13 @@ def upgrade() -> None:
         batch_op.create_index("ix_operation_status", ["status"], unique=False)
 
     op.create_table(
+        "operation_secret",
+        sa.Column("operation_id", sa.Uuid(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=True),
+        sa.Column("credential", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("operation_id", name=op.f("pk_operation_secret")),
+    )
+    op.create_table(
         "optimizer",
         sa.Column("id", sa.String(length=255), nullable=False),
         sa.Column("grp", sa.String(length=255), nullable=False),
@@ -299,6 +328,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("relation", schema=None) as batch_op:
         batch_op.create_index("ix_relation_hive", ["catalog", "hive_name"], unique=False)
+        batch_op.create_index("ix_relation_location", ["location"], unique=False, postgresql_using="hash")
         batch_op.create_index("ix_relation_owner", ["owner_id"], unique=False)
 
     op.create_table(
@@ -357,11 +387,13 @@ def downgrade() -> None:
     op.drop_table("scan_plan")
     with op.batch_alter_table("relation", schema=None) as batch_op:
         batch_op.drop_index("ix_relation_owner")
+        batch_op.drop_index("ix_relation_location", postgresql_using="hash")
         batch_op.drop_index("ix_relation_hive")
 
     op.drop_table("relation")
     op.drop_table("policy")
     op.drop_table("optimizer")
+    op.drop_table("operation_secret")
     with op.batch_alter_table("operation", schema=None) as batch_op:
         batch_op.drop_index("ix_operation_status")
 
@@ -384,6 +416,12 @@ def downgrade() -> None:
         batch_op.drop_index("ix_job_relation")
 
     op.drop_table("job")
+    with op.batch_alter_table("import_entry", schema=None) as batch_op:
+        batch_op.drop_index("ix_import_entry_state")
+        batch_op.drop_index("ix_import_entry_name", postgresql_using="hash")
+        batch_op.drop_index("ix_import_entry_location", postgresql_using="hash")
+
+    op.drop_table("import_entry")
     op.drop_table("hive_table")
     op.drop_table("hive_staged_ground")
     op.drop_table("hive_link")

@@ -12,8 +12,8 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Unavailable
-from catalog.hive.model import HivePartition, HiveTable
-from server.metastore.convert import partition_value, table_value
+from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+from server.metastore.convert import database_value, partition_value, table_value
 from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
 
@@ -35,6 +35,9 @@ class HiveMetastore:
 
     def databases(self) -> list[str]:
         return sorted(self._ask("for its databases", lambda hive: hive.get_all_databases()))
+
+    def database(self, name: str) -> HiveDatabase:
+        return database_value(self._ask(f"for database {name}", lambda hive: hive.get_database(name)))
 
     def tables(self, database: str) -> list[str]:
         def ask(hive: Client) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hmsclient.genthrift.hive_metastore.ttypes import FieldSchema, Partition, StorageDescriptor, Table
+from hmsclient.genthrift.hive_metastore.ttypes import Database, FieldSchema, Partition, StorageDescriptor, Table
 
-from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
+from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveStorage, HiveTable
 
 
 def table_value(table: Table) -> HiveTable:
@@ -18,6 +18,15 @@ def table_value(table: Table) -> HiveTable:
         partition_columns=_columns(table.partitionKeys),
         parameters=dict(table.parameters or {}),
         owner=table.owner or "",
+    )
+
+
+def database_value(database: Database) -> HiveDatabase:
+    return HiveDatabase(
+        name=database.name,
+        location=database.locationUri or "",
+        comment=database.description or None,
+        parameters=dict(database.parameters or {}),
     )
 
 

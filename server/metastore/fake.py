@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from catalog.errors import NotFound, Unavailable
-from catalog.hive.model import HivePartition, HiveTable
+from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
 
 
@@ -17,10 +17,14 @@ class FakeMetastore:
         self.answers = True
         """Set to False to make every call Unavailable."""
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
+        self._about: dict[str, HiveDatabase] = {}
         self._partitions: dict[str, dict[str, HivePartition]] = {}
 
-    def add_database(self, name: str) -> None:
+    def add_database(self, name: str, comment: str | None = None, parameters: Mapping[str, str] | None = None) -> None:
         self._databases.setdefault(name, {})
+        self._about[name] = HiveDatabase(
+            name=name, location=f"file:/{name}.db", comment=comment, parameters=dict(parameters or {})
+        )
 
     def add_table(self, table: HiveTable) -> None:
         """Create the table or replace it; its partitions stay."""
@@ -42,6 +46,10 @@ class FakeMetastore:
     def databases(self) -> list[str]:
         self._answer()
         return sorted(self._databases)
+
+    def database(self, name: str) -> HiveDatabase:
+        self._database(name)
+        return self._about.get(name, HiveDatabase(name=name))
 
     def tables(self, database: str) -> list[str]:
         return sorted(self._database(database))

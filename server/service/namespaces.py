@@ -202,12 +202,15 @@ def remove_empty(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) ->
     uow.namespaces.remove(catalog, namespace)
 
 
-def ensure_within(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
-    """Create the namespace, with these properties, and its parents unless they are there."""
+def ensure_within(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> bool:
+    """Create the namespace, with these properties, and its parents unless they are there; whether it was missing."""
+    missing = False
     for length in range(1, len(namespace) + 1):
-        if not uow.namespaces.exists(catalog, namespace[:length]):
+        missing = not uow.namespaces.exists(catalog, namespace[:length])
+        if missing:
             own = properties if length == len(namespace) else {}
             _add_if_missing(uow, catalog, namespace[:length], own)
+    return missing
 
 
 def _add(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:

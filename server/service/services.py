@@ -16,6 +16,7 @@ from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
 from server.service.hive.services import HiveServices
+from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
@@ -46,6 +47,7 @@ class Services:
     planner: Planner
     tasks: Tasks
     hive: HiveServices
+    imports: Imports
     layouts: Layouts
     scans: Scans
     undrops: Undrops

@@ -14,6 +14,7 @@ from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict,
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
+from catalog.imports.newest import number_of
 from catalog.keyed.spec import KeySpec
 from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
@@ -58,6 +59,8 @@ class NewTable:
     metadata: Json
     owner_id: RelationId | None = None
     hive_name: str | None = None
+    version: int = 0
+    """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
     id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
 
 
@@ -159,10 +162,10 @@ class Tables:
         with self.database.writing() as uow:
             existing = uow.relations.find(catalog, name)
             if existing is not None and overwrite and existing.kind.is_table:
-                _forget(uow, self.metadata, existing, "overwritten")
+                forget_relation(uow, self.metadata, existing, "overwritten")
             self._check_free(uow, catalog, name)
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
-            relation = _add(uow, catalog, new, metadata_location)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=number_of(metadata_location))
+            relation = add_relation(uow, catalog, new, metadata_location)
             remember(uow, idempotency, [metadata_location])
         return self._loaded(relation)
 
@@ -170,7 +173,7 @@ class Tables:
         """Forget a plain table for good, so that another catalog can take it; its last metadata."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, name)
-            relation = _forget(uow, self.metadata, relation, "unregistered")
+            relation = forget_relation(uow, self.metadata, relation, "unregistered")
             remember(uow, idempotency, [relation.metadata_location])
         return self._loaded(relation)
 
@@ -216,7 +219,7 @@ class Tables:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 if owner is not None:
                     uow.relations.add(owner)
-                relations = [_add(uow, catalog, table, location) for table, location in written]
+                relations = [add_relation(uow, catalog, table, location) for table, location in written]
                 if also is not None:
                     also(uow)
                 remember(uow, idempotency, [location for _, location in written])
@@ -327,7 +330,7 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
         owner_id=new.owner_id,
         location=new.metadata["location"],
         metadata_location=metadata_location,
-        version=0,
+        version=new.version,
         created_at=now,
         updated_at=now,
         hive_name=new.hive_name,
@@ -335,7 +338,8 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
     )
 
 
-def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
+def add_relation(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
+    """Add a table whose metadata is written, with its first event and its counters."""
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
@@ -349,8 +353,8 @@ def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location
     return relation
 
 
-def _forget(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
-    """Remove a plain table for good; what it was at that moment."""
+def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
+    """Remove a plain table for good; what it was at that moment. Conflict while it is worked on or linked to Hive."""
     _refuse_store(relation, done)
     refuse_busy(uow, relation.id)
     if relation.hive_name is not None:

@@ -11,6 +11,7 @@ from catalog.dropped import Dropped
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
+from catalog.imports.newest import number_of
 from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -109,23 +110,7 @@ class Views:
     ) -> Loaded:
         with self.database.writing() as uow:
             _check_free(uow, catalog, name)
-            now = uow.now()
-            relation = Relation(
-                id=RelationId(uuid4()),
-                catalog=catalog,
-                name=name,
-                kind=RelationKind.VIEW,
-                owner_id=None,
-                location=metadata["location"],
-                metadata_location=location,
-                version=0,
-                created_at=now,
-                updated_at=now,
-            )
-            uow.catalogs.hold(catalog)
-            refuse_purged_place(uow, [relation.location, location])
-            uow.relations.add(relation)
-            uow.events.add(plain_event(relation, "create", now))
+            add_view(uow, catalog, name, metadata, location)
             remember(uow, idempotency, [location])
         return Loaded(metadata_location=location, text=self.metadata.load(location).text)
 
@@ -193,6 +178,27 @@ class Views:
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)
             remember(uow, idempotency)
+
+
+def add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, metadata: Json, location: str) -> None:
+    """Add a view whose metadata is written, with its first event."""
+    now = uow.now()
+    relation = Relation(
+        id=RelationId(uuid4()),
+        catalog=catalog,
+        name=name,
+        kind=RelationKind.VIEW,
+        owner_id=None,
+        location=metadata["location"],
+        metadata_location=location,
+        version=number_of(location),
+        created_at=now,
+        updated_at=now,
+    )
+    uow.catalogs.hold(catalog)
+    refuse_purged_place(uow, [relation.location, location])
+    uow.relations.add(relation)
+    uow.events.add(plain_event(relation, "create", now))
 
 
 def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:

@@ -142,6 +142,11 @@ class SqlRelations:
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
         return [relation_from(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
+    def over(self, locations: Collection[str]) -> Sequence[Relation]:
+        """Relations over one of these locations, of all catalogs."""
+        query = select(RelationRow).where(RelationRow.location.in_(sorted(locations))).order_by(RelationRow.id)
+        return [relation_from(row) for row in self.session.scalars(query)]
+
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
         left = () if to.location == relation.location else (relation.location,)

@@ -100,6 +100,8 @@ class RelationRow(Row):
         UniqueConstraint("catalog", "namespace", "folded"),
         Index("ix_relation_owner", "owner_id"),
         Index("ix_relation_hive", "catalog", "hive_name"),
+        # A location may be longer than what PostgreSQL takes into an ordered index.
+        Index("ix_relation_location", "location", postgresql_using="hash"),
     )
     id: Mapped[UUID] = mapped_column(primary_key=True)
     catalog: Mapped[str] = mapped_column(String(255))
@@ -297,6 +299,40 @@ class OperationRow(Row):
     hint: Mapped[str | None] = mapped_column(Text)
     result: Mapped[dict[str, Any]]
     ended_at: Mapped[datetime | None]
+
+
+class ImportEntryRow(Row):
+    """One thing that an import has found, and what became of it."""
+
+    __tablename__ = "import_entry"
+    __table_args__ = (
+        Index("ix_import_entry_state", "operation_id", "state", "number"),
+        Index("ix_import_entry_name", "name", postgresql_using="hash"),
+        Index("ix_import_entry_location", "location", postgresql_using="hash"),
+    )
+    operation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16))
+    namespace: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(String(16))
+    metadata_location: Mapped[str | None] = mapped_column(Text)
+    uuid: Mapped[str | None] = mapped_column(Text)
+    location: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
+    hint: Mapped[str | None] = mapped_column(Text)
+    warnings: Mapped[list[str]]
+    properties: Mapped[dict[str, str]]
+
+
+class OperationSecretRow(Row):
+    """What a running operation needs to be let in elsewhere; gone when it ends, and never shown."""
+
+    __tablename__ = "operation_secret"
+    operation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    token: Mapped[str | None] = mapped_column(Text)
+    credential: Mapped[str | None] = mapped_column(Text)
 
 
 class PolicyRow(Row):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import dropped, hive, store
+from catalog.ports import dropped, hive, imports, store
 from catalog.relation import Located
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
@@ -17,6 +17,7 @@ from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
+from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs, SqlOptimizers
 from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
@@ -40,6 +41,7 @@ class SqlUnitOfWork:
         self.jobs: store.Jobs = SqlJobs(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
         self.operations: store.Operations = SqlOperations(session)
+        self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.policies: store.Policies = SqlPolicies(session)
         self.answers: store.Answers = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)

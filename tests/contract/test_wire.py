@@ -24,6 +24,7 @@ READ: dict[type[BaseModel], str] = {
     client.Job: "JobOut",
     client.Planned: "PlannedOut",
     client.Operation: "OperationOut",
+    client.ImportEntry: "EntryOut",
     client.LogLine: "LogLine",
     client.Pinned: "PinnedOut",
     client.Pin: "PinOut",

@@ -7,6 +7,7 @@ import { Shell } from './components/shell';
 import { paths } from './lib/paths';
 import { HivePage } from './pages/hive';
 import { HomePage } from './pages/home';
+import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job';
 import { JobsPage } from './pages/jobs';
 import { OptimizersPage } from './pages/optimizers';
@@ -50,6 +51,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/tables/:table', element: <TablePage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
+          { path: '/c/:catalog/import', element: <ImportPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },

@@ -116,8 +116,8 @@ class Upgrades:
         """Carry out what has been started, also by a server that died."""
         status = UpgradeStatus()
         with self.database.reading() as uow:
-            waiting = uow.operations.unfinished()
-        for operation in waiting:
+            unfinished = uow.operations.unfinished()
+        for operation in (one for one in unfinished if one.kind is OperationKind.UPGRADE):
             root = self._new_root(operation)
             attempt = Attempt(self.database, self.files, operation, root)
             try:

@@ -256,6 +256,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import tables
+         * @description Start an import; the operation tells its progress and counts, `entries` what becomes of each table.
+         */
+        post: operations["start_import_catalogs__catalog__imports_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/imports/{operation_id}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what an import has found
+         * @description In the order found; `state` may be repeated.
+         */
+        get: operations["list_entries_catalogs__catalog__imports__operation_id__entries_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/imports/{operation_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on with an import now
+         * @description Do not wait until the source is asked again by itself.
+         */
+        post: operations["resume_import_catalogs__catalog__imports__operation_id__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/namespaces": {
         parameters: {
             query?: never;
@@ -648,6 +708,29 @@ export interface paths {
          * @description Nobody can drop it, from no engine, until the protection is lifted.
          */
         post: operations["protect_table_catalogs__catalog__tables__table__protect_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Register a table
+         * @description Take over a table by its current metadata file; its namespace is created if need be.
+         *
+         *     A table that is registered so already is left as it is. The other catalog, if there is one, must not be written to
+         *     any more: two catalogs that commit to one table lose data.
+         */
+        post: operations["register_table_catalogs__catalog__tables__table__register_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1319,6 +1402,42 @@ export interface components {
          */
         DroppedState: "dropped" | "purging";
         /**
+         * EntryKind
+         * @description What was found.
+         * @enum {string}
+         */
+        EntryKind: "namespace" | "table" | "view";
+        /**
+         * EntryOut
+         * @description One namespace, table or view that an import has found, and what became of it.
+         */
+        EntryOut: {
+            /** Hint */
+            hint: string | null;
+            kind: components["schemas"]["EntryKind"];
+            /** Location */
+            location: string | null;
+            /** Metadata Location */
+            metadata_location: string | null;
+            /** Name */
+            name: string;
+            /** Reason */
+            reason: string | null;
+            /** Source */
+            source: string;
+            state: components["schemas"]["EntryState"];
+            /** Table Uuid */
+            table_uuid: string | null;
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
+         * EntryState
+         * @description What became of it.
+         * @enum {string}
+         */
+        EntryState: "found" | "ready" | "registered" | "refreshed" | "there" | "conflict" | "ambiguous" | "skipped" | "failed";
+        /**
          * ErrorBody
          * @description The body of every refusal.
          */
@@ -1439,6 +1558,83 @@ export interface components {
          * @enum {string}
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
+        /**
+         * ImportIn
+         * @description Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown.
+         */
+        ImportIn: {
+            /**
+             * Address
+             * @description file:, s3: or hdfs: URI of a warehouse, http(s) URL of a catalog, thrift:// URI
+             */
+            address: string;
+            /**
+             * Credential
+             * @description CLIENT_ID:CLIENT_SECRET for a token.
+             */
+            credential?: string | null;
+            /**
+             * Dry Run
+             * @description Say what would become of each table, register none.
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * Exclude
+             * @description Patterns such as `sales.tmp_*`: not these.
+             * @default []
+             */
+            exclude?: string[];
+            /**
+             * Include
+             * @description Patterns such as `sales.*`: only these.
+             * @default []
+             */
+            include?: string[];
+            /**
+             * Into
+             * @description Namespace below which all namespaces are put.
+             */
+            into?: string | null;
+            /**
+             * Namespace Depth
+             * @description Directories above a table's that are its namespace; by default all.
+             */
+            namespace_depth?: number | null;
+            /**
+             * Overwrite
+             * @description Replace other tables that have the name; their files stay.
+             * @default false
+             */
+            overwrite?: boolean;
+            /**
+             * Refresh
+             * @description Let tables that are here follow a source that has moved on.
+             * @default false
+             */
+            refresh?: boolean;
+            /**
+             * Scope
+             * @description Scope to ask a token for; by default `catalog`.
+             */
+            scope?: string | null;
+            source: components["schemas"]["SourceKind"];
+            /**
+             * Token
+             * @description Bearer token for the other REST catalog.
+             */
+            token?: string | null;
+            /**
+             * Token Server
+             * @description Where tokens are given, unless by the catalog itself.
+             */
+            token_server?: string | null;
+            /**
+             * Warehouse
+             * @description The warehouse parameter of the other REST catalog.
+             */
+            warehouse?: string | null;
+        };
         /**
          * JobCounts
          * @description How many jobs stand where.
@@ -1659,7 +1855,7 @@ export interface components {
          * @description What is being done.
          * @enum {string}
          */
-        OperationKind: "upgrade";
+        OperationKind: "upgrade" | "import";
         /**
          * OperationOut
          * @description Long work that the server does itself; `can` names what may be done to it now.
@@ -1775,6 +1971,13 @@ export interface components {
         PageOut_DroppedOut_: {
             /** Items */
             items: components["schemas"]["DroppedOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[EntryOut] */
+        PageOut_EntryOut_: {
+            /** Items */
+            items: components["schemas"]["EntryOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -1988,6 +2191,24 @@ export interface components {
             tables: number;
         };
         /**
+         * RegisterIn
+         * @description A table by its metadata file. `overwrite` replaces what has the name; its files stay.
+         */
+        RegisterIn: {
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+            /** Metadata Location */
+            metadata_location: string;
+            /**
+             * Overwrite
+             * @default false
+             */
+            overwrite?: boolean;
+        };
+        /**
          * RegisteredOut
          * @description What an optimizer has to know to work.
          */
@@ -2024,6 +2245,25 @@ export interface components {
             registered_at: string;
             /** Version */
             version: string;
+        };
+        /**
+         * RegisteredTableOut
+         * @description What was done with it, or would be: `registered`, `ready` (a dry run) or `there` already.
+         */
+        RegisteredTableOut: {
+            /** Location */
+            location: string;
+            /** Metadata Location */
+            metadata_location: string;
+            /** Reason */
+            reason: string | null;
+            state: components["schemas"]["EntryState"];
+            /** Table */
+            table: string;
+            /** Table Uuid */
+            table_uuid: string;
+            /** Warnings */
+            warnings: string[];
         };
         /**
          * ReportIn
@@ -2139,6 +2379,12 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * SourceKind
+         * @description Where tables are imported from.
+         * @enum {string}
+         */
+        SourceKind: "warehouse" | "rest" | "hive";
         /**
          * StoreOut
          * @description One store of a keyed table, or a plain table itself.
@@ -3222,6 +3468,166 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    start_import_catalogs__catalog__imports_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_entries_catalogs__catalog__imports__operation_id__entries_get: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["EntryState"][] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                operation_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_EntryOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_import_catalogs__catalog__imports__operation_id__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                operation_id: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
                 };
             };
         };
@@ -4403,6 +4809,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    register_table_catalogs__catalog__tables__table__register_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegisteredTableOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

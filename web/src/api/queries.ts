@@ -5,7 +5,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, Job, JobKind, JobStatus, Operation, TableKind } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind } from './types';
 import { ACTIVE } from './types';
 
 const PULSE_MS = 3000;
@@ -177,6 +177,20 @@ export const operation = (id: string) =>
     queryKey: ['operation', id],
     queryFn: () => answered(api.GET('/operations/{operation_id}', { params: { path: { operation_id: id } } })),
     refetchInterval: (query) => (query.state.data && !works(query.state.data) ? false : BAR_MS / 2),
+  });
+
+export const importEntries = (catalog: string, id: string, states: ImportState[], live: boolean) =>
+  infiniteQueryOptions({
+    queryKey: ['import', catalog, id, states],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/imports/{operation_id}/entries', {
+          params: { path: { catalog, operation_id: id }, query: { state: states, limit: PAGE, cursor: pageParam } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: live ? BAR_MS : false,
   });
 
 export interface HiveFilter {

@@ -18,7 +18,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 
-import type { HiveState, JobStatus, Operation, TableKind } from '../api/types';
+import type { HiveState, ImportState, JobStatus, Operation, TableKind } from '../api/types';
 
 interface Look {
   icon: Icon;
@@ -81,6 +81,22 @@ const HIVE: Record<HiveState, Look> = {
 
 export function HiveMark({ state }: { state: HiveState }) {
   return <Mark look={HIVE[state]} />;
+}
+
+const IMPORT: Record<ImportState, Look> = {
+  found: { icon: IconCircleDashed, tone: 'dim', says: 'waits' },
+  ready: { icon: IconCircleCheckFilled, tone: 'ok', says: 'can be registered' },
+  registered: { icon: IconCheck, tone: 'ok', says: 'registered' },
+  refreshed: { icon: IconCheck, tone: 'ok', says: 'follows its source' },
+  there: { icon: IconCircleMinus, tone: 'dim', says: 'there already' },
+  skipped: { icon: IconCircleMinus, tone: 'dim', says: 'no table' },
+  conflict: { icon: IconAlertTriangleFilled, tone: 'warn', says: 'conflict' },
+  ambiguous: { icon: IconHelpHexagonFilled, tone: 'warn', says: 'ambiguous' },
+  failed: { icon: IconCircleXFilled, tone: 'bad', says: 'failed' },
+};
+
+export function ImportMark({ state }: { state: ImportState }) {
+  return <Mark look={IMPORT[state]} />;
 }
 
 const CHECK = {

@@ -13,6 +13,7 @@ export const paths = {
   hive: (name: string) => `${catalog(name)}/hive`,
   upgrade: (name: string, table: string, operation?: string | null) =>
     `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade${operation ? `?operation=${operation}` : ''}`,
+  imports: (name: string, operation?: string | null) => `${catalog(name)}/import${operation ? `?operation=${operation}` : ''}`,
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,
   optimizers: () => '/optimizers',

@@ -10,13 +10,13 @@ import { Panel } from '../components/panel';
 import { secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 
-/** Upgrades that run now: they go on whoever looks. */
+/** Upgrades and imports that run now: they go on whoever looks. */
 export function RunningOperations({ catalog }: { catalog: string }) {
   const { data } = useQuery(operations(catalog));
   const running = data?.items.filter((one) => one.status === 'running') ?? [];
   if (running.length === 0) return null;
   return (
-    <Panel title="Upgrades that run">
+    <Panel title="What runs">
       <div className="stack">
         {running.map((one) => (
           <div key={one.id} className="row">
@@ -24,7 +24,7 @@ export function RunningOperations({ catalog }: { catalog: string }) {
               <span className="mono">{one.target}</span>
               <OperationBar operation={one} />
             </div>
-            <Button component={Link} to={paths.upgrade(catalog, one.target, one.id)} variant="default">
+            <Button component={Link} to={one.kind === 'import' ? paths.imports(catalog, one.id) : paths.upgrade(catalog, one.target, one.id)} variant="default">
               Watch
             </Button>
           </div>

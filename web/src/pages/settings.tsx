@@ -33,6 +33,16 @@ const CATALOGS: Column<Catalog>[] = [
       ),
   },
   { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
+  {
+    key: 'import',
+    title: '',
+    cell: (one) => (
+      <Button component={Link} to={paths.imports(one.name)} variant="subtle" size="compact-xs" aria-label={`Import tables into ${one.name}`}>
+        Import tables…
+      </Button>
+    ),
+    right: true,
+  },
 ];
 
 const TASKS: Column<BackgroundTask>[] = [

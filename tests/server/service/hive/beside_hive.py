@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import BASE, KeySpec
-from catalog.names import TableName
+from catalog.names import CatalogName, TableName
 from catalog.operation import Operation
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import RelationKind
+from catalog.relation import Located, RelationKind
 from server.app import build_services
 from server.files.listing import Listings
 from server.files.storage import Storage
@@ -75,6 +75,9 @@ class MortalDatabase:
 
     def reading(self) -> object:
         return self.real.reading()
+
+    def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
+        return self.real.locate(catalog, name)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:

@@ -1,0 +1,81 @@
+"""What an import has found, one entry each, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from catalog.names import Namespace, TableName, dotted
+from catalog.operation import OperationId
+
+
+class EntryKind(StrEnum):
+    """What was found."""
+
+    NAMESPACE = "namespace"
+    TABLE = "table"
+    VIEW = "view"
+
+
+class EntryState(StrEnum):
+    """What became of it."""
+
+    FOUND = "found"  # not looked at yet
+    READY = "ready"  # a dry run would have registered it
+    REGISTERED = "registered"
+    REFRESHED = "refreshed"  # it was there; its pointer followed the source
+    THERE = "there"  # it was there already
+    CONFLICT = "conflict"  # the catalog has something else in its place
+    AMBIGUOUS = "ambiguous"  # nobody can say which of its metadata files is the newest
+    SKIPPED = "skipped"  # what was found is no table: a write that never ended
+    FAILED = "failed"
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether somebody has to look at it."""
+        return self in (EntryState.CONFLICT, EntryState.AMBIGUOUS, EntryState.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One thing as the source shows it. `metadata_location` None: the source is asked for it when its turn comes."""
+
+    kind: EntryKind
+    namespace: Namespace
+    name: str = ""
+    source: str = ""
+    metadata_location: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    state: EntryState = EntryState.FOUND
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A line of an import's list. `namespace` and `name` are what it is called in this catalog."""
+
+    operation_id: OperationId
+    number: int
+    kind: EntryKind
+    namespace: Namespace
+    name: str
+    source: str
+    state: EntryState
+    metadata_location: str | None = None
+    uuid: str | None = None
+    location: str | None = None
+    reason: str | None = None
+    hint: str | None = None
+    warnings: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> TableName:
+        """Its name here; Invalid when it is none."""
+        return TableName(self.namespace, self.name)
+
+    @property
+    def full_name(self) -> str:
+        """Its name as people write it."""
+        return dotted((*self.namespace, self.name) if self.name else self.namespace)

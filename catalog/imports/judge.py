@@ -1,0 +1,122 @@
+"""Whether a table that was found may take its place in the catalog: pure, on facts of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from catalog.iceberg.json import Json
+from catalog.imports.entry import EntryState
+from catalog.imports.names import is_inside
+from catalog.imports.newest import Header, base_name
+from catalog.relation import Relation, RelationKind
+
+
+class Act(StrEnum):
+    """What is to be done for it."""
+
+    ADD = "add"
+    REPLACE = "replace"  # drop what has the name, which stays in its files, and add
+    REFRESH = "refresh"  # move the pointer of what is there
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the person who asked allows."""
+
+    overwrite: bool = False
+    refresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Metadata that somebody wants to register."""
+
+    metadata_location: str
+    metadata: Json
+    header: Header
+
+    @property
+    def kind(self) -> RelationKind:
+        """What it would be."""
+        return RelationKind.VIEW if self.header.is_view else RelationKind.TABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What has the name now; no header for a keyed table, which has no metadata of its own."""
+
+    relation: Relation
+    header: Header | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is to be done, and what people are told."""
+
+    act: Act
+    state: EntryState
+    reason: str | None = None
+    hint: str | None = None
+
+
+def judge(candidate: Candidate, present: Present | None, neighbours: Sequence[str], rules: Rules) -> Verdict:
+    """What becomes of a candidate; `neighbours` are other tables, by name, that lie over the same location."""
+    if present is not None and present.relation.metadata_location == candidate.metadata_location:
+        return Verdict(act=Act.NOTHING, state=EntryState.THERE)
+    if present is not None and (present.relation.kind is not candidate.kind or present.header is None):
+        reason = f"the name is taken by a {present.relation.kind}"
+        return _conflict(reason, "rename or drop it, or import below another namespace with --into")
+    if present is not None and present.header is not None and present.header.uuid == candidate.header.uuid:
+        return _same(candidate, present.relation, present.header, rules)
+    if neighbours:
+        return _conflict(
+            f"{neighbours[0]} is over the same location",
+            "two tables over one location delete each other's files: keep one of them",
+        )
+    if present is None:
+        return Verdict(act=Act.ADD, state=EntryState.REGISTERED)
+    if rules.overwrite:
+        reason = f"in place of another {present.relation.kind}, whose files stay"
+        return Verdict(act=Act.REPLACE, state=EntryState.REGISTERED, reason=reason)
+    return _conflict(
+        f"another {present.relation.kind} has the name", "rename or drop it, or ask for --overwrite to replace it"
+    )
+
+
+def _same(candidate: Candidate, relation: Relation, present: Header, rules: Rules) -> Verdict:
+    """The catalog has this very table, at other metadata."""
+    here = base_name(relation.metadata_location or "")
+    if here in candidate.header.past:
+        if rules.refresh:
+            return Verdict(act=Act.REFRESH, state=EntryState.REFRESHED, reason=f"it was at {here}")
+        reason = "the source has moved on since it was registered; it must not be written there any more"
+        return Verdict(act=Act.NOTHING, state=EntryState.THERE, reason=reason, hint="--refresh follows the source")
+    if base_name(candidate.metadata_location) in present.past:
+        return Verdict(act=Act.NOTHING, state=EntryState.THERE, reason="committed to here since it was registered")
+    reason = "it is at other metadata here, and neither can be shown to come from the other"
+    hint = "two catalogs may have committed to it: compare both before choosing one"
+    if rules.refresh:
+        return _conflict(reason, hint)
+    return Verdict(act=Act.NOTHING, state=EntryState.THERE, reason=reason, hint=hint)
+
+
+def _conflict(reason: str, hint: str) -> Verdict:
+    return Verdict(act=Act.NOTHING, state=EntryState.CONFLICT, reason=reason, hint=hint)
+
+
+def warnings_of(candidate: Candidate, warehouse: str) -> tuple[str, ...]:
+    """What its new owner should know: files that are or will be written outside of the catalog's warehouse."""
+    properties = candidate.metadata.get("properties") or {}
+    said = []
+    if not is_inside(candidate.header.location, warehouse):
+        said.append(f"it lies outside of the catalog's warehouse, at {candidate.header.location}")
+    for key in ("write.metadata.path", "write.data.path", "write.object-storage.path", "write.folder-storage.path"):
+        place = properties.get(key)
+        if place is not None and not is_inside(place, warehouse):
+            said.append(f"{key} leads outside of the catalog's warehouse, to {place}")
+    if properties.get("gc.enabled") == "false":
+        said.append("gc.enabled is false and stays so: engines delete no files of it")
+    return tuple(said)

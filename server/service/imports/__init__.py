@@ -1,0 +1,1 @@
+"""Importing tables: `register` takes one over, `sources` list what there is, `imports` carries whole imports out."""

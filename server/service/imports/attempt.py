@@ -1,0 +1,152 @@
+"""One attempt at an import: its right to go on, and the books it keeps.
+
+What becomes of an entry, the operation's counters and the table itself change in one transaction, which also asks
+whether this attempt may still go on: a server that has lost its lead finds out before it registers anything twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from catalog.imports.entry import Entry, EntryKind, EntryState
+from catalog.operation import Operation, OperationId, OperationStatus
+from catalog.ports.store import Database, UnitOfWork
+
+FIRST_PAUSE = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(minutes=5)
+TRIES = 9
+"""About a quarter of an hour in all."""
+OWNERSHIP = (
+    "the source still points at these tables: stop its writers before anything writes here, "
+    "two catalogs that commit to one table lose data"
+)
+
+
+class Canceled(Exception):
+    """Somebody has asked for the import to stop."""
+
+
+class Overtaken(Exception):
+    """The import has ended, or another attempt has begun: this one must touch nothing more."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The right to carry out one import, as long as its journal names this attempt."""
+
+    database: Database
+    operation_id: OperationId
+    token: str
+
+    def begin(self) -> Operation:
+        """Take the import over; Canceled or Overtaken when there is nothing more to do."""
+        with self.database.writing() as uow:
+            current = uow.operations.lock(self.operation_id)
+            if current.status.is_final:
+                raise Overtaken
+            taken = replace(current, journal=current.journal | {"attempt": self.token}, error=None, hint=None)
+            uow.operations.put(taken)
+        if taken.cancel_asked:
+            raise Canceled
+        return taken
+
+    def clear(self, phase: str) -> None:
+        """Begin to list the source, from its beginning."""
+        with self.database.writing() as uow:
+            current = self._current(uow)
+            uow.imports.clear(self.operation_id)
+            result = current.result | {"counts": {}, "namespaces": 0, "notes": []}
+            uow.operations.put(replace(current, phase=phase, done=0, total=0, result=result, updated_at=uow.now()))
+
+    def listed(self, entries: Sequence[Entry], notes: Sequence[str] | None = None) -> None:
+        """Keep what was found; with notes, the list is whole."""
+        with self.database.writing() as uow:
+            current = self._current(uow)
+            uow.imports.add(entries)
+            for entry in entries:
+                current = _counted(current, entry)
+            relations = sum(entry.kind is not EntryKind.NAMESPACE for entry in entries)
+            current = replace(current, total=current.total + relations, updated_at=uow.now())
+            if notes is not None:
+                journal = {**current.journal, "listed": True, "tries": 0}
+                current = replace(
+                    current, phase="registering", journal=journal, result=current.result | {"notes": list(notes)}
+                )
+            uow.operations.put(current)
+
+    def settle(self, uow: UnitOfWork, entry: Entry) -> None:
+        """Note what has become of an entry, in the transaction that makes it so."""
+        current = self._current(uow)
+        uow.imports.put(entry)
+        if current.journal.get("tries"):
+            current = replace(current, journal={**current.journal, "tries": 0})
+        uow.operations.put(replace(_counted(current, entry), phase="registering", updated_at=uow.now()))
+
+    def wait(self, message: str, hint: str | None) -> bool:
+        """Go on later, each time later; False when that was tried often enough."""
+        with self.database.writing() as uow:
+            current = self._current(uow)
+            tries = int(current.journal.get("tries", 0)) + 1
+            if tries >= TRIES:
+                return False
+            now = uow.now()
+            due = now + min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE)
+            journal = {**current.journal, "tries": tries, "retry_at": due.isoformat()}
+            waiting = replace(current, journal=journal, phase="waiting for the source", error=message)
+            said = (
+                f"it goes on by itself at {due:%H:%M:%S} UTC; {hint}" if hint else f"it goes on at {due:%H:%M:%S} UTC"
+            )
+            uow.operations.put(replace(waiting, hint=said, updated_at=now))
+        return True
+
+    def end(self, status: OperationStatus, error: str | None = None, hint: str | None = None) -> None:
+        """End it, and forget its secrets. Overtaken when it is not this attempt's to end."""
+        with self.database.writing() as uow:
+            current = uow.operations.lock(self.operation_id)
+            if current.status.is_final or current.journal.get("attempt") != self.token:
+                raise Overtaken
+            now = uow.now()
+            ended = replace(current, status=status, error=error, hint=hint or _advice(current), journal={})
+            phase = "done" if status is OperationStatus.SUCCEEDED else str(status)
+            uow.operations.put(replace(ended, phase=phase, ended_at=now, updated_at=now))
+            uow.imports.forget_secrets(self.operation_id)
+
+    def _current(self, uow: UnitOfWork) -> Operation:
+        current = _running(uow, self.operation_id)
+        if current.journal.get("attempt") != self.token:
+            raise Overtaken
+        return current
+
+
+def is_due(operation: Operation, now: datetime) -> bool:
+    """Whether it is to be carried on now: it does not wait, has waited, or is to be canceled."""
+    retry_at = operation.journal.get("retry_at")
+    return operation.cancel_asked or retry_at is None or datetime.fromisoformat(retry_at) <= now
+
+
+def _running(uow: UnitOfWork, operation_id: OperationId) -> Operation:
+    current = uow.operations.lock(operation_id)
+    if current.status.is_final:
+        raise Overtaken
+    if current.cancel_asked:
+        raise Canceled
+    return current
+
+
+def _counted(operation: Operation, entry: Entry) -> Operation:
+    if entry.state is EntryState.FOUND:
+        return operation
+    if entry.kind is EntryKind.NAMESPACE:
+        made = operation.result.get("namespaces", 0) + (entry.state is EntryState.REGISTERED)
+        return replace(operation, result=operation.result | {"namespaces": made})
+    counts = dict(operation.result.get("counts", {}))
+    counts[entry.state] = counts.get(entry.state, 0) + 1
+    return replace(operation, done=operation.done + 1, result=operation.result | {"counts": counts})
+
+
+def _advice(operation: Operation) -> str | None:
+    counts = operation.result.get("counts", {})
+    touched = any(counts.get(state) for state in (EntryState.READY, EntryState.REGISTERED, EntryState.REFRESHED))
+    return OWNERSHIP if touched else None

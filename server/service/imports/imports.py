@@ -1,0 +1,167 @@
+"""Imports: started by people, carried out by a background task, so a crash only delays them."""
+
+from __future__ import annotations
+
+import secrets as random
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from uuid import uuid4
+
+from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
+from catalog.imports.entry import Entry, EntryState
+from catalog.imports.spec import ImportSpec, Secrets, checked_spec
+from catalog.names import CatalogName
+from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.ports.page import Page
+from catalog.ports.store import Database, UnitOfWork
+from server.service.imports.attempt import Attempt, Canceled, Overtaken, is_due
+from server.service.imports.carrier import Carrier, Halted, SourceAway
+from server.service.imports.register import Registrar
+from server.service.imports.sources import Sources
+
+AGAIN = "start the same import again later: what is registered stays and is not registered twice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportStatus:
+    """What one activation of the task did."""
+
+    finished: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Signals:
+    """`halted` ends running imports before the server stops; `poke` lets started ones begin at once."""
+
+    halted: threading.Event = field(default_factory=threading.Event)
+    poke: Callable[[], None] = field(default=lambda: None)
+
+
+@dataclass(frozen=True)
+class Imports:
+    """Starts imports and carries them out."""
+
+    database: Database
+    sources: Sources
+    registrar: Registrar
+    signals: Signals = field(default_factory=Signals)
+
+    def start(self, catalog: CatalogName, spec: ImportSpec, secrets: Secrets) -> Operation:
+        """Note that tables are to be imported; Invalid for a source that makes no sense, Conflict while one runs."""
+        checked_spec(spec, secrets)
+        with self.database.writing() as uow:
+            uow.catalogs.get(catalog)
+            for one in uow.operations.unfinished():
+                if (one.kind, one.catalog, one.target) == (OperationKind.IMPORT, catalog, spec.address):
+                    raise Conflict(f"{spec.address} is being imported already", hint=f"operation {one.id}")
+            now = uow.now()
+            operation = Operation(
+                id=OperationId(uuid4()),
+                kind=OperationKind.IMPORT,
+                catalog=catalog,
+                target=spec.address,
+                status=OperationStatus.RUNNING,
+                created_at=now,
+                updated_at=now,
+                params=spec.to_json(),
+                phase="waiting",
+                unit="tables",
+                result={"source": str(spec.kind), "dry_run": spec.dry_run},
+            )
+            uow.operations.add(operation)
+            if secrets != Secrets():
+                uow.imports.keep_secrets(operation.id, secrets)
+        self.signals.poke()
+        return operation
+
+    def resume(self, catalog: CatalogName, operation_id: OperationId) -> Operation:
+        """Let one that waits for its source go on now; Conflict when it has ended."""
+        with self.database.writing() as uow:
+            operation = _import(uow, catalog, operation_id, lock=True)
+            if operation.status.is_final:
+                raise Conflict(f"the import of {operation.target} has {operation.status}", hint=AGAIN)
+            journal = {key: value for key, value in operation.journal.items() if key != "retry_at"}
+            operation = replace(operation, journal=journal)
+            uow.operations.put(operation)
+        self.signals.poke()
+        return operation
+
+    def entries(
+        self,
+        catalog: CatalogName,
+        operation_id: OperationId,
+        states: Collection[EntryState],
+        *,
+        limit: int,
+        cursor: str | None,
+    ) -> Page[Entry]:
+        """What it has found, in that order; NotFound when the operation is no import of this catalog."""
+        with self.database.reading() as uow:
+            _import(uow, catalog, operation_id)
+            return uow.imports.list(operation_id, states=states, limit=limit, cursor=cursor)
+
+    def activate(self) -> ImportStatus:
+        """Carry out what has been started, also by a server that died."""
+        status = ImportStatus()
+        with self.database.reading() as uow:
+            now = uow.now()
+            unfinished = [one for one in uow.operations.unfinished() if one.kind is OperationKind.IMPORT]
+        for operation in unfinished:
+            if not is_due(operation, now):
+                status = replace(status, waiting=status.waiting + 1)
+                continue
+            ended = self._carried_on(operation)
+            if ended is None:
+                status = replace(status, waiting=status.waiting + 1)
+            else:
+                status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
+        return status
+
+    def _carried_on(self, operation: Operation) -> bool | None:
+        """Whether it has succeeded; None when it goes on later, here or elsewhere."""
+        attempt = Attempt(self.database, operation.id, random.token_hex(8))
+        try:
+            try:
+                self._run(attempt)
+            except Canceled:
+                attempt.end(OperationStatus.CANCELED, "canceled")
+                return False
+            except SourceAway as away:
+                if attempt.wait(away.message, away.hint):
+                    return None
+                attempt.end(OperationStatus.FAILED, away.message, AGAIN)
+                return False
+            except Unavailable:
+                raise  # our own database: the next activation goes on where this one stopped
+            except CatalogError as error:
+                attempt.end(OperationStatus.FAILED, error.message, error.hint)
+                return False
+        except (Overtaken, Halted, Canceled):
+            return None
+        return True
+
+    def _run(self, attempt: Attempt) -> None:
+        operation = attempt.begin()
+        spec = ImportSpec.from_json(operation.params)
+        with self.database.reading() as uow:
+            catalog = uow.catalogs.get(operation.catalog)
+            secrets = uow.imports.secrets(operation.id)
+        source = self.sources.of(spec, secrets)
+        try:
+            carrier = Carrier(attempt, spec, catalog, source, self.registrar, self.signals.halted)
+            if not operation.journal.get("listed"):
+                carrier.list()
+            carrier.settle_all()
+        finally:
+            source.close()
+        attempt.end(OperationStatus.SUCCEEDED)
+
+
+def _import(uow: UnitOfWork, catalog: CatalogName, operation_id: OperationId, *, lock: bool = False) -> Operation:
+    operation = uow.operations.lock(operation_id) if lock else uow.operations.get(operation_id)
+    if operation.kind is not OperationKind.IMPORT or operation.catalog != catalog:
+        raise NotFound(f"operation {operation_id} is no import into {catalog}")
+    return operation

@@ -1,0 +1,135 @@
+"""Registering one table or view by its metadata: looked at outside of any transaction, decided and done in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from catalog.errors import Conflict, Invalid, NotFound
+from catalog.iceberg.formats import checked
+from catalog.iceberg.view import checked_view
+from catalog.imports.judge import Act, Candidate, Present, Rules, Verdict, judge
+from catalog.imports.names import spellings
+from catalog.imports.newest import Header, header_of, number_of
+from catalog.imports.spec import checked_place
+from catalog.names import CatalogName, TableName
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Pointer, Relation, RelationKind, TableStats
+from catalog.stats import advanced
+from server.service.facts import check_namespace
+from server.service.metadata import MetadataFiles
+from server.service.tables import NewTable, add_relation, forget_relation, plain_event, refuse_busy
+from server.service.views import add_view
+
+ROUNDS = 5
+AlsoThen = Callable[[UnitOfWork, Verdict], Verdict]
+"""What becomes true in the same transaction; it may still turn the verdict down, and then nothing else is done."""
+
+
+def _as_judged(_uow: UnitOfWork, verdict: Verdict) -> Verdict:
+    return verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What a verdict rests on; when it has changed, there is another verdict."""
+
+    present: Relation | None
+    neighbours: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Registrar:
+    """Takes over tables and views by metadata that others have written."""
+
+    database: Database
+    metadata: MetadataFiles
+
+    def read(self, metadata_location: str) -> Candidate:
+        """NotFound when the file is not there, Invalid when it is no metadata of a table or view."""
+        metadata = self.metadata.load(checked_place(metadata_location)).parsed
+        try:
+            header = header_of(metadata)
+            metadata = checked_view(metadata) if header.is_view else checked(metadata)
+        except Invalid as error:
+            raise Invalid(f"{metadata_location} is no metadata of a table or view: {error.message}") from error
+        return Candidate(metadata_location=metadata_location, metadata=metadata, header=header)
+
+    def register(
+        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules, also: AlsoThen = _as_judged
+    ) -> Verdict:
+        """Do what the verdict on the candidate says, and `also`, in one transaction.
+
+        Conflict when the name's table is being worked on or changes faster than it can be looked at, NoSuchNamespace
+        when its namespace is not there; CommitUnknown as of any transaction.
+        """
+        for _ in range(ROUNDS):
+            seen, verdict = self.judged(catalog, name, candidate, rules)
+            with self.database.writing() as uow:
+                if self._seen(uow, catalog, name, candidate) != seen:
+                    continue
+                verdict = also(uow, verdict)
+                self._do(uow, catalog, name, candidate, verdict, seen.present)
+            return verdict
+        raise Conflict(f"{name} is being changed by others too fast", hint="try again")
+
+    def _do(
+        self,
+        uow: UnitOfWork,
+        catalog: CatalogName,
+        name: TableName,
+        candidate: Candidate,
+        verdict: Verdict,
+        present: Relation | None,
+    ) -> None:
+        if verdict.act is Act.NOTHING:
+            return
+        check_namespace(uow, catalog, name.namespace)
+        if verdict.act is Act.REFRESH:
+            assert present is not None  # what is refreshed is there
+            _follow(uow, present, candidate)
+            return
+        if present is not None:
+            forget_relation(uow, self.metadata, present, "overwritten")
+        if candidate.kind is RelationKind.VIEW:
+            add_view(uow, catalog, name, candidate.metadata, candidate.metadata_location)
+            return
+        version = number_of(candidate.metadata_location)
+        new = NewTable(name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version)
+        add_relation(uow, catalog, new, candidate.metadata_location)
+
+    def judged(
+        self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules
+    ) -> tuple[_Seen, Verdict]:
+        """What would be done now, and what that rests on; nothing is done."""
+        with self.database.reading() as uow:
+            seen = self._seen(uow, catalog, name, candidate)
+        present = None if seen.present is None else Present(relation=seen.present, header=self._header(seen.present))
+        return seen, judge(candidate, present, seen.neighbours, rules)
+
+    def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Seen:
+        present = uow.relations.holder(catalog, name)
+        around = uow.relations.over(spellings(candidate.header.location))
+        others = [one for one in around if present is None or one.id != present.id]
+        return _Seen(present=present, neighbours=tuple(f"{one.catalog}.{one.name}" for one in others))
+
+    def _header(self, relation: Relation) -> Header | None:
+        """Of what has the name; None when it has no metadata, or none that can be read: it is another table then."""
+        if relation.metadata_location is None:
+            return None
+        try:
+            return header_of(self.metadata.load(relation.metadata_location).parsed)
+        except (NotFound, Invalid):
+            return None
+
+
+def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
+    """Move the pointer to where the source's is."""
+    refuse_busy(uow, present.id)
+    now = uow.now()
+    to = Pointer(candidate.metadata_location, candidate.header.location)
+    if not uow.relations.move_pointer(present, to, now):
+        raise Conflict(f"{present.name} has just been committed to", hint="try again")
+    event = plain_event(present, "refresh", now)
+    uow.events.add(event)
+    uow.stats.put(advanced(TableStats(relation_id=present.id), candidate.metadata, event))

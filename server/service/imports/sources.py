@@ -1,0 +1,191 @@
+"""Where tables come from, each as one stream of what was found: namespaces first, then what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from catalog.errors import Invalid
+from catalog.hive.model import HiveDatabase, HiveTable
+from catalog.hive.ports import Metastore
+from catalog.imports.entry import EntryKind, EntryState, Found
+from catalog.imports.spec import ImportSpec, Secrets, SourceKind
+from catalog.names import Namespace, checked_namespace
+from catalog.ports.hive import Metastores, TableFiles
+from catalog.ports.imports import ForeignCatalog, ForeignCatalogs
+from server.service.imports.warehouse import WarehouseSource
+from server.service.metadata import MetadataFiles
+
+DEEPEST_NAMESPACE = 64
+TABLES_PER_CALL = 200
+
+
+class Source(Protocol):
+    """One source of one import. Raises Unavailable when it does not answer: asking again later is right."""
+
+    notes: list[str]
+    """What people should know besides the list, once it has been listed."""
+
+    def found(self) -> Iterator[Found]:
+        """Everything that the import asks for, from the beginning each time."""
+
+    def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
+        """Where the current metadata of something found lies now; names are those of this catalog."""
+
+    def check(self) -> None:
+        """Whether the source answers at all."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Makes the source that an import names."""
+
+    files: TableFiles
+    metadata: MetadataFiles
+    metastores: Metastores
+    foreign: ForeignCatalogs
+
+    def of(self, spec: ImportSpec, secrets: Secrets) -> Source:
+        """To be closed after use; nothing is asked before the first call."""
+        match spec.kind:
+            case SourceKind.WAREHOUSE:
+                return WarehouseSource(spec, self.files, self.metadata)
+            case SourceKind.REST:
+                return RestSource(spec, self.foreign.of(spec, secrets))
+            case SourceKind.HIVE:
+                return HiveSource(spec, self.metastores.of(spec.address))
+
+
+@dataclass
+class RestSource:
+    """Another Iceberg REST catalog, namespace by namespace."""
+
+    spec: ImportSpec
+    catalog: ForeignCatalog
+    notes: list[str] = field(default_factory=list)
+
+    def found(self) -> Iterator[Found]:
+        pending: list[Namespace] = sorted(self.catalog.children(()), reverse=True)
+        seen = set(pending)
+        while pending:
+            namespace = pending.pop()
+            yield from self._of(namespace)
+            below = set(self.catalog.children(namespace)) - seen if len(namespace) < DEEPEST_NAMESPACE else set()
+            seen |= below
+            pending.extend(sorted(below, reverse=True))
+
+    def _of(self, namespace: Namespace) -> Iterator[Found]:
+        inside = [(EntryKind.TABLE, name) for name in self.catalog.tables(namespace)]
+        inside += [(EntryKind.VIEW, name) for name in self.catalog.views(namespace)]
+        taken = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
+        here = (*self.spec.into, *namespace)
+        if taken or self.spec.takes_all:
+            properties = dict(self.catalog.properties(namespace))
+            yield Found(kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace))
+        for kind, name in taken:
+            yield Found(kind=kind, namespace=here, name=name, source=".".join((*namespace, name)))
+
+    def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
+        there = namespace[len(self.spec.into) :]
+        if kind is EntryKind.VIEW:
+            return self.catalog.view_location(there, name)
+        return self.catalog.table_location(there, name)
+
+    def check(self) -> None:
+        self.catalog.check()
+
+    def close(self) -> None:
+        self.catalog.close()
+
+
+@dataclass
+class HiveSource:
+    """The Iceberg tables and views of a Hive Metastore; what else it holds is counted."""
+
+    spec: ImportSpec
+    metastore: Metastore
+    notes: list[str] = field(default_factory=list)
+
+    def found(self) -> Iterator[Found]:
+        others = 0
+        for database in self.metastore.databases():
+            names = [name for name in self.metastore.tables(database) if self.spec.takes(f"{database}.{name}")]
+            listed: list[Found] = []
+            for start in range(0, len(names), TABLES_PER_CALL):
+                for table in self.metastore.tables_detail(database, names[start : start + TABLES_PER_CALL]):
+                    if table.is_iceberg or table.is_iceberg_view:
+                        listed.append(self._relation(table))
+                    else:
+                        others += 1
+            if listed or self.spec.takes_all:
+                yield self._namespace(self.metastore.database(database))
+            yield from listed
+        self.notes = [_others(others)] if others else []
+
+    def _namespace(self, database: HiveDatabase) -> Found:
+        properties = dict(database.parameters) | ({"comment": database.comment} if database.comment else {})
+        properties |= {"location": database.location} if database.location else {}
+        namespace = (*self.spec.into, database.name)
+        return Found(kind=EntryKind.NAMESPACE, namespace=namespace, properties=properties, source=database.name)
+
+    def _relation(self, table: HiveTable) -> Found:
+        location = table.parameters.get("metadata_location")
+        return Found(
+            kind=EntryKind.VIEW if table.is_iceberg_view else EntryKind.TABLE,
+            namespace=(*self.spec.into, table.database),
+            name=table.name,
+            source=table.full_name,
+            state=EntryState.FOUND if location else EntryState.FAILED,
+            reason=None if location else "the metastore does not say where its metadata lies",
+        )
+
+    def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
+        """Asked when its turn comes: since the listing another commit may have landed."""
+        table = self.metastore.table(namespace[-1], name)
+        location = table.parameters.get("metadata_location")
+        if not location:
+            raise Invalid(f"the metastore does not say where the metadata of {kind} {table.full_name} lies")
+        return location
+
+    def check(self) -> None:
+        self.metastore.databases()
+
+    def close(self) -> None:
+        """The metastore's connections are shared."""
+
+
+def _others(count: int) -> str:
+    tables = "1 Hive table is" if count == 1 else f"{count:,} Hive tables and views are"
+    return f"{tables} no Iceberg: `firn hive upgrade` takes over Parquet tables, in a catalog linked to the metastore"
+
+
+def checked_found(found: Found) -> Found:
+    """The same; failed, under a name that can be stored, when no such name can be here."""
+    parts = (*found.namespace, *([found.name] if found.kind is not EntryKind.NAMESPACE else []))
+    try:
+        _check_names(parts)
+    except Invalid as error:
+        namespace = tuple(_storable(part) for part in found.namespace)
+        return Found(
+            kind=found.kind,
+            namespace=namespace,
+            name=_storable(found.name),
+            source=_storable(found.source),
+            state=EntryState.FAILED,
+            reason=_storable(error.message),
+        )
+    return found
+
+
+def _check_names(parts: Namespace) -> None:
+    checked_namespace(parts)
+    if any(part != _storable(part) for part in parts):
+        raise Invalid(f"invalid name {'.'.join(map(_storable, parts))!r}: it is no text")
+
+
+def _storable(text: str) -> str:
+    """Databases hold no NUL, and file names may be no text at all."""
+    return text.replace("\0", "�").encode("utf-8", "replace").decode()

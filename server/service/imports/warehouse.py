@@ -1,0 +1,146 @@
+"""A warehouse as a source: directories with metadata files are tables, whatever catalog has written them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from catalog.errors import Invalid, NotFound
+from catalog.hive.ground import Listing
+from catalog.imports.entry import EntryKind, EntryState, Found
+from catalog.imports.names import name_of_directory
+from catalog.imports.newest import Ambiguous, Header, MetadataFile, Picked, header_of, newest, parsed_name
+from catalog.imports.spec import ImportSpec
+from catalog.names import Namespace
+from catalog.ports.hive import TableFiles
+from server.service.metadata import MetadataFiles
+
+METADATA = "metadata"
+HINT = "version-hint.text"
+DEEPEST = 12
+"""Directories below the warehouse: deeper ones are partitions of something that is no Iceberg table."""
+
+
+@dataclass
+class WarehouseSource:
+    """Looks for tables level by level and never into one: their data may be millions of files."""
+
+    spec: ImportSpec
+    files: TableFiles
+    metadata: MetadataFiles
+    notes: list[str] = field(default_factory=list)
+
+    def found(self) -> Iterator[Found]:
+        root = self.spec.address.rstrip("/")
+        seen: set[Namespace] = set()
+        count = 0
+        for parts, listing in self._tables(root):
+            one = self._found(root, parts, listing)
+            if not self.spec.takes(".".join((*one.namespace[len(self.spec.into) :], one.name))):
+                continue
+            if one.namespace and one.namespace not in seen and one.state is EntryState.FOUND:
+                seen.add(one.namespace)
+                yield Found(kind=EntryKind.NAMESPACE, namespace=one.namespace)
+            count += 1
+            yield one
+        self.notes = [] if count else [f"no Iceberg table lies below {root}"]
+
+    def _tables(self, root: str) -> Iterator[tuple[tuple[str, ...], Listing]]:
+        """Directories of tables, by the parts of their path, with the listing of their metadata."""
+        level: list[tuple[str, ...]] = [()]
+        for _ in range(DEEPEST + 1):
+            listed = list(self.files.listings([_below(root, parts) for parts in level]))
+            possible = [parts for parts, one in zip(level, listed, strict=True) if METADATA in one.subdirectories]
+            inside = self.files.listings([_below(root, (*parts, METADATA)) for parts in possible])
+            tables = {parts: one for parts, one in zip(possible, inside, strict=True) if _metadata_files(one)}
+            if () in tables:
+                raise Invalid(f"{root} is the directory of one table", hint="`firn table register` takes over one")
+            yield from sorted(tables.items())
+            level = [
+                (*parts, name)
+                for parts, one in zip(level, listed, strict=True)
+                if parts not in tables
+                for name in one.subdirectories
+            ]
+            if not level:
+                return
+
+    def _found(self, root: str, parts: tuple[str, ...], listing: Listing) -> Found:
+        place = _below(root, parts)
+        try:
+            name = name_of_directory(parts, depth=self.spec.namespace_depth, into=self.spec.into)
+        except Invalid as error:
+            return Found(
+                kind=EntryKind.TABLE,
+                namespace=(*self.spec.into, *parts[:-1]),
+                name=parts[-1],
+                source=place,
+                state=EntryState.FAILED,
+                reason=error.message if error.hint is None else f"{error.message}: {error.hint}",
+            )
+        metadata = f"{place}/{METADATA}"
+        picked = newest(
+            _metadata_files(listing), self._hint(metadata, listing), lambda file: self._read(metadata, file)
+        )
+        state, reason, warnings = _said(picked)
+        one = Found(
+            kind=EntryKind.TABLE,
+            namespace=name.namespace,
+            name=name.name,
+            source=place,
+            state=state,
+            reason=reason,
+            warnings=warnings,
+        )
+        if not isinstance(picked, Picked):
+            return one
+        kind = EntryKind.VIEW if picked.header.is_view else EntryKind.TABLE
+        return replace(one, kind=kind, metadata_location=f"{metadata}/{picked.name}")
+
+    def _read(self, directory: str, file: str) -> Header | None:
+        try:
+            return header_of(self.metadata.load(f"{directory}/{file}").parsed)
+        except (NotFound, Invalid):
+            return None
+
+    def _hint(self, directory: str, listing: Listing) -> int | None:
+        """What a Hadoop catalog has noted as the last version; None where it says nothing that can be read."""
+        if all(file.path != HINT for file in listing.files):
+            return None
+        try:
+            text = self.metadata.files.read(f"{directory}/{HINT}").decode("ascii", "replace").strip()
+        except NotFound:
+            return None
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+    def locate(self, kind: EntryKind, namespace: Namespace, name: str) -> str:
+        """The listing has told already."""
+        raise NotFound(f"{kind} {'.'.join((*namespace, name))} has no metadata")
+
+    def check(self) -> None:
+        list(self.files.listings([self.spec.address]))
+
+    def close(self) -> None:
+        """Files are opened and closed one by one."""
+
+
+def _below(root: str, parts: tuple[str, ...]) -> str:
+    return "/".join((root, *parts))
+
+
+def _metadata_files(listing: Listing) -> list[MetadataFile]:
+    parsed = (parsed_name(file.path, file.mtime_ns) for file in listing.files)
+    return [file for file in parsed if file is not None]
+
+
+def _said(picked: Picked | Ambiguous | None) -> tuple[EntryState, str | None, tuple[str, ...]]:
+    match picked:
+        case None:
+            return EntryState.SKIPPED, "none of its metadata files can be read: a write that never ended", ()
+        case Ambiguous(reason=reason, names=names):
+            advice = "register the right one with `firn table register`"
+            return EntryState.AMBIGUOUS, f"{reason} ({', '.join(names)}); {advice}", ()
+        case Picked(unreadable=()):
+            return EntryState.FOUND, None, ()
+        case Picked(unreadable=unreadable):
+            return EntryState.FOUND, None, (f"{', '.join(unreadable)} cannot be read and was passed over",)

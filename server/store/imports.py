@@ -1,0 +1,116 @@
+"""What imports have found, and the secrets of running ones, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, or_, select, update
+
+from catalog.imports.entry import Entry, EntryKind, EntryState
+from catalog.imports.names import spellings
+from catalog.imports.spec import Secrets
+from catalog.names import SEPARATOR, encode_namespace
+from catalog.operation import OperationId
+from catalog.ports.page import Page
+from server.store import cursor as cursors
+from server.store.rows import ImportEntryRow, OperationSecretRow
+from server.store.session import ReadSession
+from server.store.upsert import upsert
+
+_CLAIMING = (EntryState.READY, EntryState.REGISTERED, EntryState.REFRESHED, EntryState.THERE)
+
+
+@dataclass(frozen=True)
+class SqlImportEntries:
+    """See catalog.ports.imports.ImportEntries."""
+
+    session: ReadSession
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Store new ones."""
+        self.session.add_all(ImportEntryRow(**_values(entry)) for entry in entries)
+        self.session.flush()
+
+    def put(self, entry: Entry) -> None:
+        """Replace one."""
+        key = (ImportEntryRow.operation_id == entry.operation_id, ImportEntryRow.number == entry.number)
+        self.session.execute(update(ImportEntryRow).where(*key).values(**_values(entry)))
+
+    def clear(self, operation_id: OperationId) -> None:
+        """Forget what was found."""
+        self.session.execute(delete(ImportEntryRow).where(ImportEntryRow.operation_id == operation_id))
+
+    def waiting(self, operation_id: OperationId, *, limit: int) -> Sequence[Entry]:
+        """Those that nothing has become of yet, in order."""
+        query = select(ImportEntryRow).where(
+            ImportEntryRow.operation_id == operation_id, ImportEntryRow.state == EntryState.FOUND
+        )
+        return [_entry(row) for row in self.session.scalars(query.order_by(ImportEntryRow.number).limit(limit))]
+
+    def earlier(self, entry: Entry) -> Entry | None:
+        """One before it that claims the same name or location."""
+        same_name = (ImportEntryRow.namespace == encode_namespace(entry.namespace)) & (
+            ImportEntryRow.name == entry.name
+        )
+        same_place = ImportEntryRow.location.in_(sorted(spellings(entry.location or "")))
+        query = select(ImportEntryRow).where(
+            ImportEntryRow.operation_id == entry.operation_id,
+            ImportEntryRow.state.in_(_CLAIMING),
+            ImportEntryRow.number < entry.number,
+            ImportEntryRow.kind != EntryKind.NAMESPACE,
+            or_(same_name, same_place),
+        )
+        row = self.session.scalar(query.order_by(ImportEntryRow.number).limit(1))
+        return None if row is None else _entry(row)
+
+    def list(
+        self,
+        operation_id: OperationId,
+        *,
+        states: Collection[EntryState] = (),
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Entry]:
+        """In the order found."""
+        query = select(ImportEntryRow).where(ImportEntryRow.operation_id == operation_id)
+        if states:
+            query = query.where(ImportEntryRow.state.in_(list(states)))
+        if cursor is not None:
+            query = query.where(ImportEntryRow.number > cursors.decode_number(cursor))
+        rows = self.session.scalars(query.order_by(ImportEntryRow.number).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
+        return Page([_entry(row) for row in rows[:limit]], more)
+
+    def keep_secrets(self, operation_id: OperationId, secrets: Secrets) -> None:
+        """Insert or replace."""
+        values = {"operation_id": operation_id, "token": secrets.token, "credential": secrets.credential}
+        upsert(self.session, OperationSecretRow, values)
+
+    def secrets(self, operation_id: OperationId) -> Secrets:
+        """None were needed where none are kept."""
+        row = self.session.get(OperationSecretRow, operation_id)
+        return Secrets() if row is None else Secrets(token=row.token, credential=row.credential)
+
+    def forget_secrets(self, operation_id: OperationId) -> None:
+        """The operation has ended."""
+        self.session.execute(delete(OperationSecretRow).where(OperationSecretRow.operation_id == operation_id))
+
+
+def _values(entry: Entry) -> Mapping[str, Any]:
+    values = {name: getattr(entry, name) for name in Entry.__slots__}
+    return values | {"namespace": encode_namespace(entry.namespace), "warnings": list(entry.warnings)}
+
+
+def _entry(row: ImportEntryRow) -> Entry:
+    values = {name: getattr(row, name) for name in Entry.__slots__}
+    return Entry(
+        **values
+        | {
+            "namespace": tuple(row.namespace.split(SEPARATOR)) if row.namespace else (),
+            "kind": EntryKind(row.kind),
+            "state": EntryState(row.state),
+            "warnings": tuple(row.warnings),
+        }
+    )

@@ -1,0 +1,117 @@
+"""Tables move from one real server to another, by the command line; one of the servers is killed on the way."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchTableError
+
+import firn
+from tests.firn.cli.conftest import Command, serving
+from tests.server.service.imports.importing import Elsewhere
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Another Firn, with tables of its own."""
+    with serving(tmp_path_factory.mktemp("other") / "data") as (url, _):
+        catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake")
+        for namespace in (("moved",), ("moved", "deep")):
+            catalog.create_namespace(namespace, {"owner": "ann"})
+            for name in ("a", "b", "c.d"):
+                catalog.create_table((*namespace, name), ROWS.schema).append(ROWS)
+        yield url
+
+
+def test_a_catalog_is_moved_whole(run: Command, other: str, server: str) -> None:
+    planned = run("catalog", "import", "lake", "--from-rest", f"{other}/iceberg", "--warehouse", "lake", "--dry-run")
+    assert planned.code == 0, planned.err
+    assert "ready 6" in planned.out
+    assert "two catalogs that commit to one table lose data" in planned.err
+    here = RestCatalog("lake", uri=f"{server}/iceberg", warehouse="lake")
+    assert ("moved",) not in here.list_namespaces()
+    done = run("catalog", "import", "lake", "--from-rest", f"{other}/iceberg", "--warehouse", "lake", "--json")
+    assert done.code == 0, done.err
+    assert done.json["operation"]["result"]["counts"] == {"registered": 6}
+    assert {one["name"] for one in done.json["entries"]} >= {"moved.a", "moved.deep.c.d"}
+    assert here.load_table(("moved", "deep", "c.d")).scan().to_arrow() == ROWS
+    assert here.load_namespace_properties(("moved",)) == {"owner": "ann"}
+    here.load_table(("moved", "a")).append(ROWS)
+    assert here.load_table(("moved", "a")).scan().to_arrow().num_rows == 6
+    again = run("catalog", "import", "lake", "--from-rest", f"{other}/iceberg/v1", "--warehouse", "lake", "--refresh")
+    assert (again.code, "there 6" in again.out) == (0, True)
+
+
+def test_a_source_that_refuses_is_told_in_words(run: Command, other: str) -> None:
+    said = run("catalog", "import", "lake", "--from-rest", f"{other}/api/v1")
+    assert said.code == 1
+    assert "answers 404" in said.err
+    secret = "t0psecret"
+    said = run("catalog", "import", "lake", "--from-warehouse", "/tmp/x", "--source-token", secret)
+    assert said.code != 0
+    assert secret not in said.err
+    assert run("catalog", "import", "lake").code != 0
+
+
+def test_what_needs_a_person_ends_the_command_with_1(run: Command, tmp_path: Path) -> None:
+    elsewhere = Elsewhere(tmp_path / "w")
+    elsewhere.table("picky/a")
+    assert run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri).code == 0
+    twin = Elsewhere(tmp_path / "w2")
+    twin.table("picky/a", uuid="99999999-9999-4999-8999-999999999999")
+    said = run("catalog", "import", "lake", "--from-warehouse", twin.uri)
+    assert (said.code, "conflict" in said.out) == (1, True)
+
+
+def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tmp_path: Path) -> None:
+    elsewhere = Elsewhere(tmp_path / "w")
+    elsewhere.table("x/a")
+    at = ("table", "register", "byfile.a", "--metadata-location", elsewhere.location("x/a"))
+    assert run(*at, "--dry-run", "--json").json["state"] == "ready"
+    assert run("table", "show", "byfile.a").code != 0
+    done = run(*at, "--json")
+    assert (done.json["state"], len(done.json["warnings"])) == ("registered", 1)
+    assert run(*at, "--json").json["state"] == "there"
+    elsewhere.table("x/b", file="00005-z.metadata.json")
+    replaced = (
+        "table",
+        "register",
+        "byfile.a",
+        "--metadata-location",
+        elsewhere.location("x/b", "00005-z.metadata.json"),
+    )
+    refused = run(*replaced)
+    assert (refused.code, "--overwrite" in refused.err) == (1, True)
+    assert run(*replaced, "--overwrite").code == 0
+    assert client.tables["byfile.a"].show().location == f"{elsewhere.uri}/x/b"
+
+
+def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
+    elsewhere = Elsewhere(tmp_path / "w")
+    for number in range(150):
+        elsewhere.table(f"n{number % 3}/t{number}")
+    with serving(tmp_path / "data") as (url, process):
+        client = firn.connect(url)
+        operation = client.imports.start("lake", "warehouse", elsewhere.uri)
+        while client.operations.get(operation.id).done < 20:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        client.close()
+    with serving(tmp_path / "data") as (url, _):
+        with firn.connect(url) as client:
+            ended = client.operations.wait(operation.id, seconds=120)
+            assert (ended.status, ended.done) == ("succeeded", 150)
+            assert ended.result["counts"] == {"registered": 150}
+        catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake")
+        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == 150
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table("n0.t1")

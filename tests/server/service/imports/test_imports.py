@@ -1,0 +1,280 @@
+"""Whole imports from real directories: what is taken, what is left alone, and what people are told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from catalog.commit import Change
+from catalog.errors import Conflict, Invalid, NotFound
+from catalog.imports.entry import EntryState
+from catalog.imports.spec import Secrets
+from catalog.names import TableName
+from catalog.operation import OperationStatus
+from server.service.commit import CommitRequest
+from tests.factories import LAKE
+from tests.hive_tables import a_hive_table
+from tests.server.lake import set_property
+from tests.server.service.imports.importing import Importing
+
+
+def test_what_another_catalog_has_written_is_found_where_its_own_pointers_are(here: Importing, tmp_path: Path) -> None:
+    catalog = SqlCatalog("other", uri=f"sqlite:///{tmp_path / 'other.db'}", warehouse=here.elsewhere.uri)
+    rows = pa.table({"id": [1, 2, 3]})
+    for namespace in ("sales", "hr"):
+        catalog.create_namespace(namespace)
+        for name in ("a", "b"):
+            table = catalog.create_table(f"{namespace}.{name}", rows.schema)
+            table.append(rows)
+            table.append(rows)
+    found = here.run()
+    assert {name: str(entry.state) for name, entry in found.items()} == dict.fromkeys(
+        ["hr.a", "hr.b", "sales.a", "sales.b"], "registered"
+    )
+    for name in found:
+        at = catalog.load_table(name).metadata_location
+        assert here.pointer(name) == at
+        assert here.services.tables.load(LAKE, TableName.parse(name)).metadata_location == at
+    with here.reading() as uow:
+        relation = here.relation("hr.a")
+        assert relation is not None
+        assert uow.stats.get(relation.id).records == 6
+
+
+def test_a_dry_run_tells_what_the_import_then_does_and_changes_nothing(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    here.elsewhere.view("sales/v")
+    here.elsewhere.table("hr/a", file="v3.gz.metadata.json")
+    here.elsewhere.table("hr/a-0123456789ab")  # the same name without what makes it unique
+    here.elsewhere.write("hr/torn", "00000-a.metadata.json", b'{"format-vers')
+    dry = here.states(here.spec(dry_run=True))
+    assert dry == {"hr.a": "conflict", "hr.torn": "skipped", "sales.a": "ready", "sales.v": "ready"}
+    assert here.relation("sales.a") is None
+    assert not here.services.namespaces.exists(LAKE, ("sales",))
+    real = here.states()
+    assert real == {name: state.replace("ready", "registered") for name, state in dry.items()}
+    assert here.pointer("hr.a") == here.elsewhere.location("hr/a", "v3.gz.metadata.json")
+
+
+def test_an_import_that_is_repeated_takes_nothing_twice(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    here.elsewhere.view("sales/v")
+    assert set(here.states().values()) == {"registered"}
+    before = here.relation("sales.a")
+    assert set(here.states(here.spec(overwrite=True, refresh=True)).values()) == {"there"}
+    assert here.relation("sales.a") == before
+
+
+def test_metadata_is_taken_as_it_is_and_commits_go_on_counting(here: Importing) -> None:
+    metadata = here.elsewhere.table("sales/a", file="00041-x.metadata.json", properties={"gc.enabled": "false"})
+    entry = here.run()["sales.a"]
+    assert [text for text in entry.warnings if "outside" in text] != []
+    name = TableName(("sales",), "a")
+    assert json.loads(here.services.tables.load(LAKE, name).text) == metadata
+    change = Change(name=name, updates=[set_property("a", "b")])
+    here.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
+    at = here.pointer("sales.a")
+    assert at is not None
+    assert at.startswith(f"{here.elsewhere.uri}/sales/a/metadata/00042-")
+    properties = here.services.metadata.load(at).parsed["properties"]
+    assert (properties["gc.enabled"], properties["a"]) == ("false", "b")
+    assert here.states() == {"sales.a": "there"}
+
+
+def test_another_table_of_the_name_is_kept_unless_its_replacement_is_asked_for(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    here.run()
+    before = here.pointer("sales.a")
+    (here.elsewhere.root / "sales/a").rename(here.elsewhere.root.parent / "gone")
+    here.elsewhere.table("sales/a", file="00007-b.metadata.json")
+    assert here.states() == {"sales.a": "conflict"}
+    assert here.pointer("sales.a") == before
+    assert here.states(here.spec(overwrite=True)) == {"sales.a": "registered"}
+    assert here.pointer("sales.a") == here.elsewhere.location("sales/a", "00007-b.metadata.json")
+
+
+def test_a_source_that_moved_on_is_followed_only_when_asked_and_only_forward(here: Importing) -> None:
+    first = here.elsewhere.table("sales/a")
+    here.run()
+    second = here.elsewhere.successor("sales/a", first, "00000-a.metadata.json", "00001-b.metadata.json")
+    entry = here.run()["sales.a"]
+    assert (entry.state, entry.hint) == (EntryState.THERE, "--refresh follows the source")
+    assert here.states(here.spec(refresh=True, dry_run=True)) == {"sales.a": "ready"}
+    assert here.pointer("sales.a") == here.elsewhere.location("sales/a")
+    assert here.states(here.spec(refresh=True)) == {"sales.a": "refreshed"}
+    assert here.pointer("sales.a") == here.elsewhere.location("sales/a", "00001-b.metadata.json")
+    name = TableName(("sales",), "a")
+    change = Change(name=name, updates=[set_property("mine", "yes")])
+    here.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
+    ours = here.pointer("sales.a")
+    here.other.namespaces = {("sales",): {}}
+    theirs = here.elsewhere.successor("sales/a", second, "00001-b.metadata.json", "00002-theirs.metadata.json")
+    here.other.located = {(("sales",), "a"): here.elsewhere.location("sales/a", "00002-theirs.metadata.json")}
+    assert theirs["table-uuid"] == first["table-uuid"]
+    assert here.states(here.rest(refresh=True, overwrite=True)) == {"sales.a": "conflict"}
+    assert here.pointer("sales.a") == ours
+
+
+def test_two_files_of_one_version_are_left_to_a_person(here: Importing) -> None:
+    first = here.elsewhere.table("sales/a")
+    here.elsewhere.successor("sales/a", first, "00000-a.metadata.json", "00001-b.metadata.json")
+    here.elsewhere.successor("sales/a", first, "00000-a.metadata.json", "00001-c.metadata.json", properties={"x": "y"})
+    entry = here.run()["sales.a"]
+    assert entry.state is EntryState.AMBIGUOUS
+    assert "00001-b.metadata.json, 00001-c.metadata.json" in (entry.reason or "")
+    assert here.relation("sales.a") is None
+
+
+def test_a_location_that_another_table_has_is_not_taken_twice(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    here.run()
+    entry = here.run(here.spec(into=("copy",)))["copy.sales.a"]
+    assert entry.state is EntryState.CONFLICT
+    assert "lake.sales.a is over the same location" in (entry.reason or "")
+
+
+def test_patterns_depth_and_target_choose_what_comes_and_where(here: Importing) -> None:
+    for path in ("eu/sales.db/a", "eu/sales.db/tmp_a", "us/hr.db/b"):
+        here.elsewhere.table(path)
+    chosen = here.spec(include=("sales.*",), exclude=("*.tmp_*",), namespace_depth=1, into=("old",))
+    assert here.states(chosen) == {"old.sales.a": "registered"}
+    assert not here.services.namespaces.exists(LAKE, ("old", "hr"))
+
+
+def test_a_table_without_a_namespace_needs_one(here: Importing) -> None:
+    here.elsewhere.table("a")
+    entry = here.run()["a"]
+    assert entry.state is EntryState.FAILED
+    assert "--into" in (entry.reason or "")
+    assert here.states(here.spec(into=("db",))) == {"db.a": "registered"}
+
+
+def test_tables_are_looked_for_beside_but_never_inside_of_tables(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    here.elsewhere.table("sales/a/data/inner")
+    here.elsewhere.table("sales/_hidden/b")
+    (here.elsewhere.root / "sales/c/metadata").mkdir(parents=True)
+    (here.elsewhere.root / "sales/c/metadata/snap-1.avro").write_bytes(b"left over")
+    assert here.states() == {"sales.a": "registered"}
+
+
+def test_compressed_metadata_is_read(here: Importing) -> None:
+    metadata = here.elsewhere.table("sales/a")
+    (here.elsewhere.root / "sales/a/metadata/00000-a.metadata.json").unlink()
+    here.elsewhere.write("sales/a", "00000-a.gz.metadata.json", gzip.compress(json.dumps(metadata).encode()))
+    assert here.states() == {"sales.a": "registered"}
+
+
+def test_a_directory_of_one_table_is_no_warehouse(here: Importing) -> None:
+    here.elsewhere.table("sales/a")
+    operation = here.start(here.spec(address=f"{here.elsewhere.uri}/sales/a"))
+    here.imports.activate()
+    ended = here.operation(operation)
+    assert (ended.status, "one table" in (ended.error or "")) == (OperationStatus.FAILED, True)
+
+
+def test_an_empty_warehouse_is_told_of(here: Importing) -> None:
+    operation = here.start(here.spec())
+    here.imports.activate()
+    assert here.operation(operation).result["notes"] == [f"no Iceberg table lies below {here.elsewhere.uri}"]
+
+
+def test_another_catalogs_namespaces_come_with_their_properties(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    here.elsewhere.view("x/v")
+    here.other.namespaces = {("db",): {"owner": "ann"}, ("db", "deep"): {}, ("empty",): {"k": "v"}}
+    here.other.located = {(("db", "deep"), "a"): here.elsewhere.location("x/a")}
+    here.other.viewed = {(("db",), "v"): here.elsewhere.location("x/v")}
+    assert here.states(here.rest()) == {"db.deep.a": "registered", "db.v": "registered"}
+    assert here.services.namespaces.properties(LAKE, ("db",)) == {"owner": "ann"}
+    assert here.services.namespaces.properties(LAKE, ("empty",)) == {"k": "v"}
+    assert here.services.views.load(LAKE, TableName(("db",), "v")).metadata_location == here.elsewhere.location("x/v")
+
+
+def test_a_namespace_that_is_here_keeps_its_properties(here: Importing) -> None:
+    here.services.namespaces.create(LAKE, ("db",), {"owner": "me"})
+    here.other.namespaces = {("db",): {"owner": "ann"}}
+    here.run(here.rest())
+    assert here.services.namespaces.properties(LAKE, ("db",)) == {"owner": "me"}
+
+
+def test_what_is_no_name_here_fails_alone(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    here.other.namespaces = {("db",): {}}
+    here.other.located = {(("db",), name): here.elsewhere.location("x/a") for name in ("nul\0", "sl/ash", "a")}
+    states = here.states(here.rest())
+    assert sorted(states.values()) == ["failed", "failed", "registered"]
+
+
+def test_metadata_that_is_gone_or_is_none_fails_alone(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    here.elsewhere.view("x/v")
+    here.elsewhere.write("x/n", "00000-a.metadata.json", b"[]")
+    here.other.namespaces = {("db",): {}}
+    places = {"a": "x/a", "gone": "x/gone", "none": "x/n", "view": "x/v"}
+    here.other.located = {(("db",), name): here.elsewhere.location(path) for name, path in places.items()}
+    here.other.located[("db",), "climbs"] = f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json"
+    states = here.states(here.rest())
+    assert states.pop("db.a") == "registered"
+    assert set(states.values()) == {"failed"}
+
+
+def test_a_metastores_iceberg_tables_are_taken_and_its_others_counted(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    here.elsewhere.view("x/v")
+    here.metastore.add_database("db", "of sales", {"owner": "ann"})
+    iceberg = {"table_type": "ICEBERG", "metadata_location": here.elsewhere.location("x/a")}
+    here.metastore.add_table(a_hive_table(name="a", parameters=iceberg))
+    view = {"table_type": "ICEBERG-VIEW", "metadata_location": here.elsewhere.location("x/v")}
+    here.metastore.add_table(a_hive_table(name="v", type="VIRTUAL_VIEW", parameters=view))
+    here.metastore.add_table(a_hive_table(name="plain"))
+    here.metastore.add_table(a_hive_table(name="lost", parameters={"table_type": "iceberg"}))
+    operation = here.start(here.hive())
+    here.imports.activate()
+    states = {name: str(entry.state) for name, entry in here.entries(operation).items()}
+    assert states == {"db.a": "registered", "db.v": "registered", "db.lost": "failed"}
+    (note,) = here.operation(operation).result["notes"]
+    assert note.startswith("1 Hive table is no Iceberg: `firn hive upgrade`")
+    properties = here.services.namespaces.properties(LAKE, ("db",))
+    assert (properties["comment"], properties["owner"]) == ("of sales", "ann")
+
+
+def test_a_thousand_tables_come_in_one_import(mortal: Importing) -> None:
+    for number in range(1000):
+        mortal.elsewhere.table(f"n{number % 10}/t{number}")
+    operation = mortal.start(mortal.spec())
+    mortal.imports.activate()
+    ended = mortal.operation(operation)
+    assert (ended.status, ended.done, ended.total) == (OperationStatus.SUCCEEDED, 1000, 1000)
+    assert ended.result["counts"] == {"registered": 1000}
+    assert "two catalogs that commit to one table lose data" in (ended.hint or "")
+
+
+def test_secrets_are_kept_while_the_import_runs_and_shown_to_nobody(here: Importing) -> None:
+    operation = here.start(here.rest(), Secrets(credential="me:hidden"))
+    with here.reading() as uow:
+        assert uow.imports.secrets(operation.id) == Secrets(credential="me:hidden")
+        assert "hidden" not in repr(uow.operations.get(operation.id))
+    here.imports.activate()
+    with here.reading() as uow:
+        assert uow.imports.secrets(operation.id) == Secrets()
+
+
+def test_one_source_is_imported_once_at_a_time(here: Importing) -> None:
+    here.start(here.spec())
+    with pytest.raises(Conflict, match="is being imported already"):
+        here.start(here.spec(dry_run=True))
+
+
+def test_a_table_is_registered_by_its_file_alone(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    registrar = here.imports.registrar
+    with pytest.raises(Invalid, match="no plain location"):
+        registrar.read(f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json")
+    with pytest.raises(NotFound):
+        registrar.read(here.elsewhere.location("x/nothing"))

@@ -1,0 +1,175 @@
+import { Button } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../api/client';
+import { importEntries, operation as operationQuery } from '../api/queries';
+import type { ImportEntry, ImportState, Operation } from '../api/types';
+import { Act } from '../components/act';
+import { useDo } from '../components/ask';
+import { Choice } from '../components/choice';
+import { DataTable, type Column } from '../components/data-table';
+import { ImportMark, OperationMark } from '../components/marks';
+import { Empty, Note, ProblemNote } from '../components/notes';
+import { Facts, Panel } from '../components/panel';
+import { paths } from '../lib/paths';
+import { OperationBar } from './operations';
+
+interface ImportResult {
+  dry_run?: boolean;
+  counts?: Partial<Record<ImportState, number>>;
+  notes?: string[];
+}
+
+const SHOWN: Record<string, ImportState[]> = {
+  all: [],
+  'to look at': ['conflict', 'ambiguous', 'failed'],
+  taken: ['ready', 'registered', 'refreshed'],
+};
+
+const COLUMNS: Column<ImportEntry>[] = [
+  { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'kind', title: 'Kind', cell: (one) => <span className="dim">{one.kind}</span> },
+  { key: 'state', title: 'What becomes of it', cell: (one) => <ImportMark state={one.state} /> },
+  { key: 'why', title: 'Why', cell: (one) => <Remarks entry={one} />, wide: true },
+  { key: 'metadata', title: 'Metadata', cell: (one) => <span className="mono dim">{one.metadata_location}</span>, extra: true },
+];
+
+function Remarks({ entry }: { entry: ImportEntry }) {
+  const said = [entry.reason, entry.hint, ...entry.warnings].filter((one) => one !== null && one !== '');
+  return <span className="dim wrap-anywhere">{said.join(' · ')}</span>;
+}
+
+interface ImportProgressProps {
+  id: string;
+  catalog: string;
+  again: () => void;
+  /** Starts in earnest what was tried; null when the page no longer knows what was asked. */
+  begin: (() => void) | null;
+  problem: unknown;
+}
+
+/** An import that runs or has ended, and what becomes of each table; it goes on whoever looks. */
+export function ImportProgress({ id, catalog, again, begin, problem }: ImportProgressProps) {
+  const { data: operation, error } = useQuery(operationQuery(id));
+  if (operation === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
+  return (
+    <>
+      <Summary operation={operation} catalog={catalog} again={again} begin={begin} problem={problem} />
+      <Entries operation={operation} catalog={catalog} />
+    </>
+  );
+}
+
+interface SummaryProps extends Omit<ImportProgressProps, 'id'> {
+  operation: Operation;
+}
+
+function Summary({ operation, catalog, again, begin, problem }: SummaryProps) {
+  const { dry_run: isPlan = false, counts = {}, notes = [] } = operation.result as ImportResult;
+  const runs = operation.status === 'running';
+  const ready = counts.ready ?? 0;
+  return (
+    <Panel
+      title={isPlan && !runs ? 'What would happen' : <OperationMark status={operation.status} />}
+      aside={runs ? <Steer operation={operation} catalog={catalog} /> : null}
+    >
+      <div className="stack">
+        <span className="mono dim wrap-anywhere">{operation.target}</span>
+        {runs && <OperationBar operation={operation} />}
+        <Counts counts={counts} />
+        {operation.error !== null && (
+          <Note tone={runs ? 'warn' : 'bad'} title={operation.error}>
+            {operation.hint}
+          </Note>
+        )}
+        {operation.error === null && operation.hint !== null && <Note tone="warn" title={operation.hint} />}
+        {notes.map((note) => (
+          <Note key={note} title={note} />
+        ))}
+        {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
+        {runs && <span className="dim">Closing this page does not stop it; it is found again on Home.</span>}
+        {!runs && (
+          <div className="row">
+            {isPlan && begin !== null && (
+              <Act disabledReason={ready === 0 ? 'There is nothing to register.' : null} onClick={begin}>
+                {`Register ${ready.toLocaleString('en-US')}`}
+              </Act>
+            )}
+            <Button variant="default" onClick={again}>
+              {isPlan ? 'Change what is asked' : 'Import more'}
+            </Button>
+          </div>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+const NAMES: Record<ImportState, string> = {
+  found: 'waiting',
+  ready: 'can be registered',
+  registered: 'registered',
+  refreshed: 'follow their source',
+  there: 'there already',
+  skipped: 'no tables',
+  conflict: 'conflicts',
+  ambiguous: 'ambiguous',
+  failed: 'failed',
+};
+
+function Counts({ counts }: { counts: Partial<Record<ImportState, number>> }) {
+  const states = (Object.keys(NAMES) as ImportState[]).filter((state) => counts[state] !== undefined);
+  if (states.length === 0) return null;
+  return <Facts facts={states.map((state) => ({ name: NAMES[state], value: (counts[state] ?? 0).toLocaleString('en-US') }))} />;
+}
+
+function Steer({ operation, catalog }: { operation: Operation; catalog: string }) {
+  const cancel = useDo('cannot cancel', () =>
+    answered(api.POST('/operations/{operation_id}/cancel', { params: { path: { operation_id: operation.id } } })),
+  );
+  const resume = useDo('cannot go on', () =>
+    answered(
+      api.POST('/catalogs/{catalog}/imports/{operation_id}/resume', { params: { path: { catalog, operation_id: operation.id } } }),
+    ),
+  );
+  return (
+    <div className="row">
+      {operation.error !== null && (
+        <Act size="compact-xs" loading={resume.isPending} onClick={() => resume.mutate()}>
+          Try again now
+        </Act>
+      )}
+      <Act
+        variant="default"
+        size="compact-xs"
+        loading={cancel.isPending}
+        disabledReason={operation.can.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
+        onClick={() => cancel.mutate()}
+      >
+        Cancel
+      </Act>
+    </div>
+  );
+}
+
+function Entries({ operation, catalog }: { operation: Operation; catalog: string }) {
+  const [shown, setShown] = useState('all');
+  const found = useInfiniteQuery(importEntries(catalog, operation.id, SHOWN[shown] ?? [], operation.status === 'running'));
+  const rows = found.data?.pages.flatMap((page) => page.items);
+  return (
+    <DataTable
+      name="found tables"
+      aside={<Choice label="which are shown" value={shown} set={setShown} options={Object.keys(SHOWN).map((one) => ({ value: one, label: one }))} />}
+      columns={COLUMNS}
+      rows={rows}
+      error={found.error}
+      id={(one) => `${one.kind} ${one.name} ${one.source}`}
+      link={(one) => (one.kind === 'table' && HERE.includes(one.state) ? paths.table(catalog, one.name) : undefined)}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+      empty={<Empty title={shown === 'all' ? 'Nothing has been found yet' : 'None'} />}
+    />
+  );
+}
+
+const HERE: ImportState[] = ['registered', 'refreshed', 'there'];

@@ -1,0 +1,209 @@
+import { Checkbox, PasswordInput, TextInput } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+import { useParams } from 'react-router';
+
+import { answered, api } from '../api/client';
+import type { ImportIn } from '../api/types';
+import { Act } from '../components/act';
+import { Choice } from '../components/choice';
+import { Note, ProblemNote } from '../components/notes';
+import { Page, Panel } from '../components/panel';
+import { useUrlState } from '../lib/url-state';
+import { ImportProgress } from './import-progress';
+
+type Source = ImportIn['source'];
+
+const SOURCES: Record<Source, { label: string; address: string; placeholder: string; says: string }> = {
+  warehouse: {
+    label: 'A warehouse',
+    address: 'Directory of the warehouse',
+    placeholder: 's3://lake/warehouse',
+    says: 'Directories with Iceberg metadata become tables, named after where they lie.',
+  },
+  rest: {
+    label: 'A REST catalog',
+    address: 'Address of the catalog',
+    placeholder: 'https://catalog.example.org/iceberg',
+    says: 'Every namespace, table and view of another Iceberg REST catalog.',
+  },
+  hive: {
+    label: 'A Hive Metastore',
+    address: 'Address of the metastore',
+    placeholder: 'thrift://localhost:9083',
+    says: 'The Iceberg tables and views that it holds. Its other tables are upgraded under Hive.',
+  },
+};
+
+/** Tables that are somewhere already: first what would happen to each, then the import, in one place. */
+export function ImportPage() {
+  const { catalog = '' } = useParams();
+  const [get, set] = useUrlState();
+  const [request, setRequest] = useState<ImportIn | null>(null);
+  const operation = get('operation');
+  const start = useMutation({
+    mutationFn: (body: ImportIn) => answered(api.POST('/catalogs/{catalog}/imports', { params: { path: { catalog } }, body })),
+    onSuccess: (started, body) => {
+      setRequest(body);
+      set({ operation: started.id });
+    },
+  });
+  return (
+    <Page title={`Import tables into ${catalog}`} sub="Registers Iceberg tables where they are. No file is copied, moved or changed.">
+      {operation === undefined ? (
+        <Form known={request} start={(body) => start.mutate(body)} starting={start.isPending} problem={start.error} />
+      ) : (
+        <ImportProgress
+          key={operation}
+          id={operation}
+          catalog={catalog}
+          again={() => set({ operation: undefined })}
+          begin={request === null ? null : () => start.mutate({ ...request, dry_run: false })}
+          problem={start.error}
+        />
+      )}
+    </Page>
+  );
+}
+
+interface FormProps {
+  known: ImportIn | null;
+  start: (body: ImportIn) => void;
+  starting: boolean;
+  problem: unknown;
+}
+
+function Form({ known, start, starting, problem }: FormProps) {
+  const [body, setBody] = useState<ImportIn>(known ?? { source: 'warehouse', address: '' });
+  const change = (changes: Partial<ImportIn>) => setBody((before) => ({ ...before, ...changes }));
+  const source = SOURCES[body.source];
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    start({ ...asked(body), dry_run: true });
+  };
+  return (
+    <Panel>
+      <form onSubmit={submit} className="stack" style={{ maxWidth: 720 }}>
+        <Choice
+          label="where to import from"
+          value={body.source}
+          set={(value) => change({ source: value as Source })}
+          options={Object.entries(SOURCES).map(([value, { label }]) => ({ value, label }))}
+        />
+        <TextInput
+          label={source.address}
+          description={source.says}
+          placeholder={source.placeholder}
+          value={body.address}
+          onChange={(event) => change({ address: event.currentTarget.value })}
+          classNames={{ input: 'mono' }}
+        />
+        {body.source === 'rest' && <RestOptions body={body} change={change} />}
+        <Which body={body} change={change} />
+        <Note tone="info" title="Import is for moving">
+          Afterwards the other catalog still knows these tables. Stop its writers before anything writes here: two catalogs that commit to
+          one table lose data.
+        </Note>
+        {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
+        <Act type="submit" loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
+          Look what is there
+        </Act>
+      </form>
+    </Panel>
+  );
+}
+
+interface PartProps {
+  body: ImportIn;
+  change: (changes: Partial<ImportIn>) => void;
+}
+
+function RestOptions({ body, change }: PartProps) {
+  return (
+    <>
+      <TextInput
+        label="Warehouse"
+        description="Optional: what the other catalog's engines set as warehouse"
+        value={body.warehouse ?? ''}
+        onChange={(event) => change({ warehouse: event.currentTarget.value })}
+        classNames={{ input: 'mono' }}
+      />
+      <PasswordInput
+        label="Token"
+        description="Optional: kept while the import runs, never shown"
+        autoComplete="off"
+        value={body.token ?? ''}
+        onChange={(event) => change({ token: event.currentTarget.value })}
+      />
+      <PasswordInput
+        label="Credential"
+        description="Or CLIENT_ID:CLIENT_SECRET, to get a token with"
+        autoComplete="off"
+        value={body.credential ?? ''}
+        onChange={(event) => change({ credential: event.currentTarget.value })}
+      />
+    </>
+  );
+}
+
+function Which({ body, change }: PartProps) {
+  return (
+    <>
+      <TextInput
+        label="Only these"
+        description="Optional: patterns such as sales.*, separated by commas"
+        value={body.include?.join(',') ?? ''}
+        onChange={(event) => change({ include: event.currentTarget.value.split(',') })}
+        classNames={{ input: 'mono' }}
+      />
+      <TextInput
+        label="Not these"
+        value={body.exclude?.join(',') ?? ''}
+        onChange={(event) => change({ exclude: event.currentTarget.value.split(',') })}
+        classNames={{ input: 'mono' }}
+      />
+      <TextInput
+        label="Put below"
+        description="Optional: a namespace above all that comes"
+        value={body.into ?? ''}
+        onChange={(event) => change({ into: event.currentTarget.value })}
+        classNames={{ input: 'mono' }}
+      />
+      <Checkbox
+        size="xs"
+        label="Replace other tables that have the name; their files stay"
+        checked={body.overwrite ?? false}
+        onChange={(event) => change({ overwrite: event.currentTarget.checked })}
+      />
+      <Checkbox
+        size="xs"
+        label="Let tables that are here already follow a source that has moved on"
+        checked={body.refresh ?? false}
+        onChange={(event) => change({ refresh: event.currentTarget.checked })}
+      />
+    </>
+  );
+}
+
+function given(text: string | null | undefined): string | null {
+  const trimmed = (text ?? '').trim();
+  return trimmed === '' ? null : trimmed;
+}
+
+/** Without what was left empty, and without what the kind of source has not. */
+function asked(body: ImportIn): ImportIn {
+  const patterns = (typed: string[] | undefined) => (typed ?? []).map((one) => one.trim()).filter((one) => one !== '');
+  const rest = body.source === 'rest';
+  return {
+    source: body.source,
+    address: body.address.trim(),
+    warehouse: rest ? given(body.warehouse) : null,
+    token: rest ? given(body.token) : null,
+    credential: rest ? given(body.credential) : null,
+    into: given(body.into),
+    include: patterns(body.include),
+    exclude: patterns(body.exclude),
+    overwrite: body.overwrite ?? false,
+    refresh: body.refresh ?? false,
+  };
+}
