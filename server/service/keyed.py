@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NoSuchTable, NoSuchView
+from catalog.history.change import Change as Changed
+from catalog.history.change import ChangeKind
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema, empty_table, new_table, pinned, ref_snapshot_id
 from catalog.keyed.schema import base_schema, change_schema
@@ -26,6 +28,7 @@ from server.service.tables import (
     default_location,
     plain_event,
     refuse_busy,
+    renamed_event,
 )
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
@@ -184,7 +187,7 @@ class KeyedTables:
                 uow.relations.remove(store.id)
             uow.keyed.remove(relation.id)
             uow.relations.remove(relation.id)
-            uow.events.add(plain_event(relation, "drop", uow.now()))
+            uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED)]))
             remember(uow, idempotency)
 
     def rename(
@@ -201,6 +204,7 @@ class KeyedTables:
             uow.relations.rename(relation, to)
             for store in stores:
                 uow.relations.rename(store, TableName(to.as_namespace, store.name.name))
+            uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
 
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:

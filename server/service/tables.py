@@ -10,6 +10,9 @@ from uuid import uuid4
 
 from catalog.commit import Change, CommitEvent
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
+from catalog.history.change import Change as Changed
+from catalog.history.change import ChangeKind
+from catalog.history.tables import created, state_of
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
@@ -18,6 +21,7 @@ from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshot
+from server.service.caller import caller
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
@@ -147,7 +151,7 @@ class Tables:
                 _drop(uow, existing, "overwritten")
             self._check_free(uow, catalog, name)
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
-            relation = _add(uow, catalog, new, metadata_location)
+            relation = _add(uow, catalog, new, metadata_location, registered=True)
             remember(uow, idempotency, [metadata_location])
         return self._loaded(relation)
 
@@ -242,6 +246,7 @@ class Tables:
             if taken is not None:
                 raise AlreadyExists(f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists")
             uow.relations.rename(relation, to)
+            uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
 
     def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
@@ -283,11 +288,24 @@ def _as_path(part: str) -> str:
     return re.sub(r"[^\w.-]|^\.+", "_", part)
 
 
-def plain_event(relation: Relation, operation: str, now: datetime) -> CommitEvent:
+def plain_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
     """An event without a snapshot."""
     return CommitEvent(
-        relation_id=relation.id, catalog=relation.catalog, table=relation.name, committed_at=now, operation=operation
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=operation,
+        engine=caller.get().engine,
+        principal=caller.get().principal,
+        changes=changes,
     )
+
+
+def renamed_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
+    """The event of a relation's new name, told under that name."""
+    changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
+    return plain_event(replace(relation, name=to), "rename", now, changes)
 
 
 def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
@@ -307,11 +325,17 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
     )
 
 
-def _add(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
+def _add(
+    uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str, *, registered: bool = False
+) -> Relation:
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
     uow.relations.add(relation)
-    event = plain_event(relation, "create", now)
+    schema_id, head_id = state_of(new.metadata)
+    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
+    event = replace(
+        plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
+    )
     for snapshot in new.metadata.get("snapshots", ())[-1:]:
         event = replace(event_of_snapshot(event, snapshot), engine=event.engine)
     uow.events.add(event)
