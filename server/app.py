@@ -20,12 +20,15 @@ from catalog.names import CatalogName
 from catalog.ports.store import Database
 from server.api import catalogs as api_catalogs
 from server.api import errors as api_errors
+from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import probes
+from server.api import refs as api_refs
 from server.api import status as api_status
 from server.api import tables as api_tables
+from server.api import views as api_views
 from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
@@ -41,6 +44,7 @@ from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.middleware import RequestRecords
 from server.service.commit import Committer
+from server.service.compare import Comparisons
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
@@ -53,10 +57,12 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
+from server.service.refs import Refs
 from server.service.services import Services
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.views import Views
+from server.service.viewversions import ViewVersions
 from server.settings import Settings
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
@@ -81,6 +87,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     storage = Storage(settings.file_io)
     metadata = MetadataFiles(storage)
     tables = Tables(database, metadata)
+    views = Views(database, metadata)
     namespaces = Namespaces(database)
     keyed = KeyedTables(database, metadata, tables)
     committer = Committer(database, metadata, {JobKind.SYNC: advance_with_job})
@@ -103,7 +110,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         metadata=metadata,
         namespaces=namespaces,
         tables=tables,
-        views=Views(database, metadata),
+        views=views,
         keyed=keyed,
         committer=committer,
         jobs=Jobs(database, _lease_times(settings)),
@@ -111,6 +118,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=hive,
         layouts=Layouts(database, metadata, files),
+        refs=Refs(database, metadata, committer),
+        comparisons=Comparisons(database, metadata),
+        view_versions=ViewVersions(views),
     )
 
 
@@ -220,7 +230,17 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    for module in (api_catalogs, api_tables, api_hive, api_jobs, api_leases, api_status):
+    for module in (
+        api_catalogs,
+        api_tables,
+        api_history,
+        api_refs,
+        api_views,
+        api_hive,
+        api_jobs,
+        api_leases,
+        api_status,
+    ):
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)

@@ -41,9 +41,9 @@ class WantedRef:
     """Whether a ref of this name that points elsewhere may be moved."""
 
 
-def setting_ref(table: TableName, metadata: Json, wanted: WantedRef) -> Change:
-    """The commit that makes the ref; Conflict when it is there and may not be moved."""
-    checked_name(wanted.name)
+def setting_ref(table: TableName, metadata: Json, wanted: WantedRef) -> Change | None:
+    """The commit that makes the ref, None when it is so; Conflict when it is there and may not be moved."""
+    _check_name(wanted.name)
     snapshot_id = ref_or_snapshot(metadata, wanted.at)
     now = ref_of(metadata, wanted.name)
     if now is not None:
@@ -57,14 +57,15 @@ def setting_ref(table: TableName, metadata: Json, wanted: WantedRef) -> Change:
     }
     if wanted.type is RefType.TAG and (wanted.max_snapshot_age_ms or wanted.min_snapshots_to_keep):
         raise Invalid("a tag keeps its own snapshot alone: only how long the tag itself is kept can be said")
-    update: Json = {
-        "action": "set-snapshot-ref",
-        "ref-name": wanted.name,
+    ref: Json = {
         "type": str(wanted.type),
         "snapshot-id": snapshot_id,
         **{key: value for key, value in ages.items() if value is not None},
     }
-    return Change(name=table, requirements=required(metadata, wanted.name), updates=[update])
+    if ref == now:
+        return None
+    update = {"action": "set-snapshot-ref", "ref-name": wanted.name, **ref}
+    return Change(name=table, requirements=_required(metadata, wanted.name), updates=[update])
 
 
 def _check_moves(wanted: WantedRef, now: Json, snapshot_id: int) -> None:
@@ -89,7 +90,7 @@ def dropping_ref(table: TableName, metadata: Json, name: str) -> Change:
     if ref_of(metadata, name) is None:
         raise NotFound(f"the table has no branch or tag {name}", hint="`firn table refs` lists what is there")
     update: Json = {"action": "remove-snapshot-ref", "ref-name": name}
-    return Change(name=table, requirements=required(metadata, name), updates=[update])
+    return Change(name=table, requirements=_required(metadata, name), updates=[update])
 
 
 def forwarding(table: TableName, metadata: Json, branch: str, to: str) -> Change | None:
@@ -111,17 +112,17 @@ def forwarding(table: TableName, metadata: Json, branch: str, to: str) -> Change
             hint=f"write what {to} has onto {branch} anew, or make {to} again from {branch}",
         )
     update = {"action": "set-snapshot-ref", "ref-name": branch, **now, "snapshot-id": wanted}
-    return Change(name=table, requirements=required(metadata, branch, *named(metadata, to)), updates=[update])
+    return Change(name=table, requirements=_required(metadata, branch, *_named(metadata, to)), updates=[update])
 
 
 def rolling_back(table: TableName, metadata: Json, rollback: Rollback) -> Change:
     """The commit that sets main; how long main keeps its snapshots stays as it was."""
     main = ref_of(metadata, MAIN) or {"type": "branch"}
     update = {"action": "set-snapshot-ref", "ref-name": MAIN, **main, "snapshot-id": rollback.target}
-    return Change(name=table, requirements=required(metadata, MAIN), updates=[update])
+    return Change(name=table, requirements=_required(metadata, MAIN), updates=[update])
 
 
-def required(metadata: Json, *names: str) -> Sequence[Json]:
+def _required(metadata: Json, *names: str) -> Sequence[Json]:
     """That the table is this one and the refs are where they are in `metadata`."""
     refs = [
         {"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": None if ref is None else ref["snapshot-id"]}
@@ -130,12 +131,12 @@ def required(metadata: Json, *names: str) -> Sequence[Json]:
     return [{"type": "assert-table-uuid", "uuid": metadata["table-uuid"]}, *refs]
 
 
-def named(metadata: Json, text: str) -> list[str]:
+def _named(metadata: Json, text: str) -> list[str]:
     """The text, if it names a ref rather than a snapshot."""
     return [] if ref_of(metadata, text) is None else [text]
 
 
-def checked_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """Invalid for a name that engines could not read by: what is all digits they take for a snapshot's id."""
     if not name.strip() or name != name.strip() or len(name) > LONGEST_NAME:
         raise Invalid(

@@ -137,7 +137,7 @@ def _refs(old: Json, after: Json) -> Iterator[Change]:
         one, other = old.get(name), new.get(name)
         if one == other:
             continue
-        kind = ChangeKind.TAG if (other or one).get("type") == "tag" else ChangeKind.BRANCH
+        kind = ChangeKind.TAG if (other or one or {}).get("type") == "tag" else ChangeKind.BRANCH
         yield from _named(kind, name, _target(one), _target(other))
         if other is not None:
             yield from _named(ChangeKind.RETENTION, name, retention_text(one or {}), retention_text(other))

@@ -13,6 +13,7 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
+from server.service.compare import Comparisons
 from server.service.hive.services import HiveServices
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
@@ -20,9 +21,11 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
+from server.service.refs import Refs
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.views import Views
+from server.service.viewversions import ViewVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,9 @@ class Services:
     tasks: Tasks
     hive: HiveServices
     layouts: Layouts
+    refs: Refs
+    comparisons: Comparisons
+    view_versions: ViewVersions
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:
         """Drop a plain or a keyed table."""

@@ -134,7 +134,7 @@ class Views:
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
         """NoSuchView when there is none."""
         with self.database.reading() as uow:
-            relation = _existing_view(uow, catalog, name)
+            relation = existing_view(uow, catalog, name)
         assert relation.metadata_location is not None  # stored views have metadata
         document = self.metadata.load_present(relation.metadata_location)
         return Loaded(metadata_location=relation.metadata_location, text=document.text)
@@ -151,7 +151,7 @@ class Views:
         name = change.name
         for _ in range(MAX_ROUNDS):
             with self.database.reading() as uow:
-                relation, now = _existing_view(uow, catalog, name), uow.now()
+                relation, now = existing_view(uow, catalog, name), uow.now()
             assert relation.metadata_location is not None  # stored views have metadata
             before = self.metadata.load(relation.metadata_location).parsed
             check_view_requirements(before, change.requirements)
@@ -184,7 +184,7 @@ class Views:
     def drop(self, catalog: CatalogName, name: TableName, *, idempotency: Idempotency | None = None) -> None:
         """Forget a view."""
         with self.database.writing() as uow:
-            relation = _existing_view(uow, catalog, name)
+            relation = existing_view(uow, catalog, name)
             uow.relations.remove(relation.id)
             uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED)]))
             remember(uow, idempotency)
@@ -194,7 +194,7 @@ class Views:
     ) -> None:
         """Give a view another name."""
         with self.database.writing() as uow:
-            relation = _existing_view(uow, catalog, source)
+            relation = existing_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.find(catalog, to)
             if taken is not None:
@@ -230,7 +230,8 @@ def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
         raise CommitRefused(f"{name} is a keyed table: its view is generated and cannot be replaced")
 
 
-def _existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+def existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+    """The stored view of this name; NoSuchView when there is none, CommitRefused when it is a keyed table's."""
     relation = uow.relations.find(catalog, name)
     if relation is None or relation.kind not in (RelationKind.VIEW, RelationKind.KEYED):
         raise NoSuchView(f"View does not exist: {name}")
