@@ -20,6 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from firn.errors import Invalid
+from firn.history import TableHistory
 from firn.jobs import Jobs, Operations
 from firn.transport import Json, Transport
 from firn.wire import Catalog, Job, Next, Operation, Planned, Table, TableRow
@@ -215,7 +216,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle:
+class TableHandle(TableHistory):
     """One table, by name; whether there is one shows when something is asked of it."""
 
     transport: Transport
@@ -231,20 +232,16 @@ class TableHandle:
 
     def get(self, part: str, params: Mapping[str, str | int | None] | None = None) -> Json:
         """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""
-        return self.transport.get(self._path(part), params)
-
-    def history(self, limit: int | None = None) -> list[Json]:
-        """Commits on it or its stores, newest first."""
-        return list(self.transport.items(self._path("/history"), limit=limit))
+        return self.transport.get(self.path_to(part), params)
 
     def jobs(self, limit: int | None = None) -> list[Job]:
         """Newest first."""
-        return [Job.model_validate(one) for one in self.transport.items(self._path("/jobs"), limit=limit)]
+        return [Job.model_validate(one) for one in self.transport.items(self.path_to("/jobs"), limit=limit)]
 
     def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Table:
         """Set and remove properties; policy settings are checked."""
         body = {"set": dict(updates), "remove": list(removals)}
-        return Table.model_validate(self.transport.change("PATCH", self._path("/properties"), body))
+        return Table.model_validate(self.transport.change("PATCH", self.path_to("/properties"), body))
 
     def merge(self, *, mode: str | None = None) -> Job:
         """Bring pending changes into base now; the job that does it comes back at once."""
@@ -264,16 +261,17 @@ class TableHandle:
 
     def plan(self, kind: str) -> Planned:
         """What such a job would do now."""
-        return Planned.model_validate(self.transport.change("POST", self._path(f"/{kind}"), params={"dry_run": True}))
+        return Planned.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), params={"dry_run": True}))
 
     def drop(self) -> None:
         """Forget it, with its stores; its files stay."""
-        self.transport.change("DELETE", self._path(""))
+        self.transport.change("DELETE", self.path_to(""))
 
     def _run(self, kind: str, body: Json = None) -> Job:
-        return Job.model_validate(self.transport.change("POST", self._path(f"/{kind}"), body))
+        return Job.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), body))
 
-    def _path(self, part: str) -> str:
+    def path_to(self, part: str) -> str:
+        """The address of one of its parts."""
         return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
 
 

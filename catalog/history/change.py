@@ -22,7 +22,7 @@ class ChangeKind(StrEnum):
 
     CREATED = "created"  # `after` says with what
     REGISTERED = "registered"  # `after` is the metadata file
-    DROPPED = "dropped"
+    DROPPED = "dropped"  # `after` says how, if not simply so
     RESTORED = "restored"
     RENAMED = "renamed"
     REPLACED = "replaced"  # the table got another UUID

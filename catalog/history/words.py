@@ -139,7 +139,7 @@ def _expired(change: Change) -> str:
 _WORDS: Mapping[ChangeKind, Callable[[Change], str]] = {
     ChangeKind.CREATED: lambda change: f"created with {_columns(change)}",
     ChangeKind.REGISTERED: lambda change: f"registered from {change.after}",
-    ChangeKind.DROPPED: lambda _: "dropped",
+    ChangeKind.DROPPED: lambda change: change.after or "dropped",
     ChangeKind.RESTORED: lambda _: "restored",
     ChangeKind.RENAMED: lambda change: f"renamed from {change.before} to {change.after}",
     ChangeKind.REPLACED: lambda _: "replaced by another table",

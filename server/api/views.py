@@ -132,7 +132,7 @@ def _version(metadata: Json, version: Json) -> ViewVersionOut:
     fields = schema_of_version(metadata, version)["fields"]
     return ViewVersionOut(
         version_id=version["version-id"],
-        committed_at=datetime.fromtimestamp(version["timestamp-ms"] / 1000, UTC),
+        committed_at=datetime.fromtimestamp(version.get("timestamp-ms", 0) / 1000, UTC),
         engine=engine_named(version.get("summary") or {}),
         is_current=version["version-id"] == metadata["current-version-id"],
         sql=sql_by_dialect(version),

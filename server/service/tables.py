@@ -337,7 +337,9 @@ def _add(
         plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
     )
     for snapshot in new.metadata.get("snapshots", ())[-1:]:
-        event = replace(event_of_snapshot(event, snapshot), engine=event.engine)
+        engine = event.engine  # a registered snapshot was written by somebody else, long ago
+        event = event_of_snapshot(event, snapshot)
+        event = replace(event, engine=engine) if registered else event
     uow.events.add(event)
     uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
     return relation
@@ -352,7 +354,7 @@ def _drop(uow: UnitOfWork, relation: Relation, done: str) -> None:
             hint="drop it, which ends the link and leaves the Hive table as it is",
         )
     uow.relations.remove(relation.id)
-    uow.events.add(plain_event(relation, "drop", uow.now()))
+    uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
 
 
 def _refuse_store(relation: Relation, verb: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from catalog.commit import Change as CommitToView
 from catalog.errors import Invalid, NotFound, RequirementFailed
 from catalog.history.change import Change
 from catalog.history.views import version_changes
@@ -68,7 +69,7 @@ class ViewVersions:
 
         requirement = {"type": "assert-view-uuid", "uuid": metadata["view-uuid"]}
         update = {"action": "set-current-view-version", "view-version-id": version_id}
-        self.views.commit(catalog, name, [requirement], [update], check=check)
+        self.views.commit(catalog, CommitToView(name=name, requirements=[requirement], updates=[update]), check=check)
         return rollback
 
 
