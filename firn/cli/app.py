@@ -24,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(catalogs.app, name="catalog")
-app.add_typer(history.app, name="table")  # all of `firn table …`: the rest of it is in tables
+app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
 app.add_typer(jobs.optimizers, name="optimizer")

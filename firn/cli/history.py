@@ -8,11 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from firn.cli import tables
 from firn.cli.show import Show, moment, size
-from firn.cli.tables import DryRun, Limit, TableArg, app
+from firn.cli.tables import DryRun, Limit, TableArg
 from firn.cli.told import Told, command
 from firn.errors import Invalid
 from firn.wire import Topic
+
+app = tables.app  # these are commands of `firn table` too; they fill a file of their own
 
 _UNITS = {"s": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)

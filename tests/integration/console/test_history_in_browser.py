@@ -37,8 +37,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
-def table(server: ServerProcess) -> Any:
-    return RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake").load_table("shop.orders")
+def table(server: ServerProcess, name: str = "shop.orders") -> Any:
+    return RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake").load_table(name)
 
 
 def make_view(server: ServerProcess) -> None:
@@ -88,7 +88,7 @@ def test_a_state_is_tagged_and_the_table_rolled_back_after_saying_what_leaves(
     page = open_page(f"{server.url}{TABLE}?tab=history")
     page.get_by_role("link", name=re.compile("append: ")).first.click()
     page.get_by_role("dialog").get_by_role("button", name="Tag this state").click()
-    page.get_by_label("Name").fill("before")
+    page.get_by_role("textbox", name="Name").fill("before")
     page.keyboard.press("Enter")
     tags = page.get_by_role("table", name="branches and tags")
     expect(tags.get_by_role("row", name=re.compile("^before tag"))).to_be_visible()
@@ -106,17 +106,21 @@ def test_a_state_is_tagged_and_the_table_rolled_back_after_saying_what_leaves(
 
 
 def test_a_commit_made_while_the_dialog_is_open_is_not_rolled_back(server: ServerProcess, open_page: OpenPage) -> None:
-    page = open_page(f"{server.url}{TABLE}?tab=history&rollback=choose")
-    asking = page.get_by_role("dialog", name="Roll back shop.orders")
-    asking.get_by_label("snapshot, branch or tag").fill("before")
+    server.post("catalogs/lake/tables", {"name": "shop.late", "columns": [{"name": "id", "type": "long"}]})
+    for number in (1, 2):
+        table(server, "shop.late").append(pa.table({"id": [number]}))
+    first = table(server, "shop.late").history()[0].snapshot_id
+    page = open_page(f"{server.url}/c/lake/tables/shop.late?tab=history&rollback=choose")
+    asking = page.get_by_role("dialog", name="Roll back shop.late")
+    asking.get_by_role("textbox", name="snapshot, branch or tag").fill(str(first))
     page.keyboard.press("Enter")
-    expect(asking.get_by_text("bring back to main 1 commit")).to_be_visible()
-    table(server).append(pa.table({"id": [9], "label": ["late"], "price": [1.5]}))
+    expect(asking.get_by_text("take from main 1 commit with 1 row added")).to_be_visible()
+    table(server, "shop.late").append(pa.table({"id": [3]}))
     asking.get_by_role("button", name="Roll back").click()
     expect(asking.get_by_text(re.compile("main is at snapshot .*, not at"))).to_be_visible()
-    assert sorted(table(server).scan().to_arrow()["id"].to_pylist()) == [0, 1, 9]
+    assert sorted(table(server, "shop.late").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
     asking.get_by_role("button", name="Look again").click()
-    expect(asking.get_by_text("take from main 1 commit with 1 row added")).to_be_visible()
+    expect(asking.get_by_text("take from main 2 commits with 2 rows added")).to_be_visible()
 
 
 def test_a_keyed_table_says_why_it_cannot_be_rolled_back(server: ServerProcess, open_page: OpenPage) -> None:
@@ -128,7 +132,7 @@ def test_a_keyed_table_says_why_it_cannot_be_rolled_back(server: ServerProcess, 
 
 def test_a_view_has_a_page_and_goes_back_to_a_version(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables/shop.big")
-    expect(page.get_by_label("SQL for spark")).to_contain_text("where id > 1")
+    expect(page.get_by_label("SQL for spark", exact=True)).to_contain_text("where id > 1")
     page.get_by_role("tab", name="History").click()
     page.get_by_role("link", name=re.compile("changed the SQL for spark")).click()
     expect(page.get_by_role("dialog").get_by_text("+ where id > 1")).to_be_visible()
@@ -140,7 +144,7 @@ def test_a_view_has_a_page_and_goes_back_to_a_version(server: ServerProcess, ope
     asking.get_by_role("button", name="Go back", exact=True).click()
     expect(asking).to_be_hidden()
     page.get_by_role("tab", name="SQL").click()
-    expect(page.get_by_label("SQL for spark")).not_to_contain_text("where id > 1")
+    expect(page.get_by_label("SQL for spark", exact=True)).not_to_contain_text("where id > 1")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ const TOPICS: { value: Topic | 'all'; label: string }[] = [
   { value: 'properties', label: 'Properties' },
   { value: 'refs', label: 'Branches and tags' },
   { value: 'maintenance', label: 'Maintenance' },
-  { value: 'life', label: 'Life' },
+  { value: 'life', label: 'Lifecycle' },
 ];
 const OF_VIEWS = ['all', 'schema', 'properties', 'life'];
 

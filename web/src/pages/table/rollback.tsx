@@ -153,7 +153,8 @@ function Plan({ plan }: { plan: Rollback }) {
         </div>
       ))}
       <div className="dim">
-        No file is deleted: what leaves main stays in the table until its snapshots expire, and until then another rollback brings it back.
+        No file is deleted: what leaves main stays in the table until its snapshots expire, and until then another rollback brings it back. Columns and
+        properties stay as they are.
       </div>
     </>
   );
