@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from catalog.history.refs import RefType, WantedRef
+from tests.factories import LAKE
 from tests.server.api.conftest import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, set_property, void
 
@@ -121,9 +123,8 @@ def test_a_branch_is_fast_forwarded_and_never_loses_commits_by_it(api: Api) -> N
 def test_of_two_that_move_one_ref_at_once_one_is_refused(api: Api) -> None:
     first, second, _ = api.filled()
     api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(first)})
-    api.lake.database.meanwhile.append(
-        lambda: void(api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(second), "replace": True}))
-    )
+    moved = WantedRef(name="v1", type=RefType.TAG, at=str(second), replace=True)
+    api.lake.database.meanwhile.append(lambda: api.lake.elsewhere.services.refs.set(LAKE, PLAIN, moved))
     status, message, hint = api.refused("PUT", "db.plain/refs/v1", {"type": "tag", "replace": True})
     assert status == 409
     assert "tag v1 has changed" in message
@@ -133,7 +134,7 @@ def test_of_two_that_move_one_ref_at_once_one_is_refused(api: Api) -> None:
 
 def test_a_tag_does_not_conflict_with_an_append(api: Api) -> None:
     _, _, third = api.filled()
-    api.lake.database.meanwhile.append(lambda: void(api.lake.append(PLAIN)))
+    api.lake.database.meanwhile.append(lambda: void(api.lake.elsewhere.append(PLAIN)))
     api.put("db.plain/refs/v1", {"type": "tag", "snapshot": str(third)})
     assert refs(api)["v1"]["behind"] == 1
 

@@ -32,7 +32,7 @@ def lineage(metadata: Json) -> list[int]:
 def test_an_append_that_comes_first_refuses_the_rollback_and_is_kept(lake: Lake) -> None:
     lake.create()
     first, second = lake.append(PLAIN), lake.append(PLAIN)
-    lake.database.meanwhile.append(lambda: void(lake.append(PLAIN)))
+    lake.database.meanwhile.append(lambda: void(lake.elsewhere.append(PLAIN)))
     with pytest.raises(RequirementFailed, match="branch main has changed") as refused:
         roll_back(lake, first)
     assert refused.value.hint is not None
