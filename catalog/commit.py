@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from catalog.history.change import Change as Changed
+from catalog.history.change import Topic, topics_of
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, RelationId, TableName
 
@@ -41,6 +43,9 @@ def digest_of(change: Change) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+_LIFE = frozenset({"create", "register", "rename", "drop", "undrop"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEvent:
     """One applied commit on one relation, as the history page and the planner see it.
@@ -57,6 +62,13 @@ class CommitEvent:
     sequence_number: int | None = None
     operation: str
     """`append`, `overwrite`, `delete`, `replace` for snapshots; else what was done: `create`, `alter`, `expire` …"""
+    principal: str | None = None
+    """Who asked for it; None while nobody is asked who they are."""
+    changes: Sequence[Changed] = ()
+    schema_id: int | None = None
+    """The current schema after it."""
+    head_id: int | None = None
+    """Main's snapshot after it, or the current version of a view."""
     added_rows: int = 0
     added_bytes: int = 0
     added_files: int = 0
@@ -69,3 +81,10 @@ class CommitEvent:
     summary: Mapping[str, str] = field(default_factory=dict)
     id: int = 0
     """Rises with each commit; 0 until it is stored."""
+
+    @property
+    def topics(self) -> frozenset[Topic]:
+        """What it was about."""
+        life = {Topic.LIFE} if self.operation in _LIFE else frozenset()
+        data = frozenset() if self.snapshot_id is None else {Topic.DATA}
+        return topics_of(self.changes) | life | data

@@ -10,6 +10,7 @@ from typing import Any
 from catalog.errors import Invalid
 from catalog.hive.types import iceberg_type, parse_type
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
 
 _SAME = frozenset(
     [
@@ -113,11 +114,12 @@ def _source(column: str, ids: Mapping[str, int]) -> int:
 def partition_text(metadata: Json) -> list[str]:
     """The default partition spec as people write it."""
     spec = next(one for one in metadata["partition-specs"] if one["spec-id"] == metadata["default-spec-id"])
-    schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
+    schema = current_schema(metadata)
     names = {field["id"]: field["name"] for field in schema["fields"]}
     shown = []
     for field in spec["fields"]:
-        column = names.get(field["source-id"], field["name"])
+        sources = field.get("source-ids") or [field.get("source-id")]
+        column = names.get(sources[0], field["name"])
         transform = field["transform"]
         if transform == "identity":
             shown.append(column)

@@ -16,6 +16,8 @@ SMALL_FILE_BYTES = 96 * 1024 * 1024
 """A commit whose files are smaller than this on average counts as one of small files."""
 
 
+LONGEST_ENGINE = 255
+
 HIGHEST_COUNT = 2**53
 """No table holds more, so that sums of many commits' counts still fit into the database's 64 bits."""
 
@@ -90,6 +92,12 @@ def event_of_snapshot(event: CommitEvent, snapshot: Json) -> CommitEvent:
         removed_files=number(summary, "deleted-data-files"),
         writer_id=summary.get("firn.writer-id"),
         batch_id=summary.get("firn.batch-id"),
-        engine=event.engine or summary.get("engine-name"),
+        engine=engine_named(summary) or event.engine,
         summary=dict(summary),
     )
+
+
+def engine_named(summary: Mapping[str, str]) -> str | None:
+    """The engine as it names itself; the library that it speaks through is what its requests name."""
+    name = summary.get("engine-name")
+    return None if name is None else f"{name} {summary.get('engine-version', '')}".strip()[:LONGEST_ENGINE]

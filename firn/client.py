@@ -22,6 +22,7 @@ import httpx
 
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
+from firn.history import TableHistory
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
@@ -227,7 +228,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle:
+class TableHandle(TableHistory):
     """One table, by name; whether there is one shows when something is asked of it."""
 
     transport: Transport
@@ -243,20 +244,16 @@ class TableHandle:
 
     def get(self, part: str, params: Mapping[str, str | int | None] | None = None) -> Json:
         """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""
-        return self.transport.get(self._path(part), params)
-
-    def history(self, limit: int | None = None) -> list[Json]:
-        """Commits on it or its stores, newest first."""
-        return list(self.transport.items(self._path("/history"), limit=limit))
+        return self.transport.get(self.path_to(part), params)
 
     def jobs(self, limit: int | None = None) -> list[Job]:
         """Newest first."""
-        return [Job.model_validate(one) for one in self.transport.items(self._path("/jobs"), limit=limit)]
+        return [Job.model_validate(one) for one in self.transport.items(self.path_to("/jobs"), limit=limit)]
 
     def set_properties(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Table:
         """Set and remove properties; policy settings are checked."""
         body = {"set": dict(updates), "remove": list(removals)}
-        return Table.model_validate(self.transport.change("PATCH", self._path("/properties"), body))
+        return Table.model_validate(self.transport.change("PATCH", self.path_to("/properties"), body))
 
     def merge(self, *, mode: str | None = None) -> Job:
         """Bring pending changes into base now; the job that does it comes back at once."""
@@ -276,28 +273,29 @@ class TableHandle:
 
     def plan(self, kind: str) -> Planned:
         """What such a job would do now."""
-        return Planned.model_validate(self.transport.change("POST", self._path(f"/{kind}"), params={"dry_run": True}))
+        return Planned.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), params={"dry_run": True}))
 
     def drop(self, *, purge: bool = False) -> Drop:
         """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
 
         With `purge` its files are deleted after that.
         """
-        return Drop.model_validate(self.transport.change("DELETE", self._path(""), params={"purge": purge}))
+        return Drop.model_validate(self.transport.change("DELETE", self.path_to(""), params={"purge": purge}))
 
     def protect(self, *, protected: bool = True) -> Json:
         """Protect it against being dropped, or lift the protection."""
-        return self.transport.change("POST", self._path("/protect" if protected else "/unprotect"))
+        return self.transport.change("POST", self.path_to("/protect" if protected else "/unprotect"))
 
     def register(self, metadata_location: str, *, overwrite: bool = False, dry_run: bool = False) -> Json:
         """Take over an existing Iceberg table by its current metadata file."""
         body = {"metadata_location": metadata_location, "overwrite": overwrite, "dry_run": dry_run}
-        return self.transport.change("POST", self._path("/register"), body)
+        return self.transport.change("POST", self.path_to("/register"), body)
 
     def _run(self, kind: str, body: Json = None) -> Job:
-        return Job.model_validate(self.transport.change("POST", self._path(f"/{kind}"), body))
+        return Job.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), body))
 
-    def _path(self, part: str) -> str:
+    def path_to(self, part: str) -> str:
+        """The address of one of its parts."""
         return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
 
 

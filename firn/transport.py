@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from ipaddress import ip_address
 from typing import Any, TypeAlias
 
@@ -66,7 +67,8 @@ class Transport:
     def __init__(self, url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
         if token is not None and not (token.isascii() and token.isprintable()):
             raise Invalid("the token has characters that no token has", hint="look at --token or FIRN_TOKEN")
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {"X-Client-Version": f"firn {version('firn')}"}  # what histories name as the engine
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
         self.url = _checked(url)
         # A proxy that the environment names is for the world outside: it knows another 127.0.0.1 than we do.

@@ -44,6 +44,18 @@ class TableKind(StrEnum):
     VIEW = "view"
 
 
+class Topic(StrEnum):
+    """What a commit was about."""
+
+    DATA = "data"
+    SCHEMA = "schema"
+    LAYOUT = "layout"
+    PROPERTIES = "properties"
+    REFS = "refs"
+    MAINTENANCE = "maintenance"
+    LIFE = "life"
+
+
 class MergeMode(StrEnum):
     """How changes get into base."""
 

@@ -22,13 +22,16 @@ from catalog.scan.plan import ScanLimits
 from server.api import catalogs as api_catalogs
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
+from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import probes
+from server.api import refs as api_refs
 from server.api import status as api_status
 from server.api import tables as api_tables
+from server.api import views as api_views
 from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
@@ -48,6 +51,7 @@ from server.iceberg import views as iceberg_views
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.middleware import RequestRecords, SlashesInNames, restore_slashes
 from server.service.commit import Committer
+from server.service.compare import Comparisons
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
@@ -65,12 +69,14 @@ from server.service.namespaces import Namespaces
 from server.service.planner import Planner
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
+from server.service.refs import Refs
 from server.service.scans import Scans
 from server.service.services import Services
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.undrop import Undrops
 from server.service.views import Views
+from server.service.viewversions import ViewVersions
 from server.settings import Settings
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
@@ -100,6 +106,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     storage = Storage(settings.file_io)
     metadata = MetadataFiles(storage)
     tables = Tables(database, metadata)
+    views = Views(database, metadata)
     namespaces = Namespaces(database)
     keyed = KeyedTables(database, metadata, tables)
     committer = Committer(database, metadata, {JobKind.SYNC: advance_with_job})
@@ -124,7 +131,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         metadata=metadata,
         namespaces=namespaces,
         tables=tables,
-        views=Views(database, metadata),
+        views=views,
         keyed=keyed,
         committer=committer,
         jobs=Jobs(database, _lease_times(settings)),
@@ -137,6 +144,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         undrops=Undrops(database, metadata, reachable),
         purges=Purges(database, metadata, reachable),
         recursive_drops=RecursiveDrops(database, metadata),
+        refs=Refs(database, metadata, committer),
+        comparisons=Comparisons(database, metadata),
+        view_versions=ViewVersions(views),
     )
 
 
@@ -279,8 +289,19 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    modules = (api_catalogs, api_dropped, api_tables, api_hive, api_imports, api_jobs, api_leases, api_status)
-    for module in modules:
+    for module in (
+        api_catalogs,
+        api_dropped,
+        api_tables,
+        api_history,
+        api_refs,
+        api_views,
+        api_hive,
+        api_imports,
+        api_jobs,
+        api_leases,
+        api_status,
+    ):
         app.include_router(module.router)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)

@@ -1,4 +1,4 @@
-"""What every request gets: an id, a line in the log, a count in the metrics, and names that may hold a slash."""
+"""What every request gets: an id, a caller, a line in the log, a count in the metrics, names that may hold a slash."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.logs import request_id
+from server.service.caller import Caller, caller
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +25,12 @@ _ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 _SLASH_IN_NAME = "\udc2f"
 """Half a surrogate pair: no path that a client sends decodes to one, so it stands for a slash and nothing else."""
 _HEADER = b"x-request-id"
+_CLIENT = b"x-client-version"
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestRecords:
-    """ASGI middleware: gives each request its id, a line in the log and a place in the metrics."""
+    """ASGI middleware: gives each request its id, its caller, a line in the log and a place in the metrics."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -38,9 +40,11 @@ class RequestRecords:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = dict(scope["headers"]).get(_HEADER, b"").decode("latin-1")
+        headers = dict(scope["headers"])
+        given = headers.get(_HEADER, b"").decode("latin-1")
         identity = given if _SANE.fullmatch(given) else uuid4().hex[:16]
         token = request_id.set(identity)
+        caller_token = caller.set(Caller.of(headers.get(_CLIENT, b"").decode("latin-1")))
         status, began = 500, time.perf_counter()
 
         async def sent(message: Message) -> None:
@@ -55,6 +59,7 @@ class RequestRecords:
         finally:
             _record(scope, status, time.perf_counter() - began)
             request_id.reset(token)
+            caller.reset(caller_token)
 
 
 def _record(scope: Scope, status: int, seconds: float) -> None:

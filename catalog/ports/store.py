@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from catalog.commit import CommitEvent
+from catalog.history.change import Topic
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
@@ -168,8 +169,22 @@ class Events(Protocol):
         *,
         limit: int,
         cursor: str | None = None,
+        topics: Collection[Topic] = (),
     ) -> Page[CommitEvent]:
-        """Newest first; None means all."""
+        """Newest first; None means all, and no topics mean every one."""
+
+    def find(self, event_id: int) -> CommitEvent | None: ...
+
+    def between(
+        self, relation_id: RelationId, after: int, until: int, topics: Collection[Topic], *, limit: int
+    ) -> Sequence[CommitEvent]:
+        """Commits on one of these topics, numbered above `after` and up to `until`, oldest first."""
+
+    def forget_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """These snapshots are not in the table's history any more: what they brought may be sent again."""
+
+    def recall_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """These snapshots are in it again: what they brought is refused, unless another commit has brought it since."""
 
     def last_id(self) -> int: ...
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 import typer
 
-from firn.cli import catalogs, hive, imports, jobs, namespaces, processes, sql, tables
+from firn.cli import catalogs, history, hive, imports, jobs, namespaces, processes, sql, tables
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(catalogs.app, name="catalog")
 app.add_typer(namespaces.app, name="namespace")
-app.add_typer(tables.app, name="table")
+app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
 app.add_typer(jobs.optimizers, name="optimizer")

@@ -116,30 +116,6 @@ def list_files(this: Told, table: TableArg, limit: Limit = 1000) -> None:
     show.emit(found, lambda: show.table(columns, rows, none="no files"))
 
 
-@command(app, "history")
-def show_history(this: Told, table: TableArg, limit: Limit = 50) -> None:
-    """List commits, newest first."""
-    show = this.show
-    found = show.first(this.client.tables[table].history(limit + 1), limit)
-    rows = [
-        (
-            moment(one["committed_at"]),
-            one["table"],
-            one["operation"],
-            one["added_rows"],
-            one["removed_rows"],
-            one["added_files"],
-            one["removed_files"],
-            one["snapshot_id"],
-            one["writer_id"],
-            one["batch_id"],
-        )
-        for one in found
-    ]
-    columns = ("when", "table", "operation", "+rows", "-rows", "+files", "-files", "snapshot", "writer", "batch")
-    show.emit(found, lambda: show.table(columns, rows, none="no commits yet"))
-
-
 @command(app, "snapshots")
 def list_snapshots(this: Told, table: TableArg) -> None:
     """List snapshots, of a keyed table those of both stores; newest first."""

@@ -56,7 +56,12 @@ def upgrade() -> None:
         sa.Column("batch_id", sa.String(length=512), nullable=True),
         sa.Column("job_id", sa.String(length=64), nullable=True),
         sa.Column("engine", sa.String(length=255), nullable=True),
+        sa.Column("principal", sa.String(length=255), nullable=True),
         sa.Column("summary", sa.JSON(), nullable=False),
+        sa.Column("changes", sa.JSON(), nullable=False),
+        sa.Column("topics", sa.String(length=128), nullable=False),
+        sa.Column("schema_id", sa.BigInteger(), nullable=True),
+        sa.Column("head_id", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_commit_event")),
         sa.UniqueConstraint(
             "relation_id", "writer_id", "batch_id", name=op.f("uq_commit_event_relation_id_writer_id_batch_id")
@@ -64,6 +69,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("commit_event", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_commit_event_catalog"), ["catalog"], unique=False)
+        batch_op.create_index("ix_commit_event_history", ["relation_id", "id"], unique=False)
         batch_op.create_index("ix_commit_event_sequence", ["relation_id", "sequence_number"], unique=False)
         batch_op.create_index("ix_commit_event_snapshot", ["relation_id", "snapshot_id"], unique=False)
 
@@ -439,6 +445,7 @@ def downgrade() -> None:
     with op.batch_alter_table("commit_event", schema=None) as batch_op:
         batch_op.drop_index("ix_commit_event_snapshot")
         batch_op.drop_index("ix_commit_event_sequence")
+        batch_op.drop_index("ix_commit_event_history")
         batch_op.drop_index(batch_op.f("ix_commit_event_catalog"))
 
     op.drop_table("commit_event")

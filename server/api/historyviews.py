@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from catalog.commit import CommitEvent
 from catalog.errors import NoSuchTable
+from catalog.history.change import Change, ChangeKind, Topic
+from catalog.history.words import headline, in_words, line_diff
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import ref_snapshot_id
 from catalog.keyed.spec import Version
@@ -22,16 +24,57 @@ from server.service.planner import planned_relation
 from server.service.services import Services
 
 
+class LineOut(Out):
+    """One line of a diff."""
+
+    sign: str
+    text: str
+
+
+class ChangeOut(Out):
+    """One thing that a commit changed: as facts, in words, and for SQL line by line."""
+
+    kind: ChangeKind
+    name: str
+    before: str | None
+    after: str | None
+    words: str
+    diff: list[LineOut] | None
+
+    @classmethod
+    def of(cls, change: Change) -> ChangeOut:
+        """A change as it is shown."""
+        is_text = change.kind is ChangeKind.SQL
+        lines = line_diff(change.before, change.after) if is_text else []
+        return cls(
+            kind=change.kind,
+            name=change.name,
+            before=change.before,
+            after=change.after,
+            words=in_words(change),
+            diff=[LineOut(sign=sign, text=text) for sign, text in lines] if is_text else None,
+        )
+
+
 class EventOut(Out):
-    """One commit in a table's history."""
+    """One commit in a table's history: an entry of the list of its versions."""
 
     id: int
     table: str
     committed_at: datetime
+    principal: str | None
+    engine: str | None
+    app_id: str | None
+    job_id: str | None
+    operation: str
+    headline: str
+    topics: list[Topic]
+    changes: list[ChangeOut]
     snapshot_id: str | None
     parent_id: str | None
     sequence_number: int | None
-    operation: str
+    head_id: str | None
+    schema_id: int | None
     added_rows: int
     added_bytes: int
     added_files: int
@@ -39,18 +82,20 @@ class EventOut(Out):
     removed_files: int
     writer_id: str | None
     batch_id: str | None
-    job_id: str | None
-    engine: str | None
     summary: dict[str, str]
 
     @classmethod
     def of(cls, event: CommitEvent) -> EventOut:
         """An event as it is shown."""
-        own = ("table", "snapshot_id", "parent_id")
-        values = {name: getattr(event, name) for name in cls.model_fields if name not in own}
-        return cls(
-            **values, table=str(event.table), snapshot_id=id_text(event.snapshot_id), parent_id=id_text(event.parent_id)
-        )
+        own = {
+            "table": str(event.table),
+            "app_id": event.summary.get("app-id"),
+            "headline": headline(event),
+            "topics": sorted(event.topics),
+            "changes": [ChangeOut.of(change) for change in event.changes],
+            **{name: id_text(getattr(event, name)) for name in ("snapshot_id", "parent_id", "head_id")},
+        }
+        return cls(**{name: getattr(event, name) for name in cls.model_fields if name not in own}, **own)
 
 
 class SnapshotOut(Out):
@@ -151,14 +196,15 @@ def snapshots_out(services: Services, catalog: CatalogName, name: TableName) -> 
         raise NoSuchTable(f"Table does not exist: {name}")
     loaded = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     listed = [
-        _snapshot(role, snapshot, metadata)
+        snapshot_out(role, snapshot, metadata)
         for role, metadata in loaded.items()
         for snapshot in metadata.get("snapshots", ())
     ]
     return sorted(listed, key=lambda one: one.committed_at, reverse=True)
 
 
-def _snapshot(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
+def snapshot_out(role: str, snapshot: Json, metadata: Json) -> SnapshotOut:
+    """A snapshot with the refs that point at it."""
     summary = {key: str(value) for key, value in (snapshot.get("summary") or {}).items()}
     refs = [name for name, ref in (metadata.get("refs") or {}).items() if ref["snapshot-id"] == snapshot["snapshot-id"]]
     return SnapshotOut(

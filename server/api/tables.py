@@ -17,7 +17,7 @@ from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
-from server.api.historyviews import EventOut, PinOut, SnapshotOut, VersionOut, events_page, pin_out, snapshots_out
+from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
 from server.api.jobs import JobOut
 from server.api.tableviews import NextOut, PartitionOut, TableKind, TableOut, TableRow, next_out, table_out, table_rows
 from server.service.planner import planned_relation
@@ -174,15 +174,6 @@ def list_versions(
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, table)
         return [VersionOut.of(one) for one in uow.keyed.versions(relation.id, limit=100, before=before)]
-
-
-@router.get("/{table}/history", summary="List commits", responses=refusals(404))
-def list_history(services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep) -> PageOut[EventOut]:
-    """Commits on the table or its stores, newest first."""
-    with services.database.reading() as uow:
-        relation = planned_relation(uow, catalog, table)
-        ids = [relation.id, *(store.id for store in uow.relations.stores_of(relation.id))]
-        return events_page(uow.events.list(None, ids, limit=page.size, cursor=page.cursor))
 
 
 @router.get("/{table}/jobs", summary="List a table's jobs", responses=refusals(404))

@@ -22,6 +22,7 @@ from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.service.facts import load_metadata
 from server.service.planner import facts_of, planned_relation
+from server.service.refs import why_no_rollback
 from server.service.services import Services
 
 
@@ -262,6 +263,12 @@ def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[
         wanted.append("sync")
         if busy:
             cannot["sync"] = "a job is active on this table"
+    wanted += ["tag", "branch", "rollback"]
+    if keyed is not None:
+        cannot["branch"] = "a keyed table has no branches: its two stores only move together"
+    refusal = why_no_rollback(relation)
+    if refusal is not None:
+        cannot["rollback"] = refusal
     return [action for action in wanted if action not in cannot], cannot
 
 

@@ -11,7 +11,9 @@ from datetime import datetime
 
 from catalog.commit import CommitEvent, digest_of
 from catalog.errors import LeaseLost
-from catalog.iceberg.json import Json
+from catalog.history.lineage import Lineage, MainMove, main_move
+from catalog.history.tables import state_of, table_changes
+from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.job import CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.judge import added_snapshots
@@ -20,6 +22,7 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
 from catalog.stats import advanced, event_of_snapshot
+from server.service.caller import caller
 from server.service.mirroring import Rewritten
 
 OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
@@ -55,6 +58,7 @@ def book(
             raise MovedMeanwhile
         event = _event(one, job, engine, now)
         uow.events.add(event)
+        _settle_batches(uow, one.change)
         uow.stats.put(advanced(uow.stats.get(one.change.relation.id), one.change.after, event))
     for table in keyed:
         _book_keyed(uow, table, written, now)
@@ -80,14 +84,19 @@ def _locked_keyed(uow: UnitOfWork, written: Sequence[Written]) -> list[KeyedTabl
 
 def _event(one: Written, job: Job | None, engine: str | None, now: datetime) -> CommitEvent:
     relation = one.change.relation
+    schema_id, head_id = state_of(one.change.after)
     event = CommitEvent(
         relation_id=relation.id,
         catalog=relation.catalog,
         table=relation.name,
         committed_at=now,
-        operation=_what(one.change.updates),
+        operation=_what(one.change),
         job_id=None if job is None else str(job.id),
-        engine=engine,
+        engine=engine or caller.get().engine,
+        principal=caller.get().principal,
+        changes=table_changes(one.change.before, one.change.after),
+        schema_id=schema_id,
+        head_id=head_id,
     )
     added = {snapshot["snapshot-id"] for snapshot in added_snapshots(one.change.updates)}
     stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
@@ -109,9 +118,30 @@ _NAMED = {
 }
 
 
-def _what(updates: Sequence[Json]) -> str:
+def _what(one: Rewritten) -> str:
     """A word for a commit without a snapshot."""
-    return next((_NAMED[update["action"]] for update in updates if update.get("action") in _NAMED), "update")
+    moved = _moved(one)
+    if moved is not MainMove.NONE:
+        return str(moved)
+    return next((_NAMED[update["action"]] for update in one.updates if update.get("action") in _NAMED), "update")
+
+
+def _moved(one: Rewritten) -> MainMove:
+    return main_move(one.before, one.after, {snapshot["snapshot-id"] for snapshot in added_snapshots(one.updates)})
+
+
+def _settle_batches(uow: UnitOfWork, one: Rewritten) -> None:
+    """What main does not stand on any more may be sent again, or a writer would be told that it is in the table.
+
+    It holds whoever sets main back, this server or an engine's procedure (protocol 1.4 says it of keyed tables); what
+    main stands on again when that is undone may not.
+    """
+    if _moved(one) is MainMove.NONE:
+        return
+    was, now = ref_snapshot_id(one.before, MAIN), ref_snapshot_id(one.after, MAIN)
+    lineage = Lineage.of(one.before)
+    uow.events.forget_batches(one.relation.id, lineage.only_in(was, now))
+    uow.events.recall_batches(one.relation.id, lineage.only_in(now, was))
 
 
 def _book_keyed(uow: UnitOfWork, keyed: KeyedTable, written: Sequence[Written], now: datetime) -> None:

@@ -27,6 +27,7 @@ from server.service.tables import (
     Tables,
     default_location,
     refuse_busy,
+    renamed_event,
 )
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
@@ -201,6 +202,7 @@ class KeyedTables:
             uow.relations.rename(relation, to)
             for store in stores:
                 uow.relations.rename(store, TableName(to.as_namespace, store.name.name))
+            uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
 
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:

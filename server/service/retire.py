@@ -13,11 +13,13 @@ from uuid import UUID
 from catalog.commit import CommitEvent
 from catalog.dropped import Dropped, DroppedKind, DroppedState, is_protected, retention_of
 from catalog.errors import Conflict, NotFound, Protected
+from catalog.history.change import Change, ChangeKind
 from catalog.keyed.spec import BASE
 from catalog.names import RelationId
 from catalog.places import canonical, overlaps
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.caller import caller
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 
@@ -104,6 +106,9 @@ def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
             )
 
 
+_CHANGES = {"drop": [Change(ChangeKind.DROPPED)], "undrop": [Change(ChangeKind.RESTORED)]}
+
+
 def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str, str] | None = None) -> CommitEvent:
     """What the history of the table says of it."""
     return CommitEvent(
@@ -112,6 +117,9 @@ def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str
         table=entry.table_name,
         committed_at=now,
         operation=operation,
+        engine=caller.get().engine,
+        principal=caller.get().principal,
+        changes=_CHANGES.get(operation, ()),
         summary=dict(summary or {}),
     )
 

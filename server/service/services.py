@@ -15,6 +15,7 @@ from catalog.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.commit import CommitRequest, Committer
+from server.service.compare import Comparisons
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
@@ -25,11 +26,13 @@ from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
+from server.service.refs import Refs
 from server.service.scans import Scans
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.undrop import Undrops
 from server.service.views import Views
+from server.service.viewversions import ViewVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,9 @@ class Services:
     undrops: Undrops
     purges: Purges
     recursive_drops: RecursiveDrops
+    refs: Refs
+    comparisons: Comparisons
+    view_versions: ViewVersions
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

@@ -11,6 +11,9 @@ from uuid import uuid4
 from catalog.commit import Change, CommitEvent
 from catalog.dropped import Dropped, other_places
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
+from catalog.history.change import Change as Changed
+from catalog.history.change import ChangeKind
+from catalog.history.tables import created, state_of
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
@@ -21,6 +24,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.scan.mode import planning_config
 from catalog.stats import advanced, event_of_snapshot
+from server.service.caller import caller
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
@@ -165,7 +169,7 @@ class Tables:
                 forget_relation(uow, self.metadata, existing, "overwritten")
             self._check_free(uow, catalog, name)
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=number_of(metadata_location))
-            relation = add_relation(uow, catalog, new, metadata_location)
+            relation = add_relation(uow, catalog, new, metadata_location, registered=True)
             remember(uow, idempotency, [metadata_location])
         return self._loaded(relation)
 
@@ -260,6 +264,7 @@ class Tables:
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)
+            uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
 
     def drop(
@@ -313,11 +318,24 @@ def _as_path(part: str) -> str:
     return re.sub(r"[^\w.-]|^\.+", "_", part[:LONGEST_DIRECTORY], flags=re.ASCII)
 
 
-def plain_event(relation: Relation, operation: str, now: datetime) -> CommitEvent:
+def plain_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
     """An event without a snapshot."""
     return CommitEvent(
-        relation_id=relation.id, catalog=relation.catalog, table=relation.name, committed_at=now, operation=operation
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=operation,
+        engine=caller.get().engine,
+        principal=caller.get().principal,
+        changes=changes,
     )
+
+
+def renamed_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
+    """The event of a relation's new name, told under that name."""
+    changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
+    return plain_event(replace(relation, name=to), "rename", now, changes)
 
 
 def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
@@ -338,16 +356,24 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
     )
 
 
-def add_relation(uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str) -> Relation:
+def add_relation(
+    uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str, *, registered: bool = False
+) -> Relation:
     """Add a table whose metadata is written, with its first event and its counters."""
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
     uow.relations.add(relation)
-    event = plain_event(relation, "create", now)
+    schema_id, head_id = state_of(new.metadata)
+    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
+    event = replace(
+        plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
+    )
     for snapshot in new.metadata.get("snapshots", ())[-1:]:
-        event = replace(event_of_snapshot(event, snapshot), engine=event.engine)
+        engine = event.engine  # a registered snapshot was written by somebody else, long ago
+        event = event_of_snapshot(event, snapshot)
+        event = replace(event, engine=engine) if registered else event
     uow.events.add(event)
     uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
     return relation
@@ -365,7 +391,7 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
     relation = uow.dropped.take(relation.id)
     check_unprotected(uow, metadata, [relation])
     uow.dropped.forget_books(relation.id)
-    uow.events.add(plain_event(relation, "drop", uow.now()))
+    uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
     return relation
 
 

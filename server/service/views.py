@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import uuid4
 
-from catalog.commit import Change
+from catalog.commit import Change, CommitEvent
 from catalog.dropped import Dropped
 from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchView, RequirementFailed
+from catalog.history.views import created_view, view_changes
 from catalog.iceberg.json import Json
-from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, new_view
+from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, current_version, new_view
 from catalog.imports.newest import number_of
 from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
+from catalog.stats import engine_named
+from server.service.caller import caller
 from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
 from server.service.retire import Drop, refuse_purged_place, retire
-from server.service.tables import Loaded, default_location, plain_event
+from server.service.tables import Loaded, default_location, plain_event, renamed_event
 
 MAX_ROUNDS = 10
 
@@ -117,40 +121,50 @@ class Views:
     def load(self, catalog: CatalogName, name: TableName) -> Loaded:
         """NoSuchView when there is none."""
         with self.database.reading() as uow:
-            relation = _existing_view(uow, catalog, name)
+            relation = existing_view(uow, catalog, name)
         assert relation.metadata_location is not None  # stored views have metadata
         document = self.metadata.load_present(relation.metadata_location)
         return Loaded(metadata_location=relation.metadata_location, text=document.text)
 
-    def commit(self, catalog: CatalogName, change: Change, *, idempotency: Idempotency | None = None) -> Loaded:
-        """Replace or alter a view."""
+    def commit(
+        self,
+        catalog: CatalogName,
+        change: Change,
+        *,
+        idempotency: Idempotency | None = None,
+        check: Callable[[Json], None] = lambda _: None,
+    ) -> Loaded:
+        """Replace or alter a view; `check` may refuse what the change would be applied to."""
         name = change.name
         for _ in range(MAX_ROUNDS):
             with self.database.reading() as uow:
-                relation, now = _existing_view(uow, catalog, name), uow.now()
+                relation, now = existing_view(uow, catalog, name), uow.now()
             assert relation.metadata_location is not None  # stored views have metadata
             before = self.metadata.load(relation.metadata_location).parsed
             check_view_requirements(before, change.requirements)
+            check(before)
             after = apply_view_updates(before, change.updates, now_ms=int(now.timestamp() * 1000))
             location = self.metadata.write(after["location"], relation.version + 1, after)
-            if self._moved(relation, Pointer(location, after["location"]), idempotency):
+            event = _event(relation, before, after, now)
+            if self._moved(relation, Pointer(location, after["location"]), event, idempotency):
                 with reading_back():
                     return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
 
-    def _moved(self, relation: Relation, to: Pointer, idempotency: Idempotency | None) -> bool:
+    def _moved(self, relation: Relation, to: Pointer, event: CommitEvent, idempotency: Idempotency | None) -> bool:
         try:
-            return self._move(relation, to, idempotency)
+            return self._move(relation, to, event, idempotency)
         except CatalogError:
             self.metadata.discard(to.metadata_location)
             raise
 
-    def _move(self, relation: Relation, to: Pointer, idempotency: Idempotency | None) -> bool:
+    def _move(self, relation: Relation, to: Pointer, event: CommitEvent, idempotency: Idempotency | None) -> bool:
         with self.database.writing() as uow:
-            moved = uow.relations.move_pointer(relation, to, uow.now())
+            now = uow.now()
+            moved = uow.relations.move_pointer(relation, to, now)
             if moved:
-                uow.events.add(plain_event(relation, "replace view", uow.now()))
+                uow.events.add(replace(event, committed_at=now))
                 remember(uow, idempotency, [to.metadata_location])
             return moved
 
@@ -159,7 +173,7 @@ class Views:
     ) -> Dropped:
         """Drop a view; see `retire`."""
         with self.database.writing() as uow:
-            relation = _existing_view(uow, catalog, name)
+            relation = existing_view(uow, catalog, name)
             entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
         return entry
@@ -169,7 +183,7 @@ class Views:
     ) -> None:
         """Give a view another name."""
         with self.database.writing() as uow:
-            relation = _existing_view(uow, catalog, source)
+            relation = existing_view(uow, catalog, source)
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.holder(catalog, to)
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
@@ -177,6 +191,7 @@ class Views:
                 message = f"Cannot rename {source} to {to}. {kind} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
             uow.relations.rename(relation, to)
+            uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
 
 
@@ -198,7 +213,26 @@ def add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, metadata: J
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, location])
     uow.relations.add(relation)
-    uow.events.add(plain_event(relation, "create", now))
+    uow.events.add(_versioned(plain_event(relation, "create", now, created_view(metadata)), metadata))
+
+
+def _event(relation: Relation, before: Json, after: Json, now: datetime) -> CommitEvent:
+    """What a commit did: a version that was there before was gone back to."""
+    version = current_version(after)
+    known = {one["version-id"] for one in before["versions"]}
+    if version["version-id"] == before["current-version-id"]:
+        operation = "properties"
+    else:
+        operation = "rollback" if version["version-id"] in known else "replace view"
+    event = _versioned(plain_event(relation, operation, now, view_changes(before, after)), after)
+    return replace(event, engine=caller.get().engine) if version["version-id"] in known else event
+
+
+def _versioned(event: CommitEvent, metadata: Json) -> CommitEvent:
+    """The event of a new version, by the engine that its summary names."""
+    version = current_version(metadata)
+    engine = engine_named(version.get("summary") or {}) or event.engine
+    return replace(event, engine=engine, schema_id=version["schema-id"], head_id=version["version-id"])
 
 
 def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
@@ -207,7 +241,8 @@ def refuse_keyed(relation_kind: RelationKind, name: TableName) -> None:
         raise CommitRefused(f"{name} is a keyed table: its view is generated and cannot be replaced")
 
 
-def _existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+def existing_view(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
+    """The stored view of this name; NoSuchView when there is none, CommitRefused when it is a keyed table's."""
     relation = uow.relations.find(catalog, name)
     if relation is None or relation.kind not in (RelationKind.VIEW, RelationKind.KEYED):
         raise NoSuchView(f"View does not exist: {name}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select, update
 
 from catalog.commit import CommitEvent
 from catalog.errors import DuplicateBatch
+from catalog.history.change import Change, Topic, kept
+from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
 from server.store import cursor as cursors
@@ -18,7 +20,9 @@ from server.store.rows import CommitEventRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken
 
-_PLAIN = tuple(f.name for f in fields(CommitEvent) if f.name not in ("table", "id", "summary"))
+_PLAIN = tuple(f.name for f in fields(CommitEvent) if f.name not in ("table", "id", "summary", "changes"))
+_AT_ONCE = 1_000
+"""Databases take only so many values in one statement."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class SqlEvents:
             "namespace": encode_namespace(event.table.namespace),
             "name": event.table.name,
             "summary": dict(event.summary),
+            "changes": [change.to_json() for change in kept(event.changes)],
+            "topics": " ".join(sorted(event.topics)),
         }
         if insert_unless_taken(self.session, CommitEventRow, values):
             return
@@ -71,10 +77,56 @@ class SqlEvents:
 
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]:
         """The events of these snapshots, by snapshot id."""
+        ids, found = sorted(snapshot_ids), dict[int, CommitEvent]()
+        for start in range(0, len(ids), _AT_ONCE):
+            query = select(CommitEventRow).where(
+                CommitEventRow.relation_id == relation_id,
+                CommitEventRow.snapshot_id.in_(ids[start : start + _AT_ONCE]),
+            )
+            found |= {
+                row.snapshot_id: _event(row) for row in self.session.scalars(query) if row.snapshot_id is not None
+            }
+        return found
+
+    def find(self, event_id: int) -> CommitEvent | None:
+        """The commit with this number."""
+        row = self.session.get(CommitEventRow, event_id)
+        return None if row is None else _event(row)
+
+    def between(
+        self, relation_id: RelationId, after: int, until: int, topics: Collection[Topic], *, limit: int
+    ) -> Sequence[CommitEvent]:
+        """Those numbered above `after` and up to `until`, oldest first."""
         query = select(CommitEventRow).where(
-            CommitEventRow.relation_id == relation_id, CommitEventRow.snapshot_id.in_(snapshot_ids)
+            CommitEventRow.relation_id == relation_id,
+            CommitEventRow.id > after,
+            CommitEventRow.id <= until,
+            or_(*(CommitEventRow.topics.contains(topic) for topic in topics)),
         )
-        return {row.snapshot_id: _event(row) for row in self.session.scalars(query) if row.snapshot_id is not None}
+        return [_event(row) for row in self.session.scalars(query.order_by(CommitEventRow.id).limit(limit))]
+
+    def forget_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """Let writers send again what these snapshots brought; the summaries go on telling who brought it."""
+        ids = sorted(snapshot_ids)
+        for start in range(0, len(ids), _AT_ONCE):
+            self.session.execute(
+                update(CommitEventRow)
+                .where(
+                    CommitEventRow.relation_id == relation_id,
+                    CommitEventRow.snapshot_id.in_(ids[start : start + _AT_ONCE]),
+                )
+                .values(writer_id=None, batch_id=None)
+            )
+
+    def recall_batches(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> None:
+        """Take writer and batch out of the summaries again, where nobody else has brought them since."""
+        for event in self.of_snapshots(relation_id, snapshot_ids).values():
+            writer, batch = event.summary.get(WRITER_ID), event.summary.get(BATCH_ID)
+            if not writer or not batch or self.find_batch(relation_id, writer, batch) is not None:
+                continue
+            self.session.execute(
+                update(CommitEventRow).where(CommitEventRow.id == event.id).values(writer_id=writer, batch_id=batch)
+            )
 
     def list(
         self,
@@ -83,9 +135,12 @@ class SqlEvents:
         *,
         limit: int,
         cursor: str | None = None,
+        topics: Collection[Topic] = (),
     ) -> Page[CommitEvent]:
         """Newest first."""
         query = select(CommitEventRow)
+        if topics:  # no topic is part of another's name
+            query = query.where(or_(*(CommitEventRow.topics.contains(topic) for topic in topics)))
         if catalog is not None:
             query = query.where(CommitEventRow.catalog == catalog)
         if relation_ids is not None:
@@ -104,5 +159,9 @@ class SqlEvents:
 def _event(row: CommitEventRow) -> CommitEvent:
     plain: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
     return CommitEvent(
-        **plain, id=row.id, table=TableName(decode_namespace(row.namespace), row.name), summary=row.summary
+        **plain,
+        id=row.id,
+        table=TableName(decode_namespace(row.namespace), row.name),
+        summary=row.summary,
+        changes=[Change.from_json(stored) for stored in row.changes],
     )

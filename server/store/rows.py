@@ -65,6 +65,7 @@ class Row(DeclarativeBase):
         dict[str, str]: JSON,
         list[str]: JSON,
         list[dict[str, Any]]: JSON,
+        list[dict[str, str]]: JSON,
         int: BigInteger,
     }
 
@@ -177,6 +178,7 @@ class CommitEventRow(Row):
         UniqueConstraint("relation_id", "writer_id", "batch_id"),
         Index("ix_commit_event_sequence", "relation_id", "sequence_number"),
         Index("ix_commit_event_snapshot", "relation_id", "snapshot_id"),
+        Index("ix_commit_event_history", "relation_id", "id"),
     )
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     relation_id: Mapped[UUID]
@@ -197,7 +199,12 @@ class CommitEventRow(Row):
     batch_id: Mapped[str | None] = mapped_column(String(512))
     job_id: Mapped[str | None] = mapped_column(String(64))
     engine: Mapped[str | None] = mapped_column(String(255))
+    principal: Mapped[str | None] = mapped_column(String(255))
     summary: Mapped[dict[str, str]]
+    changes: Mapped[list[dict[str, str]]]
+    topics: Mapped[str] = mapped_column(String(128))
+    schema_id: Mapped[int | None]
+    head_id: Mapped[int | None]
 
 
 ACTIVE_JOB = text("status IN ('pending', 'running', 'committing', 'unknown')")

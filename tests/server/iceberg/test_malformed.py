@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,8 +12,6 @@ from uuid import uuid4
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +26,7 @@ from tests.factories import LAKE
 from tests.server.conftest import OpenDatabase
 from tests.server.iceberg.malformed import DIGITS, spoiled, text_of
 from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property, snapshot_ids, snapshot_of
+from tests.server.listening import listening
 
 SQL: Json = {
     "version-id": 1,
@@ -61,20 +57,6 @@ class Wire:
             assert error["type"].endswith("Exception")
             assert error["message"]
         return answer.status_code
-
-
-@contextmanager
-def listening(app: FastAPI) -> Iterator[str]:
-    """The app's address, while a server in a thread of this process answers for it."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    host, port = server.servers[0].sockets[0].getsockname()
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join()
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from server.app import build_background, create_app
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.iceberg.malformed import spoiled, text_of
-from tests.server.iceberg.test_malformed import listening
 from tests.server.lake import ORDERS, PLAIN, Lake, a_lake, altered, set_property
+from tests.server.listening import listening
 from tests.server.scans.lake_table import IDS, LakeTable, a_row
 from tests.server.scans.test_plans import stored
 

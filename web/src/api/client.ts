@@ -5,6 +5,8 @@ import { problemOf, UNREACHABLE } from './problem';
 
 export const api = createClient<paths>({
   baseUrl: '/api/v1',
+  // What histories name as the engine of what is done here.
+  headers: { 'X-Client-Version': 'Firn console' },
   // ?status=failed&status=unknown: the way FastAPI reads lists.
   querySerializer: { array: { style: 'form', explode: true } },
 });

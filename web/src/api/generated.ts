@@ -514,6 +514,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare two states
+         * @description What leads from one state to the other: columns, properties, layout, rows, and the commits between.
+         */
+        get: operations["compare_catalogs__catalog__tables__table__compare_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/expire": {
         parameters: {
             query?: never;
@@ -562,8 +582,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List commits
-         * @description Commits on the table or its stores, newest first.
+         * List versions: commits with what each changed
+         * @description Of a table, of a keyed table with its stores, or of a view; newest first.
          */
         get: operations["list_history_catalogs__catalog__tables__table__history_get"];
         put?: never;
@@ -714,6 +734,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/refs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List branches and tags
+         * @description Of a plain table, or of a keyed table's base store; main first, then branches, then tags.
+         */
+        get: operations["list_refs_catalogs__catalog__tables__table__refs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/refs/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Make or change a branch or tag
+         * @description A ref that points elsewhere is moved only with `replace`; main only changes how long it keeps snapshots.
+         */
+        put: operations["set_ref_catalogs__catalog__tables__table__refs__name__put"];
+        post?: never;
+        /**
+         * Drop a branch or tag
+         * @description Its snapshots stay in the table until they expire.
+         */
+        delete: operations["drop_ref_catalogs__catalog__tables__table__refs__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/refs/{name}/fast-forward": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fast-forward a branch
+         * @description To where another ref or snapshot is; refused if the branch would lose commits by it.
+         */
+        post: operations["forward_ref_catalogs__catalog__tables__table__refs__name__fast_forward_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/register": {
         parameters: {
             query?: never;
@@ -751,6 +835,28 @@ export interface paths {
          * @description Bin-pack small files.
          */
         post: operations["rewrite_now_catalogs__catalog__tables__table__rewrite_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Roll a plain table back
+         * @description Set main to an older snapshot, or to a newer one to undo that.
+         *
+         *     Nothing is deleted: what leaves main stays in the table until it expires.
+         */
+        post: operations["roll_back_catalogs__catalog__tables__table__rollback_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -831,6 +937,50 @@ export interface paths {
         get: operations["show_why_catalogs__catalog__tables__table__why_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/views/{view}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a view
+         * @description Its SQL and columns, version by version, newest first.
+         */
+        get: operations["show_view_catalogs__catalog__views__view__get"];
+        put?: never;
+        post?: never;
+        /**
+         * Drop a view
+         * @description Forget it; what it reads is untouched.
+         */
+        delete: operations["drop_view_catalogs__catalog__views__view__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/views/{view}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go back to a version of a view
+         * @description Make a version current that the view has kept; all versions stay.
+         */
+        post: operations["roll_back_view_catalogs__catalog__views__view__rollback_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1282,6 +1432,29 @@ export interface components {
             };
         };
         /**
+         * ChangeKind
+         * @description What was changed. The subject of a change is named by `Change.name`.
+         * @enum {string}
+         */
+        ChangeKind: "created" | "registered" | "dropped" | "restored" | "renamed" | "replaced" | "column added" | "column dropped" | "column renamed" | "column type" | "column nulls" | "column comment" | "column default" | "column moved" | "identifier" | "partitioning" | "sort order" | "property" | "format version" | "location" | "snapshot" | "branch" | "tag" | "retention" | "expired" | "statistics" | "encryption key" | "sql" | "view version" | "view defaults" | "more";
+        /**
+         * ChangeOut
+         * @description One thing that a commit changed: as facts, in words, and for SQL line by line.
+         */
+        ChangeOut: {
+            /** After */
+            after: string | null;
+            /** Before */
+            before: string | null;
+            /** Diff */
+            diff: components["schemas"]["LineOut"][] | null;
+            kind: components["schemas"]["ChangeKind"];
+            /** Name */
+            name: string;
+            /** Words */
+            words: string;
+        };
+        /**
          * CheckIn
          * @description The key that the report should look at.
          */
@@ -1317,6 +1490,20 @@ export interface components {
             name: string;
             /** Type */
             type: string;
+        };
+        /**
+         * ComparisonOut
+         * @description Two states: what is different, and the commits that only one of them has.
+         */
+        ComparisonOut: {
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
+            one: components["schemas"]["SideOut"];
+            only_in_one: components["schemas"]["MovedOut"];
+            only_in_other: components["schemas"]["MovedOut"];
+            other: components["schemas"]["SideOut"];
+            /** Unknown */
+            unknown: string[];
         };
         /**
          * DatabaseOut
@@ -1446,7 +1633,7 @@ export interface components {
         };
         /**
          * EventOut
-         * @description One commit in a table's history.
+         * @description One commit in a table's history: an entry of the list of its versions.
          */
         EventOut: {
             /** Added Bytes */
@@ -1455,8 +1642,12 @@ export interface components {
             added_files: number;
             /** Added Rows */
             added_rows: number;
+            /** App Id */
+            app_id: string | null;
             /** Batch Id */
             batch_id: string | null;
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
             /**
              * Committed At
              * Format: date-time
@@ -1464,6 +1655,10 @@ export interface components {
             committed_at: string;
             /** Engine */
             engine: string | null;
+            /** Head Id */
+            head_id: string | null;
+            /** Headline */
+            headline: string;
             /** Id */
             id: number;
             /** Job Id */
@@ -1472,10 +1667,14 @@ export interface components {
             operation: string;
             /** Parent Id */
             parent_id: string | null;
+            /** Principal */
+            principal: string | null;
             /** Removed Files */
             removed_files: number;
             /** Removed Rows */
             removed_rows: number;
+            /** Schema Id */
+            schema_id: number | null;
             /** Sequence Number */
             sequence_number: number | null;
             /** Snapshot Id */
@@ -1486,6 +1685,8 @@ export interface components {
             };
             /** Table */
             table: string;
+            /** Topics */
+            topics: components["schemas"]["Topic"][];
             /** Writer Id */
             writer_id: string | null;
         };
@@ -1495,6 +1696,14 @@ export interface components {
          * @enum {string}
          */
         FilesState: "present" | "gone" | "unknown";
+        /**
+         * ForwardIn
+         * @description Where a branch is to go.
+         */
+        ForwardIn: {
+            /** To */
+            to: string;
+        };
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
@@ -1769,6 +1978,16 @@ export interface components {
             };
         };
         /**
+         * LineOut
+         * @description One line of a diff.
+         */
+        LineOut: {
+            /** Sign */
+            sign: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * LogLine
          * @description One line of a job's log.
          */
@@ -1794,6 +2013,28 @@ export interface components {
          * @enum {string}
          */
         MergeMode: "rewrite" | "vectors" | "auto";
+        /**
+         * MovedOut
+         * @description What commits that only one state has have added and removed; the newest of them.
+         */
+        MovedOut: {
+            /** Added Bytes */
+            added_bytes: number;
+            /** Added Files */
+            added_files: number;
+            /** Added Rows */
+            added_rows: number;
+            /** Commits */
+            commits: number;
+            /** Newest */
+            newest: components["schemas"]["SnapshotOut"][];
+            /** Removed Bytes */
+            removed_bytes: number;
+            /** Removed Files */
+            removed_files: number;
+            /** Removed Rows */
+            removed_rows: number;
+        };
         /**
          * NamespaceDropOut
          * @description What was dropped, or would be; `id` brings all of it back.
@@ -2179,6 +2420,63 @@ export interface components {
             steps: number;
         };
         /**
+         * RefIn
+         * @description A branch or tag as it is to be. `snapshot` is a snapshot's id or a ref that points at it.
+         */
+        RefIn: {
+            /** Max Ref Age Ms */
+            max_ref_age_ms?: number | null;
+            /** Max Snapshot Age Ms */
+            max_snapshot_age_ms?: number | null;
+            /** Min Snapshots To Keep */
+            min_snapshots_to_keep?: number | null;
+            /**
+             * Replace
+             * @default false
+             */
+            replace?: boolean;
+            /**
+             * Snapshot
+             * @default main
+             */
+            snapshot?: string;
+            type: components["schemas"]["RefType"];
+        };
+        /**
+         * RefOut
+         * @description One branch or tag; `ahead` and `behind` count snapshots against main, None where history does not tell.
+         */
+        RefOut: {
+            /** Ahead */
+            ahead: number;
+            /** Behind */
+            behind: number;
+            /** Can Forward */
+            can_forward: boolean;
+            /** Committed At */
+            committed_at: string | null;
+            /** Max Ref Age Ms */
+            max_ref_age_ms: number | null;
+            /** Max Snapshot Age Ms */
+            max_snapshot_age_ms: number | null;
+            /** Min Snapshots To Keep */
+            min_snapshots_to_keep: number | null;
+            /** Name */
+            name: string;
+            /** Operation */
+            operation: string | null;
+            /** Snapshot Id */
+            snapshot_id: string;
+            totals: components["schemas"]["TotalsOut"];
+            type: components["schemas"]["RefType"];
+        };
+        /**
+         * RefType
+         * @description A branch goes on, a tag stays.
+         * @enum {string}
+         */
+        RefType: "branch" | "tag";
+        /**
          * RefreshOut
          * @description What a listing of the metastore found.
          */
@@ -2335,6 +2633,49 @@ export interface components {
             name: string;
         };
         /**
+         * RollbackIn
+         * @description Where main is to go, by a snapshot (or a ref that names it) or by time.
+         *
+         *     `expected_head` is the head that a dry run has shown: were it another by now, nothing is done.
+         */
+        RollbackIn: {
+            /** Expected Head */
+            expected_head?: string | null;
+            /** Snapshot Id */
+            snapshot_id?: string | null;
+            /** Timestamp */
+            timestamp?: string | null;
+        };
+        /**
+         * RollbackOut
+         * @description What a rollback does: what leaves main, what comes back to it, and what holds the leaving snapshots.
+         */
+        RollbackOut: {
+            /** Changes */
+            changes: boolean;
+            /** Done */
+            done: boolean;
+            /** Head */
+            head: string;
+            /** Held */
+            held: {
+                [key: string]: string[];
+            };
+            leaving: components["schemas"]["MovedOut"];
+            now: components["schemas"]["TotalsOut"];
+            returning: components["schemas"]["MovedOut"];
+            /** Target */
+            target: string;
+            /**
+             * Target At
+             * Format: date-time
+             */
+            target_at: string;
+            then: components["schemas"]["TotalsOut"];
+            /** Words */
+            words: string;
+        };
+        /**
          * SettingOut
          * @description One policy setting as it holds for a table.
          */
@@ -2349,6 +2690,23 @@ export interface components {
             source: string;
             /** Value */
             value: string;
+        };
+        /**
+         * SideOut
+         * @description One of two states.
+         */
+        SideOut: {
+            /** Committed At */
+            committed_at: string | null;
+            /** Entry */
+            entry: number | null;
+            /** Schema Id */
+            schema_id: number | null;
+            /** Snapshot Id */
+            snapshot_id: string | null;
+            /** Store */
+            store: string;
+            totals: components["schemas"]["TotalsOut"];
         };
         /**
          * SnapshotOut
@@ -2602,6 +2960,24 @@ export interface components {
             status: string | null;
         };
         /**
+         * Topic
+         * @description What a commit was about: by these a history is filtered.
+         * @enum {string}
+         */
+        Topic: "data" | "schema" | "layout" | "properties" | "refs" | "maintenance" | "life";
+        /**
+         * TotalsOut
+         * @description What the table holds at one state.
+         */
+        TotalsOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /** Rows */
+            rows: number;
+        };
+        /**
          * UndropIn
          * @description Another name to come back under.
          */
@@ -2678,6 +3054,106 @@ export interface components {
             committed_at: string;
             /** Version */
             version: number;
+        };
+        /**
+         * ViewColumnOut
+         * @description A column of a view.
+         */
+        ViewColumnOut: {
+            /** Comment */
+            comment: string | null;
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
+        };
+        /**
+         * ViewOut
+         * @description A stored view.
+         */
+        ViewOut: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Current Version */
+            current_version: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Location */
+            location: string;
+            /** Metadata Location */
+            metadata_location: string | null;
+            /** Name */
+            name: string;
+            /** Namespace */
+            namespace: string;
+            /** Properties */
+            properties: {
+                [key: string]: string;
+            };
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /** Versions */
+            versions: components["schemas"]["ViewVersionOut"][];
+        };
+        /**
+         * ViewRollbackIn
+         * @description The version to go back to; `expected_version` is the one that a dry run has shown to be current.
+         */
+        ViewRollbackIn: {
+            /** Expected Version */
+            expected_version?: number | null;
+            /** Version Id */
+            version_id: number;
+        };
+        /**
+         * ViewRollbackOut
+         * @description What is different after it.
+         */
+        ViewRollbackOut: {
+            /** Changes */
+            changes: components["schemas"]["ChangeOut"][];
+            /** Done */
+            done: boolean;
+            /** Target */
+            target: number;
+            /** Version */
+            version: number;
+        };
+        /**
+         * ViewVersionOut
+         * @description One version that the view has kept.
+         */
+        ViewVersionOut: {
+            /** Columns */
+            columns: components["schemas"]["ViewColumnOut"][];
+            /**
+             * Committed At
+             * Format: date-time
+             */
+            committed_at: string;
+            /** Default Namespace */
+            default_namespace: string;
+            /** Engine */
+            engine: string | null;
+            /** Is Current */
+            is_current: boolean;
+            /** Sql */
+            sql: {
+                [key: string]: string;
+            };
+            /** Version Id */
+            version_id: number;
         };
         /**
          * ColumnOut
@@ -4302,6 +4778,62 @@ export interface operations {
             };
         };
     };
+    compare_catalogs__catalog__tables__table__compare_get: {
+        parameters: {
+            query: {
+                /** @description a snapshot, a branch or tag, or @ENTRY of the history */
+                from: string;
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     expire_now_catalogs__catalog__tables__table__expire_post: {
         parameters: {
             query?: {
@@ -4411,6 +4943,8 @@ export interface operations {
     list_history_catalogs__catalog__tables__table__history_get: {
         parameters: {
             query?: {
+                /** @description only what was about one of these */
+                kind?: components["schemas"]["Topic"][] | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -4813,6 +5347,244 @@ export interface operations {
             };
         };
     };
+    list_refs_catalogs__catalog__tables__table__refs_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefOut"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    set_ref_catalogs__catalog__tables__table__refs__name__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a branch or tag */
+                name: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RefIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_ref_catalogs__catalog__tables__table__refs__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a branch or tag */
+                name: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    forward_ref_catalogs__catalog__tables__table__refs__name__fast_forward_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description a branch or tag */
+                name: string;
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForwardIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     register_table_catalogs__catalog__tables__table__register_post: {
         parameters: {
             query?: never;
@@ -4910,6 +5682,73 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    roll_back_catalogs__catalog__tables__table__rollback_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RollbackIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RollbackOut"];
                 };
             };
             /** @description Bad Request */
@@ -5115,6 +5954,175 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_view_catalogs__catalog__views__view__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.VIEW */
+                view: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_view_catalogs__catalog__views__view__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.VIEW */
+                view: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    roll_back_view_catalogs__catalog__views__view__rollback_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.VIEW */
+                view: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ViewRollbackIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewRollbackOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

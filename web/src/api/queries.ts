@@ -5,7 +5,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, Topic } from './types';
 import { ACTIVE } from './types';
 
 const PULSE_MS = 3000;
@@ -90,6 +90,48 @@ export const tableHistory = (catalog: string, name: string) =>
           params: { path: { catalog, table: name }, query: { limit: 200 } },
         }),
       ),
+  });
+
+/** What happened, page by page; of a table or a view. */
+export const entries = (catalog: string, name: string, about: Topic | undefined) =>
+  infiniteQueryOptions({
+    queryKey: ['table', catalog, name, 'entries', about],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/history', {
+          params: { path: { catalog, table: name }, query: { limit: PAGE, cursor: pageParam, kind: about && [about] } },
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: SLOW_MS,
+  });
+
+export const refs = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'refs'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/refs', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+  });
+
+export const comparison = (catalog: string, name: string, from: string, to: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'compare', from, to],
+    queryFn: () =>
+      answered(
+        api.GET('/catalogs/{catalog}/tables/{table}/compare', {
+          params: { path: { catalog, table: name }, query: { from, to } },
+        }),
+      ),
+    retry: false,
+  });
+
+export const view = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['view', catalog, name],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/views/{view}', { params: { path: { catalog, view: name } } })),
+    refetchInterval: SLOW_MS,
+    retry: false,
   });
 
 export const tableFiles = (catalog: string, name: string) =>

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { table as tableQuery, tableJobs } from '../api/queries';
+import { table as tableQuery, tableJobs, view as viewQuery } from '../api/queries';
 import type { Table } from '../api/types';
 import { useDo } from '../components/ask';
 import { DataTable } from '../components/data-table';
@@ -16,14 +16,17 @@ import { Copy } from '../components/snippet';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
+import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
 import { PolicyTab } from './table/policy';
 import { PropertiesTab } from './table/properties';
+import { RefsTab } from './table/refs';
 import { SchemaTab } from './table/schema';
 import { SnapshotsTab } from './table/snapshots';
 import { StoresStrip } from './table/stores';
 import { Timeline } from './table/timeline';
 import { HowToUse } from './table-use';
+import { ViewPage } from './view';
 import styles from './table.module.css';
 
 /** One table: what it is, what comes next, where its rows are, what happened to it. */
@@ -31,7 +34,7 @@ export function TablePage() {
   const { catalog = '', table: name = '' } = useParams();
   const { data: table, error } = useQuery(tableQuery(catalog, name));
   if (table === undefined) {
-    return <Page title={<TableName table={name} />}>{error ? <ProblemNote error={error} /> : <Panel>…</Panel>}</Page>;
+    return error ? <PerhapsView catalog={catalog} name={name} error={error} /> : <Page title={<TableName table={name} />}><Panel>…</Panel></Page>;
   }
   return (
     <Page
@@ -54,6 +57,13 @@ export function TablePage() {
       <Details table={table} />
     </Page>
   );
+}
+
+/** A name that is no table's may be a stored view's: links need not know which. */
+function PerhapsView({ catalog, name, error }: { catalog: string; name: string; error: unknown }) {
+  const view = useQuery(viewQuery(catalog, name));
+  if (view.data) return <ViewPage view={view.data} />;
+  return <Page title={<TableName table={name} />}>{view.isPending ? <Panel>…</Panel> : <ProblemNote error={error} />}</Page>;
 }
 
 function Kind({ table }: { table: Table }) {
@@ -149,10 +159,12 @@ function Health({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'layout', 'snapshots', 'jobs', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'layout', 'history', 'refs', 'snapshots', 'jobs', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
   layout: 'Layout',
+  history: 'History',
+  refs: 'Branches and tags',
   snapshots: 'Snapshots',
   jobs: 'Jobs',
   policy: 'Policy',
@@ -165,7 +177,7 @@ function Details({ table }: { table: Table }) {
   const tab = get('tab') ?? 'schema';
   return (
     <section className={styles.details}>
-      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined })} keepMounted={false}>
+      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined, entry: undefined, about: undefined })} keepMounted={false}>
         <Tabs.List className={styles.tabs ?? ''} aria-label="details">
           {TABS.map((one) => (
             <Tabs.Tab key={one} value={one}>
@@ -175,6 +187,8 @@ function Details({ table }: { table: Table }) {
         </Tabs.List>
         <Tabs.Panel value="schema"><SchemaTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="layout"><LayoutTab table={table} /></Tabs.Panel>
+        <Tabs.Panel value="history"><HistoryTab catalog={table.catalog} name={fullName(table)} table={table} /></Tabs.Panel>
+        <Tabs.Panel value="refs"><RefsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="snapshots"><SnapshotsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="jobs"><JobsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="policy"><PolicyTab table={table} /></Tabs.Panel>

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { useRef, useState, type KeyboardEvent } from 'react';
+import { useRef, type KeyboardEvent } from 'react';
 import { Link } from 'react-router';
 
 import { tableHistory, tableJobs } from '../../api/queries';
@@ -10,6 +10,8 @@ import { Panel } from '../../components/panel';
 import { axisOf, place, ticks, tickText, type Axis } from '../../lib/axis';
 import { count, engineText, moment } from '../../lib/format';
 import { paths } from '../../lib/paths';
+import { useUrlState } from '../../lib/url-state';
+import { ChangeList } from './changes';
 import { SummaryFacts } from './snapshot-details';
 import styles from './timeline.module.css';
 
@@ -34,7 +36,9 @@ const LEGEND: [string, string][] = [
 export function Timeline({ catalog, table }: { catalog: string; table: string }) {
   const history = useQuery(tableHistory(catalog, table));
   const { data: jobs } = useQuery(tableJobs(catalog, table));
-  const [chosen, choose] = useState<number | undefined>();
+  const [get, set] = useUrlState();
+  const chosen = get('commit') === undefined ? undefined : Number(get('commit'));
+  const choose = (id: number) => set({ commit: String(id) });
   const events = history.data?.items;
   if (history.error && events === undefined) return <ProblemNote error={history.error} what="no history" />;
   if (events === undefined || events.length === 0) return null;
@@ -194,6 +198,12 @@ function Commit({ catalog, event }: { catalog: string; event: CommitEvent }) {
   return (
     <div className={styles.commit}>
       <SummaryFacts first={first} summary={own} />
+      <div className={styles.changes}>
+        <ChangeList changes={event.changes} />
+        <Link className="inline" to={`${paths.table(catalog, table, 'history')}&entry=${event.id}`} preventScrollReset>
+          Compare, tag or roll back
+        </Link>
+      </div>
     </div>
   );
 }

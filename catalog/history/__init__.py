@@ -1,0 +1,1 @@
+"""What happened to tables and views: described while it happens, compared and rolled back later."""

@@ -1,0 +1,248 @@
+"""`firn table history|compare|refs|tag|branch|drop-ref|fast-forward|rollback`"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from firn.cli import tables
+from firn.cli.show import Show, moment, size
+from firn.cli.tables import DryRun, Limit, TableArg
+from firn.cli.told import Told, command
+from firn.errors import Invalid
+from firn.wire import Topic
+
+app = tables.app  # these are commands of `firn table` too; they fill a file of their own
+
+_UNITS = {"s": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)
+
+At = Annotated[str, typer.Option("--snapshot", help="A snapshot's id, or a branch or tag that points at it.")]
+Retain = Annotated[str | None, typer.Option(help="How long it is kept, such as 7d; without it for ever.")]
+Replace = Annotated[bool, typer.Option("--replace", help="Move it if it points elsewhere.")]
+
+
+@command(app, "history")
+def show_history(
+    this: Told,
+    table: TableArg,
+    limit: Limit = 50,
+    kind: Annotated[list[Topic] | None, typer.Option(help="Only commits on this; may be repeated.")] = None,
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Everything that each commit changed, and SQL as a diff.")
+    ] = False,
+) -> None:
+    """List what happened to a table or view: when, who, by which engine, what changed; newest first."""
+    show = this.show
+    found = show.first(this.client.tables[table].history(limit + 1, kinds=kind or ()), limit)
+    if full and not show.json:
+        for one in found:
+            _tell(show, one)
+        return
+    rows = [
+        (
+            f"@{one['id']}",
+            moment(one["committed_at"]),
+            one["principal"],
+            one["engine"] or (f"job {one['job_id'][:8]}" if one["job_id"] else None),
+            one["table"],
+            one["operation"],
+            one["headline"],
+            one["snapshot_id"],
+        )
+        for one in found
+    ]
+    columns = ("entry", "when", "who", "engine", "table", "operation", "what changed", "snapshot")
+    show.emit(found, lambda: show.table(columns, rows, none="nothing has happened yet"))
+
+
+def _tell(show: Show, entry: Any) -> None:
+    by = ", ".join(one for one in (entry["principal"], entry["engine"]) if one) or "–"
+    show.line(f"@{entry['id']}  {moment(entry['committed_at'])}  {entry['table']}  {entry['operation']}  by {by}")
+    show.line(f"    {entry['headline']}")
+    for change in entry["changes"]:
+        show.line(f"    · {change['words']}")
+        for line in change["diff"] or ():
+            show.line(f"        {line['sign']} {line['text']}")
+
+
+@command(app, "compare")
+def compare(
+    this: Told,
+    table: TableArg,
+    one: Annotated[str, typer.Argument(help="A snapshot, a branch or tag, or an entry of the history: @12.")],
+    other: Annotated[str, typer.Argument(help="The same.")] = "main",
+) -> None:
+    """Say what leads from one state of a table to another: columns, properties, rows, commits."""
+    show, found = this.show, this.client.tables[table].compare(one, other)
+    show.emit(found, lambda: _show_comparison(show, found, one, other))
+
+
+def _show_comparison(show: Show, found: Any, one: str, other: str) -> None:
+    for change in found["changes"]:
+        show.line(f"· {change['words']}")
+    for words in found["unknown"]:
+        show.line(f"? {words}")
+    if not found["changes"] and not found["unknown"]:
+        show.line("columns, properties and layout are the same")
+    sides = [
+        (what, found["one"]["totals"][what], found["other"]["totals"][what], found["only_in_other"][f"added_{what}"])
+        for what in ("rows", "files", "bytes")
+    ]
+    show.table(("", one, other, "added between"), sides, none="")
+    for name, lacking, part in ((one, other, "only_in_one"), (other, one, "only_in_other")):
+        commits = found[part]["commits"]
+        show.line(f"{commits:,} commit{'' if commits == 1 else 's'} that {name} has and {lacking} has not")
+
+
+@command(app, "refs")
+def list_refs(this: Told, table: TableArg) -> None:
+    """List branches and tags; of a keyed table those of its base store."""
+    show, found = this.show, this.client.tables[table].refs()
+    rows = [
+        (
+            one["name"],
+            one["type"],
+            one["snapshot_id"],
+            moment(one["committed_at"]),
+            one["totals"]["rows"],
+            one["ahead"],
+            one["behind"],
+            _kept(one),
+        )
+        for one in found
+    ]
+    columns = ("name", "type", "snapshot", "written", "rows", "ahead", "behind", "kept")
+    show.emit(found, lambda: show.table(columns, rows, none="no branch or tag yet: main begins with the first write"))
+
+
+def _kept(ref: Any) -> str | None:
+    parts = [
+        _duration_text(ref["max_ref_age_ms"]),
+        ref["max_snapshot_age_ms"] and f"snapshots {_duration_text(ref['max_snapshot_age_ms'])}",
+        ref["min_snapshots_to_keep"] and f"at least {ref['min_snapshots_to_keep']}",
+    ]
+    return ", ".join(part for part in parts if part) or None
+
+
+@command(app, "tag")
+def tag(
+    this: Told, table: TableArg, name: str, at: At = "main", retain: Retain = None, *, replace: Replace = False
+) -> None:
+    """Give a snapshot a name; while the tag is there the snapshot does not expire."""
+    made = this.client.tables[table].tag(name, snapshot=at, max_ref_age_ms=duration_ms(retain), replace=replace)
+    this.show.emit(made, lambda: this.show.line(f"tag {name} is at snapshot {made['snapshot_id']}"))
+
+
+@command(app, "branch")
+def branch(  # noqa: PLR0913 -- its options are what people type
+    this: Told,
+    table: TableArg,
+    name: str,
+    at: At = "main",
+    retain: Retain = None,
+    retain_snapshots: Annotated[str | None, typer.Option(help="How long its snapshots are kept, such as 2d.")] = None,
+    keep: Annotated[int | None, typer.Option(min=1, help="How many of its snapshots are kept at least.")] = None,
+    *,
+    replace: Replace = False,
+) -> None:
+    """Make a branch of a plain table; engines write to it and read it by its name."""
+    made = this.client.tables[table].branch(
+        name,
+        snapshot=at,
+        max_ref_age_ms=duration_ms(retain),
+        max_snapshot_age_ms=duration_ms(retain_snapshots),
+        min_snapshots_to_keep=keep,
+        replace=replace,
+    )
+    this.show.emit(made, lambda: this.show.line(f"branch {name} is at snapshot {made['snapshot_id']}"))
+
+
+@command(app, "drop-ref")
+def drop_ref(this: Told, table: TableArg, name: str) -> None:
+    """Drop a branch or tag; its snapshots stay until they expire."""
+    this.client.tables[table].drop_ref(name)
+    this.show.emit({"dropped": name}, lambda: this.show.line(f"dropped {name}; its snapshots stay until they expire"))
+
+
+@command(app, "fast-forward")
+def fast_forward(
+    this: Told,
+    table: TableArg,
+    branch: str,
+    to: Annotated[str, typer.Option(help="The branch, tag or snapshot to go to.")],
+) -> None:
+    """Move a branch to where another is; refused if the branch would lose commits by it."""
+    made = this.client.tables[table].fast_forward(branch, to=to)
+    this.show.emit(made, lambda: this.show.line(f"branch {branch} is at snapshot {made['snapshot_id']}"))
+
+
+@command(app, "rollback")
+def rollback(
+    this: Told,
+    table: TableArg,
+    to_snapshot: Annotated[str | None, typer.Option(help="A snapshot's id, or a branch or tag.")] = None,
+    to_time: Annotated[str | None, typer.Option(help="What readers saw then, such as 2026-11-21T10:00.")] = None,
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Set a plain table back to an older snapshot; nothing is deleted, and another rollback undoes it."""
+    if (to_snapshot is None) == (to_time is None):
+        raise Invalid("where to roll back to is not known", hint="give one of --to-snapshot and --to-time")
+    done = this.client.tables[table].rollback(
+        snapshot=to_snapshot, at=None if to_time is None else _moment(to_time), dry_run=dry_run
+    )
+    this.show.emit(done, lambda: _show_rollback(this.show, done))
+
+
+def _show_rollback(show: Show, done: Any) -> None:
+    if not done["changes"]:
+        show.line(done["words"])
+        return
+    show.line(f"{'did' if done['done'] else 'would'} {done['words']}")
+    rows = [
+        (verb, one["snapshot_id"], moment(one["committed_at"]), one["operation"], *_counted(one["summary"]))
+        for verb, part in (("leaves", "leaving"), ("returns", "returning"))
+        for one in done[part]["newest"]
+    ]
+    show.table(("", "snapshot", "when", "operation", "+rows", "-rows", "size"), rows, none="")
+    for snapshot, names in done["held"].items():
+        show.line(f"snapshot {snapshot} does not expire while {', '.join(names)} holds it")
+
+
+def _counted(summary: Any) -> tuple[int, int, str]:
+    added, removed = int(summary.get("added-records", 0)), int(summary.get("deleted-records", 0))
+    return added, removed, size(int(summary.get("added-files-size", 0)))
+
+
+def duration_ms(text: str | None) -> int | None:
+    """`7d`, `36 h`, `90min` in milliseconds."""
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
+        raise Invalid(f"{text!r} is not a duration", hint="write a number and one of s, min, h, d, such as 7d")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _duration_text(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    for unit in ("d", "h", "min", "s"):
+        if milliseconds % _UNITS[unit] == 0:
+            return f"{milliseconds // _UNITS[unit]} {unit}"
+    return f"{milliseconds} ms"
+
+
+def _moment(text: str) -> datetime:
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Invalid(
+            f"{text!r} is not a time", hint="write it as 2026-11-21T10:00, or with a zone: …+01:00"
+        ) from error
+    return parsed.astimezone(UTC)  # without a zone: the reader's own

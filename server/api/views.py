@@ -1,0 +1,144 @@
+"""Stored views: what each version reads, and going back to one. A keyed table is a table here, not a view."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from catalog.history.views import schema_of_version, sql_by_dialect
+from catalog.iceberg.json import Json
+from catalog.names import TableName, dotted
+from catalog.schematext import type_text
+from catalog.stats import engine_named
+from server.api.deps import CatalogDep, In, Out, ServicesDep
+from server.api.errors import refusals
+from server.api.historyviews import ChangeOut
+from server.service.viewversions import SeenView
+
+router = APIRouter(prefix="/catalogs/{catalog}/views/{view}", tags=["views"])
+
+
+def _view_name(view: Annotated[str, Path(description="NAMESPACE.VIEW")]) -> TableName:
+    return TableName.parse(view)
+
+
+ViewDep = Annotated[TableName, Depends(_view_name)]
+
+
+class ViewColumnOut(Out):
+    """A column of a view."""
+
+    name: str
+    type: str
+    comment: str | None
+
+
+class ViewVersionOut(Out):
+    """One version that the view has kept."""
+
+    version_id: int
+    committed_at: datetime
+    engine: str | None
+    is_current: bool
+    sql: dict[str, str]
+    default_namespace: str
+    columns: list[ViewColumnOut]
+
+
+class ViewOut(Out):
+    """A stored view."""
+
+    id: UUID
+    catalog: str
+    name: str
+    namespace: str
+    location: str
+    metadata_location: str | None
+    created_at: datetime
+    updated_at: datetime
+    current_version: int
+    versions: list[ViewVersionOut]
+    properties: dict[str, str]
+
+
+class ViewRollbackIn(In):
+    """The version to go back to; `expected_version` is the one that a dry run has shown to be current."""
+
+    version_id: int
+    expected_version: int | None = None
+
+
+class ViewRollbackOut(Out):
+    """What is different after it."""
+
+    done: bool
+    version: int
+    target: int
+    changes: list[ChangeOut]
+
+
+@router.get("", summary="Show a view", responses=refusals(404, 409))
+def show_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> ViewOut:
+    """Its SQL and columns, version by version, newest first."""
+    return _view(services.view_versions.look(catalog, view))
+
+
+@router.delete("", status_code=204, summary="Drop a view", responses=refusals(404, 409))
+def drop_view(services: ServicesDep, catalog: CatalogDep, view: ViewDep) -> None:
+    """Forget it; what it reads is untouched."""
+    services.views.drop(catalog, view)
+
+
+@router.post("/rollback", summary="Go back to a version of a view", responses=refusals(400, 404, 409))
+def roll_back_view(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    view: ViewDep,
+    body: ViewRollbackIn,
+    *,
+    dry_run: Annotated[bool, Query()] = False,
+) -> ViewRollbackOut:
+    """Make a version current that the view has kept; all versions stay."""
+    if dry_run:
+        found = services.view_versions.plan(catalog, view, body.version_id)
+    else:
+        found = services.view_versions.rollback(catalog, view, body.version_id, expected_version=body.expected_version)
+    changes = [ChangeOut.of(change) for change in found.changes]
+    return ViewRollbackOut(done=not dry_run, version=found.now, target=found.then, changes=changes)
+
+
+def _view(seen: SeenView) -> ViewOut:
+    relation, metadata = seen.relation, seen.metadata
+    versions = sorted(metadata["versions"], key=lambda one: int(one["version-id"]), reverse=True)
+    return ViewOut(
+        id=relation.id,
+        catalog=relation.catalog,
+        name=relation.name.name,
+        namespace=dotted(relation.name.namespace),
+        location=relation.location,
+        metadata_location=relation.metadata_location,
+        created_at=relation.created_at,
+        updated_at=relation.updated_at,
+        current_version=metadata["current-version-id"],
+        versions=[_version(metadata, version) for version in versions],
+        properties=metadata.get("properties") or {},
+    )
+
+
+def _version(metadata: Json, version: Json) -> ViewVersionOut:
+    fields = schema_of_version(metadata, version)["fields"]
+    return ViewVersionOut(
+        version_id=version["version-id"],
+        committed_at=datetime.fromtimestamp(version.get("timestamp-ms", 0) / 1000, UTC),
+        engine=engine_named(version.get("summary") or {}),
+        is_current=version["version-id"] == metadata["current-version-id"],
+        sql=sql_by_dialect(version),
+        default_namespace=dotted(version.get("default-namespace") or ()),
+        columns=[
+            ViewColumnOut(name=field["name"], type=type_text(field["type"]), comment=field.get("doc"))
+            for field in fields
+        ],
+    )

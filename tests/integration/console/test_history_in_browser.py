@@ -1,0 +1,166 @@
+"""History, tags, rollback and views in a real browser, on tables that PyIceberg writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Page, expect
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.types import DoubleType
+
+from tests.integration.console.conftest import OpenPage, violations
+from tests.spark_fixtures import ServerProcess, server_process
+
+pytestmark = pytest.mark.browser
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+TABLE = "/c/lake/tables/shop.orders"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_process(tmp_path_factory.mktemp("console-history") / "data") as running:
+        columns = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
+        running.post("catalogs/lake/tables", {"name": "shop.orders", "columns": columns})
+        running.post("catalogs/lake/tables", {"name": "shop.keyed", "columns": columns, "primary_key": ["id"]})
+        written = table(running)
+        for start in (0, 2):
+            written.append(pa.table({"id": [start, start + 1], "note": ["a", "b"]}))
+        with written.update_schema() as update:
+            update.add_column("price", DoubleType())
+            update.rename_column("note", "label")
+        make_view(running)
+        yield running
+
+
+def table(server: ServerProcess, name: str = "shop.orders") -> Any:
+    return RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake").load_table(name)
+
+
+def make_view(server: ServerProcess) -> None:
+    for number, sql in enumerate(("select id\nfrom shop.orders", "select id\nfrom shop.orders\nwhere id > 1"), 1):
+        version = {
+            "version-id": number,
+            "timestamp-ms": 1_700_000_000_000,
+            "schema-id": 0,
+            "summary": {"engine-name": "spark", "engine-version": "4.1.4"},
+            "default-namespace": ["shop"],
+            "representations": [{"type": "sql", "dialect": "spark", "sql": sql}],
+        }
+        updates = [
+            {"action": "add-view-version", "view-version": version},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ]
+        base = "/iceberg/v1/lake/namespaces/shop/views"
+        made = {"name": "big", "schema": SCHEMA, "view-version": version, "properties": {}}
+        sent = (base, made) if number == 1 else (f"{base}/big", {"requirements": [], "updates": updates})
+        answer = server.http.post(sent[0], json=sent[1])
+        assert answer.is_success, answer.text
+
+
+def settled(page: Page) -> None:
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+
+
+def test_the_history_tells_what_changed_and_a_link_opens_the_entry(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}{TABLE}?tab=history")
+    page.get_by_role("link", name=re.compile("added column price")).first.click()
+    drawer = page.get_by_role("dialog")
+    expect(drawer.get_by_text("renamed column note to label")).to_be_visible()
+    drawer.get_by_role("button", name="Compare with now").click()
+    expect(drawer.get_by_text("Columns, properties and layout are the same.")).to_be_visible()
+    again = open_page(page.url)
+    expect(again.get_by_role("dialog").get_by_text("added column price (double)")).to_be_visible()
+    again.keyboard.press("Escape")
+    expect(again.get_by_role("dialog")).to_be_hidden()
+    again.get_by_text("Schema", exact=True).last.click()
+    expect(again.get_by_role("table", name="history").get_by_text("append")).to_have_count(0)
+
+
+def test_a_state_is_tagged_and_the_table_rolled_back_after_saying_what_leaves(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    page = open_page(f"{server.url}{TABLE}?tab=history")
+    page.get_by_role("link", name=re.compile("append: ")).first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Tag this state").click()
+    page.get_by_role("textbox", name="Name").fill("before")
+    page.keyboard.press("Enter")
+    tags = page.get_by_role("table", name="branches and tags")
+    expect(tags.get_by_role("row", name=re.compile("^before tag"))).to_be_visible()
+    page.get_by_role("tab", name="History").click()
+    page.get_by_role("link", name=re.compile("append: ")).last.click()
+    page.get_by_role("dialog").get_by_role("button", name="Roll back to this").click()
+    asking = page.get_by_role("dialog", name="Roll back shop.orders")
+    expect(asking.get_by_text("take from main 1 commit with 2 rows added and 0 removed")).to_be_visible()
+    expect(asking.get_by_text("before", exact=True)).to_be_visible()
+    assert table(server).scan().to_arrow().num_rows == 4
+    asking.get_by_role("button", name="Roll back").click()
+    expect(asking).to_be_hidden()
+    expect(page.get_by_role("table", name="history").get_by_text("rollback")).to_be_visible()
+    assert sorted(table(server).scan().to_arrow()["id"].to_pylist()) == [0, 1]
+
+
+def test_a_commit_made_while_the_dialog_is_open_is_not_rolled_back(server: ServerProcess, open_page: OpenPage) -> None:
+    server.post("catalogs/lake/tables", {"name": "shop.late", "columns": [{"name": "id", "type": "long"}]})
+    for number in (1, 2):
+        table(server, "shop.late").append(pa.table({"id": [number]}))
+    first = table(server, "shop.late").history()[0].snapshot_id
+    page = open_page(f"{server.url}/c/lake/tables/shop.late?tab=history&rollback=choose")
+    asking = page.get_by_role("dialog", name="Roll back shop.late")
+    asking.get_by_role("textbox", name="snapshot, branch or tag").fill(str(first))
+    page.keyboard.press("Enter")
+    expect(asking.get_by_text("take from main 1 commit with 1 row added")).to_be_visible()
+    table(server, "shop.late").append(pa.table({"id": [3]}))
+    asking.get_by_role("button", name="Roll back").click()
+    expect(asking.get_by_text(re.compile("main is at snapshot .*, not at"))).to_be_visible()
+    assert sorted(table(server, "shop.late").scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    asking.get_by_role("button", name="Look again").click()
+    expect(asking.get_by_text("take from main 2 commits with 2 rows added")).to_be_visible()
+
+
+def test_a_keyed_table_says_why_it_cannot_be_rolled_back(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/shop.keyed?tab=history")
+    button = page.get_by_role("button", name="Roll back")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    expect(button).to_have_attribute("aria-description", re.compile("only move together"))
+
+
+def test_a_view_has_a_page_and_goes_back_to_a_version(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/shop.big")
+    expect(page.get_by_label("SQL for spark", exact=True)).to_contain_text("where id > 1")
+    page.get_by_role("tab", name="History").click()
+    page.get_by_role("link", name=re.compile("changed the SQL for spark")).click()
+    expect(page.get_by_role("dialog").get_by_text("+ where id > 1")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Versions").click()
+    page.get_by_role("row", name=re.compile("^1 spark")).get_by_role("button", name="Go back to it").click()
+    asking = page.get_by_role("dialog")
+    expect(asking.get_by_text("- where id > 1")).to_be_visible()
+    asking.get_by_role("button", name="Go back", exact=True).click()
+    expect(asking).to_be_hidden()
+    page.get_by_role("tab", name="SQL").click()
+    expect(page.get_by_label("SQL for spark", exact=True)).not_to_contain_text("where id > 1")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{TABLE}?tab=history",
+        f"{TABLE}?tab=refs",
+        f"{TABLE}?tab=refs&new=main",
+        f"{TABLE}?tab=history&rollback=before",
+        "/c/lake/tables/shop.big",
+        "/c/lake/tables/shop.big?tab=versions",
+        "/c/lake/tables/shop.big?tab=history",
+    ],
+)
+def test_axe_finds_nothing_wrong_in_light_and_dark(server: ServerProcess, open_page: OpenPage, path: str) -> None:
+    for dark in (False, True):
+        page = open_page(f"{server.url}{path}", dark=dark)
+        settled(page)
+        assert violations(page) == []

@@ -1,0 +1,25 @@
+"""An application behind a real socket, in this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """The app's address, while a server in a thread of this process answers for it."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host, port = server.servers[0].sockets[0].getsockname()
+    yield f"http://{host}:{port}"
+    server.should_exit = True
+    thread.join()

@@ -1,0 +1,197 @@
+import { Modal, NumberInput, SegmentedControl, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import { refs as refsQuery } from '../../api/queries';
+import type { Ref, RefIn, Table } from '../../api/types';
+import { Act } from '../../components/act';
+import { Ask, useDo } from '../../components/ask';
+import { DataTable, type Column } from '../../components/data-table';
+import { Bytes, Count, Span, When } from '../../components/figures';
+import { Empty, ProblemNote } from '../../components/notes';
+import { many } from '../../lib/format';
+import { fullName } from '../../lib/paths';
+import { useUrlState } from '../../lib/url-state';
+import styles from './changes.module.css';
+
+const DAY_MS = 86_400_000;
+
+function Kept({ one }: { one: Ref }) {
+  const { max_ref_age_ms: age, max_snapshot_age_ms: snapshots, min_snapshots_to_keep: least } = one;
+  if (age === null && snapshots === null && least === null) return <span className="dim">{one.name === 'main' ? 'always' : 'until it is dropped'}</span>;
+  return (
+    <span>
+      {age !== null && <Span seconds={age / 1000} />}
+      {snapshots !== null && <> snapshots <Span seconds={snapshots / 1000} /></>}
+      {least !== null && ` at least ${many(least, 'snapshot')}`}
+    </span>
+  );
+}
+
+const against = (one: Ref): string => {
+  if (one.name === 'main') return '–';
+  const parts = [one.ahead > 0 ? `${one.ahead} ahead` : '', one.behind > 0 ? `${one.behind} behind` : ''];
+  return parts.filter((part) => part !== '').join(', ') || 'the same';
+};
+
+const columns = (table: Table, drop: (one: Ref) => void): Column<Ref>[] => [
+  { key: 'name', title: 'Name', cell: (one) => <span className="mono">{one.name}</span>, wide: true },
+  { key: 'type', title: 'Type', cell: (one) => one.type },
+  { key: 'snapshot', title: 'Snapshot', cell: (one) => <span className="mono">{one.snapshot_id}</span> },
+  { key: 'main', title: 'Against main', cell: (one) => <span className={one.ahead > 0 ? '' : 'dim'}>{against(one)}</span> },
+  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.totals.rows} />, right: true },
+  { key: 'size', title: 'Size', cell: (one) => <Bytes value={one.totals.bytes} />, right: true },
+  { key: 'kept', title: 'Kept', cell: (one) => <Kept one={one} /> },
+  { key: 'at', title: 'Written', cell: (one) => <When at={one.committed_at} />, right: true },
+  { key: 'actions', title: '', cell: (one) => <RefActions table={table} one={one} drop={drop} />, right: true },
+];
+
+/** Branches and tags: what each points at, and how it stands to main. */
+export function RefsTab({ table }: { table: Table }) {
+  const name = fullName(table);
+  const { data, error } = useQuery(refsQuery(table.catalog, name));
+  const [get, set] = useUrlState();
+  const [dropping, drop] = useState<Ref | undefined>();
+  const reason = table.can.includes('tag') ? null : (table.cannot.tag ?? 'It takes none now.');
+  return (
+    <>
+      <div className={styles.head}>
+        <span className="dim">
+          {table.kind === 'keyed' ? 'Tags name states of the base store: rows that are merged already.' : 'A tag keeps a snapshot from expiring; a branch is written to by its name.'}
+        </span>
+        <Act variant="default" disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
+          {table.can.includes('branch') ? 'New tag or branch' : 'New tag'}
+        </Act>
+      </div>
+      <DataTable
+        plain
+        name="branches and tags"
+        columns={columns(table, drop)}
+        rows={data}
+        error={error}
+        id={(one) => one.name}
+        empty={<Empty title="No branch or tag yet">Main begins with the first write.</Empty>}
+      />
+      <NewRef table={table} at={get('new')} close={() => set({ new: undefined })} />
+      <Ask
+        title={`Drop ${dropping?.type ?? ''} ${dropping?.name ?? ''}`}
+        opened={dropping !== undefined}
+        close={() => drop(undefined)}
+        yes="Drop it"
+        danger
+        act={() =>
+          answered(
+            api.DELETE('/catalogs/{catalog}/tables/{table}/refs/{name}', {
+              params: { path: { catalog: table.catalog, table: name, name: dropping?.name ?? '' } },
+            }),
+          )
+        }
+      >
+        Nobody can read the table by this name any more.{' '}
+        {dropping !== undefined && dropping.ahead > 0 ? `Its ${many(dropping.ahead, 'snapshot')} that main does not have stay only until they expire.` : 'Main has all of its snapshots.'}
+      </Ask>
+    </>
+  );
+}
+
+function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: Ref) => void }) {
+  const path = { catalog: table.catalog, table: fullName(table) };
+  const forward = (branch: string, to: string) =>
+    answered(api.POST('/catalogs/{catalog}/tables/{table}/refs/{name}/fast-forward', { params: { path: { ...path, name: branch } }, body: { to } }));
+  const catchUp = useDo(`cannot fast-forward ${one.name}`, () => forward(one.name, 'main'));
+  const publish = useDo('cannot fast-forward main', () => forward('main', one.name));
+  if (one.name === 'main') return null;
+  const branch = one.type === 'branch';
+  return (
+    <span className="row" style={{ justifyContent: 'flex-end' }}>
+      {branch && one.can_forward && (
+        <Act size="compact-xs" variant="default" loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
+          Forward to main
+        </Act>
+      )}
+      {branch && one.ahead > 0 && (
+        <Act
+          size="compact-xs"
+          variant="default"
+          loading={publish.isPending}
+          disabledReason={one.behind > 0 ? `Main has ${many(one.behind, 'snapshot')} that ${one.name} does not stand on: it would lose them.` : null}
+          onClick={() => publish.mutate()}
+        >
+          Forward main to it
+        </Act>
+      )}
+      <Act size="compact-xs" variant="default" onClick={() => drop(one)}>
+        Drop
+      </Act>
+    </span>
+  );
+}
+
+function NewRef({ table, at, close }: { table: Table; at: string | undefined; close: () => void }) {
+  return (
+    <Modal opened={at !== undefined} onClose={close} title={`New name for a state of ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
+      {at !== undefined && <NewRefForm table={table} at={at} close={close} />}
+    </Modal>
+  );
+}
+
+function NewRefForm({ table, at, close }: { table: Table; at: string; close: () => void }) {
+  const queries = useQueryClient();
+  const branches = table.can.includes('branch');
+  const [type, setType] = useState<RefIn['type']>('tag');
+  const [name, setName] = useState('');
+  const [snapshot, setSnapshot] = useState(at);
+  const [days, setDays] = useState<string | number>('');
+  const make = useMutation({
+    mutationFn: () =>
+      answered(
+        api.PUT('/catalogs/{catalog}/tables/{table}/refs/{name}', {
+          params: { path: { catalog: table.catalog, table: fullName(table), name: name.trim() } },
+          body: { type, snapshot: snapshot.trim(), replace: false, max_ref_age_ms: days === '' ? null : Math.round(Number(days) * DAY_MS) },
+        }),
+      ),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        make.mutate();
+      }}
+    >
+      <SegmentedControl
+        aria-label="tag or branch"
+        value={type}
+        onChange={(value) => setType(value)}
+        data={[
+          { value: 'tag', label: 'Tag' },
+          { value: 'branch', label: 'Branch', disabled: !branches },
+        ]}
+      />
+      {!branches && <div className="dim">{table.cannot.branch}</div>}
+      <TextInput label="Name" value={name} onChange={(event) => setName(event.currentTarget.value)} classNames={{ input: 'mono' }} data-autofocus />
+      <TextInput
+        label="At"
+        description="A snapshot, or a branch or tag that points at it"
+        value={snapshot}
+        onChange={(event) => setSnapshot(event.currentTarget.value)}
+        classNames={{ input: 'mono' }}
+      />
+      <NumberInput label="Kept for days" description="Empty: until somebody drops it" min={0.01} value={days} onChange={setDays} hideControls />
+      {make.error && <ProblemNote error={make.error} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Act variant="default" onClick={close}>
+          Not now
+        </Act>
+        <Act type="submit" loading={make.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          Make the {type}
+        </Act>
+      </div>
+    </form>
+  );
+}

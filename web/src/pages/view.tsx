@@ -1,0 +1,156 @@
+import { Modal, Tabs } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../api/client';
+import type { View, ViewVersion } from '../api/types';
+import { Act } from '../components/act';
+import { DataTable, type Column } from '../components/data-table';
+import { When } from '../components/figures';
+import { TableName } from '../components/job-parts';
+import { KindMark } from '../components/marks';
+import { Empty, ProblemNote } from '../components/notes';
+import { Facts, Page, Panel } from '../components/panel';
+import { Copy, Snippet } from '../components/snippet';
+import { fullName } from '../lib/paths';
+import { useUrlState } from '../lib/url-state';
+import { ChangeList } from './table/changes';
+import { HistoryTab } from './table/history';
+import styles from './table.module.css';
+
+/** A stored view: its SQL for each engine, its columns, its versions. */
+export function ViewPage({ view }: { view: View }) {
+  const name = fullName(view);
+  const current = view.versions.find((one) => one.is_current);
+  const [get, set] = useUrlState();
+  const tab = get('tab') ?? 'sql';
+  return (
+    <Page
+      title={
+        <span className="row">
+          <TableName table={name} />
+          <Copy text={`${view.catalog}.${name}`} what="name" />
+        </span>
+      }
+      sub={<KindMark kind="view" />}
+    >
+      <Panel>
+        <Facts
+          facts={[
+            { name: 'version', value: view.current_version },
+            { name: 'written', value: <When at={current?.committed_at} /> },
+            { name: 'by', value: current?.engine ?? '–' },
+            { name: 'names in it are looked up in', value: <span className="mono">{current?.default_namespace ?? '–'}</span> },
+            { name: 'created', value: <When at={view.created_at} /> },
+          ]}
+        />
+      </Panel>
+      <section className={styles.details}>
+        <Tabs value={tab} onChange={(value) => set({ tab: value === 'sql' ? undefined : (value ?? undefined), entry: undefined })} keepMounted={false}>
+          <Tabs.List className={styles.tabs ?? ''} aria-label="details">
+            <Tabs.Tab value="sql">SQL</Tabs.Tab>
+            <Tabs.Tab value="schema">Schema</Tabs.Tab>
+            <Tabs.Tab value="versions">Versions</Tabs.Tab>
+            <Tabs.Tab value="history">History</Tabs.Tab>
+          </Tabs.List>
+          <Tabs.Panel value="sql">
+            <div className="stack" style={{ padding: 14 }}>
+              {Object.entries(current?.sql ?? {}).map(([dialect, sql]) => (
+                <section key={dialect}>
+                  <h2 className={styles.dialect}>{dialect}</h2>
+                  <Snippet label={`SQL for ${dialect}`} code={sql} />
+                </section>
+              ))}
+            </div>
+          </Tabs.Panel>
+          <Tabs.Panel value="schema">
+            <DataTable plain name="schema" columns={SCHEMA} rows={current?.columns ?? []} id={(one) => one.name} empty={<Empty title="No columns" />} />
+          </Tabs.Panel>
+          <Tabs.Panel value="versions"><Versions view={view} /></Tabs.Panel>
+          <Tabs.Panel value="history"><HistoryTab catalog={view.catalog} name={name} /></Tabs.Panel>
+        </Tabs>
+      </section>
+    </Page>
+  );
+}
+
+const SCHEMA: Column<ViewVersion['columns'][number]>[] = [
+  { key: 'name', title: 'Column', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'type', title: 'Type', cell: (one) => <span className="mono">{one.type}</span> },
+  { key: 'comment', title: 'Comment', cell: (one) => <span className="dim">{one.comment}</span>, wide: true },
+];
+
+function Versions({ view }: { view: View }) {
+  const [get, set] = useUrlState();
+  const columns: Column<ViewVersion>[] = [
+    { key: 'version', title: 'Version', cell: (one) => <span className="mono">{one.version_id}</span> },
+    { key: 'sql', title: 'SQL', cell: (one) => <span className="mono dim">{Object.keys(one.sql).join(', ')}</span> },
+    { key: 'columns', title: 'Columns', cell: (one) => <span className="mono dim">{one.columns.map((column) => column.name).join(', ')}</span>, wide: true },
+    { key: 'by', title: 'By', cell: (one) => <span className="dim">{one.engine ?? '–'}</span> },
+    { key: 'at', title: 'Written', cell: (one) => <When at={one.committed_at} />, right: true },
+    {
+      key: 'actions',
+      title: '',
+      right: true,
+      cell: (one) => (
+        <Act size="compact-xs" variant="default" disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
+          Go back to it
+        </Act>
+      ),
+    },
+  ];
+  const target = Number(get('back'));
+  return (
+    <>
+      <DataTable plain name="versions" columns={columns} rows={view.versions} id={(one) => String(one.version_id)} empty={null} />
+      <Modal
+        opened={get('back') !== undefined}
+        onClose={() => set({ back: undefined })}
+        size="xl"
+        title={`${fullName(view)}: back to version ${target}`}
+        closeButtonProps={{ 'aria-label': 'close' }}
+      >
+        {get('back') !== undefined && <Back view={view} target={target} close={() => set({ back: undefined })} />}
+      </Modal>
+    </>
+  );
+}
+
+function Back({ view, target, close }: { view: View; target: number; close: () => void }) {
+  const queries = useQueryClient();
+  const [seen] = useState(view.current_version);
+  const post = (dry: boolean) =>
+    answered(
+      api.POST('/catalogs/{catalog}/views/{view}/rollback', {
+        params: { path: { catalog: view.catalog, view: fullName(view) }, query: { dry_run: dry } },
+        body: { version_id: target, expected_version: dry ? null : seen },
+      }),
+    );
+  const dry = useQuery({ queryKey: ['dry-run', view.id, target, seen], queryFn: () => post(true), gcTime: 0, retry: false });
+  const doing = useMutation({
+    mutationFn: () => post(false),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <div className="stack">
+      {dry.data && (
+        <>
+          <div>Engines would read version {target} instead of {seen}; all versions stay.</div>
+          <ChangeList changes={dry.data.changes} />
+        </>
+      )}
+      {(dry.error ?? doing.error) && <ProblemNote error={dry.error ?? doing.error} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Act variant="default" onClick={close}>
+          Not now
+        </Act>
+        <Act loading={doing.isPending} disabledReason={dry.data === undefined ? 'It is not known yet what would change.' : null} onClick={() => doing.mutate()}>
+          Go back
+        </Act>
+      </div>
+    </div>
+  );
+}
