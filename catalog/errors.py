@@ -15,6 +15,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
 │   ├── IllegalMove             a job cannot go from this status to that one
 │   └── StaleReport             an earlier attempt spoke after losing its lease
+├── Unauthenticated             nobody knows who is asking
 ├── Forbidden
 │   └── LeaseLost               the lease a commit came with is not the current one
 ├── Invalid
@@ -96,6 +97,10 @@ class StaleReport(Conflict):
 
     def __init__(self, job_id: object, *, reported: int, current: int) -> None:
         super().__init__(f"job {job_id} is at attempt {current}, attempt {reported} reported")
+
+
+class Unauthenticated(CatalogError):
+    """Nobody knows who is asking: no token, or one that is not good (any more)."""
 
 
 class Forbidden(CatalogError):

@@ -18,6 +18,7 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
+from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.page import Page
 from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
@@ -270,6 +271,10 @@ class UnitOfWork(Protocol):
     plans: Plans
     hive: HiveTables
     grounds: Grounds
+    principals: Principals
+    roles: Roles
+    tokens: Tokens
+    audit: Audit
 
     def now(self) -> datetime:
         """The database's clock, in UTC: the one that leases are measured by."""

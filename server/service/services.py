@@ -12,6 +12,7 @@ from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
+from server.service.access.access import Access
 from server.service.commit import CommitRequest, Committer
 from server.service.hive.services import HiveServices
 from server.service.jobs import Jobs
@@ -43,6 +44,7 @@ class Services:
     hive: HiveServices
     layouts: Layouts
     scans: Scans
+    access: Access
 
     def drop(self, catalog: CatalogName, name: TableName) -> None:
         """Drop a plain or a keyed table."""
