@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.access import Access
 from firn.errors import Invalid
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
@@ -41,8 +42,12 @@ def connect(
     catalog: str = DEFAULT_CATALOG,
     transport: httpx.BaseTransport | None = None,
 ) -> Client:
-    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine.  Nothing is sent yet."""
+    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine, with $FIRN_TOKEN.
+
+    Nothing is sent yet.
+    """
     address = (url or os.environ.get("FIRN_SERVER") or DEFAULT_URL).rstrip("/")
+    token = token or os.environ.get("FIRN_TOKEN") or None
     return Client(Transport(address, token=token, transport=transport), token=token, catalog=catalog)
 
 
@@ -74,6 +79,7 @@ class Client:
         self.operations = Operations(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
+        self.access = Access(transport)
         self._known_catalogs: frozenset[str] = frozenset()
 
     @property
