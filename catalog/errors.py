@@ -16,6 +16,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── IllegalMove             a job cannot go from this status to that one
 │   └── StaleReport             an earlier attempt spoke after losing its lease
 ├── Unauthenticated             nobody knows who is asking
+│   └── TokenEnded              it was known until a moment ago
 ├── Forbidden
 │   └── LeaseLost               the lease a commit came with is not the current one
 ├── Invalid
@@ -101,6 +102,10 @@ class StaleReport(Conflict):
 
 class Unauthenticated(CatalogError):
     """Nobody knows who is asking: no token, or one that is not good (any more)."""
+
+
+class TokenEnded(Unauthenticated):
+    """The token was a good one, but has expired or was revoked."""
 
 
 class Forbidden(CatalogError):

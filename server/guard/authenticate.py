@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from catalog.access import Caller
 from catalog.audit import AuditEntry, Verdict
-from catalog.errors import CatalogError, CommitUnknown, Unauthenticated, Unavailable
+from catalog.errors import CatalogError, CommitUnknown, TokenEnded, Unauthenticated, Unavailable
 from server.api import errors as api_errors
 from server.iceberg import errors as iceberg_errors
 from server.logs import request_id
@@ -53,6 +53,10 @@ class Authenticate:
         except (CatalogError, CommitUnknown) as error:
             if isinstance(error, Unauthenticated):
                 self.access.trail.decided(_stranger(request))
+            if isinstance(error, TokenEnded) and request.method == "POST" and _of_engines(request):
+                request.state.ended = error  # the gate refuses it, unless it repeats a commit that was applied
+                await self.app(scope, receive, send)
+                return
             await _answer(request, error)(scope, receive, send)
             return
         await self.app(scope, receive, send)
@@ -70,8 +74,12 @@ def is_open(path: str) -> bool:
     return path in OPEN or not path.startswith(_GUARDED)
 
 
+def _of_engines(request: Request) -> bool:
+    return request.url.path.startswith("/iceberg/")
+
+
 def _answer(request: Request, error: CatalogError | CommitUnknown) -> JSONResponse:
-    of_engines = request.url.path.startswith("/iceberg/")
+    of_engines = _of_engines(request)
     if of_engines and isinstance(error, Unavailable) and request.method not in ("GET", "HEAD"):
         error = CommitUnknown(f"whether an earlier try was applied cannot be seen: {error.message}")
     errors = iceberg_errors if of_engines else api_errors

@@ -99,6 +99,8 @@ class Rule:
     demands: Demands
     record: Record
     public: bool = False
+    commits: bool = False
+    """Whether its sender deletes files when it is refused: see server.guard.doubt."""
 
 
 def _nothing(_asked: Asked) -> Iterator[Demand]:
@@ -113,6 +115,11 @@ def reads(demands: Demands) -> Rule:
 def changes(demands: Demands) -> Rule:
     """A route that changes something."""
     return Rule(demands, Record.CHANGE)
+
+
+def commits(demands: Demands) -> Rule:
+    """A route that brings snapshots."""
+    return Rule(demands, Record.CHANGE, commits=True)
 
 
 def routine(demands: Demands) -> Rule:

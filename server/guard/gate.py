@@ -13,6 +13,7 @@ from catalog.access import Caller, Decision, decide
 from catalog.audit import AuditEntry, Verdict
 from catalog.errors import CatalogError, Forbidden, Unauthenticated
 from server.guard.demands import Asked, Demand, Record
+from server.guard.doubt import refuse
 from server.guard.rules import Rules
 from server.logs import request_id
 from server.service.services import Services
@@ -34,9 +35,6 @@ def gate(rules: Rules, prefix: str) -> Callable[..., None]:
         rule = rules[request.method, template]
         if rule.public:
             return
-        caller: Caller | None = getattr(request.state, "caller", None)
-        if caller is None:
-            raise Unauthenticated("access to this server needs a token")
         services = cast("Services", request.app.state.services)
         asked = Asked(
             path=request.path_params,
@@ -45,6 +43,12 @@ def gate(rules: Rules, prefix: str) -> Callable[..., None]:
             content=content,
             services=services,
         )
+        ended: CatalogError | None = getattr(request.state, "ended", None)
+        if ended is not None:
+            refuse(rule, asked, ended)
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if caller is None:
+            raise Unauthenticated("access to this server needs a token")
         demands: list[Demand] = []
         refusal, verdict = _judged(caller, rule.demands(asked), demands)
         entry = replace(
@@ -55,7 +59,7 @@ def gate(rules: Rules, prefix: str) -> Callable[..., None]:
         )
         if refusal is not None:
             services.access.trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
-            raise refusal
+            refuse(rule, asked, refusal)
         if rule.record is not Record.ROUTINE:
             request.state.when_answered = services.access.trail.decided(entry)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from catalog.access import Privilege
 from server.guard import demands as on
-from server.guard.demands import PUBLIC, Rule, anyone, changes, reads, routine
+from server.guard.demands import PUBLIC, Rule, anyone, changes, commits, reads, routine
 
 LIST, READ, WRITE, CREATE = Privilege.LIST, Privilege.READ, Privilege.WRITE, Privilege.CREATE
 DROP, MAINTAIN, GRANT = Privilege.DROP, Privilege.MAINTAIN, Privilege.GRANT
@@ -38,7 +38,7 @@ ICEBERG: Rules = {
     ("POST", f"{_NAMESPACE}/register"): changes(on.registered),
     ("GET", _TABLE): reads(on.table(READ)),
     ("HEAD", _TABLE): reads(on.table()),
-    ("POST", _TABLE): changes(on.committed),
+    ("POST", _TABLE): commits(on.committed),
     ("DELETE", _TABLE): changes(on.table(DROP)),
     ("POST", f"{_TABLE}/plan"): reads(on.table(READ)),
     ("GET", f"{_TABLE}/plan/{{plan_id}}"): reads(on.table(READ)),
@@ -47,7 +47,7 @@ ICEBERG: Rules = {
     ("POST", f"{_TABLE}/unregister"): changes(on.unregistered),
     ("POST", f"{_TABLE}/metrics"): routine(on.table(READ)),
     ("POST", "/{catalog}/tables/rename"): changes(on.renamed),
-    ("POST", "/{catalog}/transactions/commit"): changes(on.committed_together),
+    ("POST", "/{catalog}/transactions/commit"): commits(on.committed_together),
     ("POST", f"{_NAMESPACE}/register-view"): changes(on.registered),
     ("GET", f"{_NAMESPACE}/views"): reads(on.namespace()),
     ("POST", f"{_NAMESPACE}/views"): changes(on.namespace(CREATE)),

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from catalog.access import Caller, Membership, Principal, PrincipalId, PrincipalKind, Rights, RoleName, limited
-from catalog.errors import AlreadyExists, Unauthenticated
+from catalog.errors import AlreadyExists, TokenEnded, Unauthenticated
 from catalog.ports.access import Claims, Issuer
 from catalog.ports.store import Database, UnitOfWork
 from catalog.token import Secret, Token, digest, parsed_secret
@@ -128,14 +128,14 @@ def good_token(uow: UnitOfWork, secret: Secret, now: datetime) -> Token:
         raise Unauthenticated("the token is not a good one", hint="ask for a new one")
     if not token.is_good(now):
         ended = "was revoked" if token.revoked_at is not None else "has expired"
-        raise Unauthenticated(f"the token {token.id} {ended}", hint="make a new one with `firn token create`")
+        raise TokenEnded(f"the token {token.id} {ended}", hint="make a new one with `firn token create`")
     return token
 
 
 def enabled(principal: Principal | None) -> Principal:
     """The principal; Unauthenticated when it is gone or disabled."""
     if principal is None or principal.disabled:
-        raise Unauthenticated("whoever this token is of has no access any more")
+        raise TokenEnded("whoever this token is of has no access any more")
     return principal
 
 
