@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -61,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = f"http://127.0.0.1:{self.server.server_port}"
-        known = {
+        known: dict[str, Callable[[], object]] = {
             "/.well-known/openid-configuration": lambda: {"issuer": url, "jwks_uri": f"{url}/jwks"},
             "/jwks": lambda: {"keys": STATE.jwks()},
             "/asked": lambda: {"asked": STATE.asked},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, cast
@@ -12,10 +13,11 @@ from fastapi import Depends, Request
 from catalog.access import Caller, Decision, decide
 from catalog.audit import AuditEntry, Verdict
 from catalog.errors import CatalogError, Forbidden, Unauthenticated
-from server.guard.demands import Asked, Demand, Record
+from server.guard.demands import Asked, Demand, Record, Rule
 from server.guard.doubt import refuse
 from server.guard.rules import Rules
 from server.logs import request_id
+from server.service.commit import looking
 from server.service.services import Services
 
 LONGEST_TARGET = 2_000
@@ -35,35 +37,37 @@ def gate(rules: Rules, prefix: str) -> Callable[..., None]:
         rule = rules[request.method, template]
         if rule.public:
             return
-        services = cast("Services", request.app.state.services)
         asked = Asked(
             path=request.path_params,
             query=request.query_params,
             headers=request.headers,
             content=content,
-            services=services,
+            services=cast("Services", request.app.state.services),
         )
-        ended: CatalogError | None = getattr(request.state, "ended", None)
-        if ended is not None:
-            refuse(rule, asked, ended)
-        caller: Caller | None = getattr(request.state, "caller", None)
-        if caller is None:
-            raise Unauthenticated("access to this server needs a token")
-        demands: list[Demand] = []
-        refusal, verdict = _judged(caller, rule.demands(asked), demands)
-        entry = replace(
-            _entry(request, caller, demands),
-            route=f"{prefix}{template}",
-            verdict=verdict,
-            changes=rule.record is Record.CHANGE,
-        )
-        if refusal is not None:
-            services.access.trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
-            refuse(rule, asked, refusal)
-        if rule.record is not Record.ROUTINE:
-            request.state.when_answered = services.access.trail.decided(entry)
+        with looking() if rule.commits else nullcontext():  # its first try may have been applied: see doubt
+            _admit(request, rule, asked, f"{prefix}{template}")
 
     return enter
+
+
+def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
+    ended: CatalogError | None = getattr(request.state, "ended", None)
+    if ended is not None:
+        refuse(rule, asked, ended)
+    caller: Caller | None = getattr(request.state, "caller", None)
+    if caller is None:
+        raise Unauthenticated("access to this server needs a token")
+    demands: list[Demand] = []
+    refusal, verdict = _judged(caller, rule.demands(asked), demands)
+    entry = replace(
+        _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
+    )
+    trail = asked.access.trail
+    if refusal is not None:
+        trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
+        refuse(rule, asked, refusal)
+    if rule.record is not Record.ROUTINE:
+        request.state.when_answered = trail.decided(entry)
 
 
 def _judged(caller: Caller, demands: Iterable[Demand], seen: list[Demand]) -> tuple[CatalogError | None, Verdict]:

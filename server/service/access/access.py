@@ -67,8 +67,9 @@ class Access:
         assert on.catalog is not None  # of a catalog's table or namespace
         with self.database.reading() as uow:
             relation = uow.relations.find(on.catalog, owner)
-        is_keyed = relation is not None and relation.kind is RelationKind.KEYED
-        found = Securable.of(on.catalog, owner) if is_keyed else on
+        if relation is None or relation.kind is not RelationKind.KEYED:
+            return on  # not remembered: the keyed table may be created any moment
+        found = Securable.of(on.catalog, owner)
         with self._lock:
             self._homes[on] = found
         return found
