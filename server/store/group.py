@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,6 +63,7 @@ class GroupCommit:
         self._queue: deque[_Turn] = deque()
         self._taken = False
         self._gate = Path(f"{engine.url.database}-writers").open("ab")  # noqa: SIM115 (open as long as the engine)
+        weakref.finalize(self, self._gate.close)
 
     @contextmanager
     def session(self) -> Iterator[Session]:
