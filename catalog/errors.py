@@ -15,6 +15,8 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
 │   ├── IllegalMove             a job cannot go from this status to that one
 │   └── StaleReport             an earlier attempt spoke after losing its lease
+├── Unauthenticated             nobody knows who is asking
+│   └── TokenEnded              it was known until a moment ago
 ├── Forbidden
 │   ├── LeaseLost               the lease a commit came with is not the current one
 │   └── Protected               its owner has protected it against being dropped
@@ -97,6 +99,14 @@ class StaleReport(Conflict):
 
     def __init__(self, job_id: object, *, reported: int, current: int) -> None:
         super().__init__(f"job {job_id} is at attempt {current}, attempt {reported} reported")
+
+
+class Unauthenticated(CatalogError):
+    """Nobody knows who is asking: no token, or one that is not good (any more)."""
+
+
+class TokenEnded(Unauthenticated):
+    """The token was a good one, but has expired or was revoked."""
 
 
 class Forbidden(CatalogError):

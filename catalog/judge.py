@@ -68,9 +68,14 @@ def judged(tables: Sequence[Facts]) -> Replay | Apply:
 
     One table that shows the commit is enough for a replay: a commit is applied to all of its tables or to none.
     """
-    if any(_is_applied(facts) for facts in tables):
+    if were_applied(tables):
         return Replay()
     return Apply([_judged_alone(facts) for facts in tables])
+
+
+def were_applied(tables: Sequence[Facts]) -> bool:
+    """Whether a commit on these tables was applied before."""
+    return any(_is_applied(facts) for facts in tables)
 
 
 def _judged_alone(facts: Facts) -> Sequence[Json]:

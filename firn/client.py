@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import httpx
 
+from firn.access import Access
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
 from firn.history import TableHistory
@@ -44,8 +45,12 @@ def connect(
     catalog: str = DEFAULT_CATALOG,
     transport: httpx.BaseTransport | None = None,
 ) -> Client:
-    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine.  Nothing is sent yet."""
+    """A client of the server at `url`, by default at $FIRN_SERVER or on this machine, with $FIRN_TOKEN.
+
+    Nothing is sent yet.
+    """
     address = (url or os.environ.get("FIRN_SERVER") or DEFAULT_URL).rstrip("/")
+    token = token or os.environ.get("FIRN_TOKEN") or None
     return Client(Transport(address, token=token, transport=transport), token=token, catalog=catalog)
 
 
@@ -80,6 +85,7 @@ class Client:
         self.dropped = DroppedList(self)
         self.namespaces = Namespaces(self)
         self.imports = Imports(transport)
+        self.access = Access(transport)
         self._known_catalogs: frozenset[str] = frozenset()
 
     @property

@@ -3,7 +3,8 @@
 FirnError
 ├── NotFound             what was named does not exist
 ├── Refused              the server understood and will not do it as things stand
-│   └── Invalid          what was asked for makes no sense as it stands
+│   ├── Invalid          what was asked for makes no sense as it stands
+│   └── Unauthenticated  the server wants to know who is asking
 ├── Unreachable          no server answered; nothing was changed
 ├── Unavailable          the server, or something that it needs, cannot answer now; nothing was changed
 ├── OutcomeUnknown       a change was asked for and no answer came: it may or may not have been made
@@ -43,6 +44,10 @@ class Invalid(Refused):
     def exit_code(self) -> int:
         """Wrong usage."""
         return 2
+
+
+class Unauthenticated(Refused):
+    """The server wants to know who is asking: no token was sent, or one that is not good any more."""
 
 
 class Unreachable(FirnError):

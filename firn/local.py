@@ -9,8 +9,10 @@ However the owner ends, even by kill -9, the children end with it (see firn.embe
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +43,7 @@ class Child:
     name: str
     command: Sequence[str]
     log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
     process: GuardedProcess | None = None
     started_at: float = 0.0
     pause: float = FIRST_PAUSE_SECONDS
@@ -49,7 +52,7 @@ class Child:
     def start(self) -> GuardedProcess:
         """Start it at once."""
         self.started_at, self.due_at = time.monotonic(), None
-        self.process = GuardedProcess(self.command, log=self.log, cwd=self.log.parent)
+        self.process = GuardedProcess(self.command, log=self.log, cwd=self.log.parent, environment=self.environment)
         return self.process
 
     def tend(self, tell: Tell) -> None:
@@ -135,6 +138,7 @@ class LocalFirn:
         self.metastore.start()
         self.tell(f"metastore  {self.metastore.uri} (log: {self.metastore.log})")
         self.url = f"http://{LOOPBACK}:{self.port}"
+        self._tell_first_admin()
         server = self._child(
             "server",
             *("--data-dir", str(self.data_dir), "--port", str(self.port), "--metastore", self.metastore.uri),
@@ -142,12 +146,33 @@ class LocalFirn:
         self._wait_for_server(server)
         self.tell(f"server     {self.url} (log: {server.log})")
         optimizer = self._child(
-            "optimizer", "--server", self.url, "--master", self.master, "--driver-memory", self.memory
+            "optimizer",
+            *("--server", self.url, "--master", self.master, "--driver-memory", self.memory),
+            environment=self._optimizer_environment(),
         )
         self.tell(f"optimizer  {self.master} (log: {optimizer.log})")
 
-    def _child(self, module: str, *arguments: str) -> Child:
-        child = Child(name=module, command=python_module(module, *arguments), log=self.data_dir / f"{module}.log")
+    def _tell_first_admin(self) -> None:
+        """Before the server starts, or the token would be in its log instead of in front of its owner."""
+        token = self._server_token("--first-admin-token") if access_is_on() else ""
+        if token:
+            self.tell(f"the first administrator's token, shown this once: {token}")
+
+    def _optimizer_environment(self) -> dict[str, str]:
+        if not access_is_on():
+            return {}
+        return {"FIRN_TOKEN": self._server_token("--token-for", "local-optimizer", "--role", "optimizer")}
+
+    def _server_token(self, *which: str) -> str:
+        command = python_module("server", "--data-dir", str(self.data_dir), *which)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=START_SECONDS)
+        if done.returncode != 0:
+            raise StartFailed(f"The Firn server gave no token: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def _child(self, module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Child:
+        command, log = python_module(module, *arguments), self.data_dir / f"{module}.log"
+        child = Child(name=module, command=command, log=log, environment=environment or {})
         self._children.append(child)
         child.start()
         return child
@@ -194,6 +219,11 @@ class LocalFirn:
         except EmbeddedError as error:
             self._metastore_due_at = now + LONGEST_PAUSE_SECONDS
             self.tell(f"metastore ended and cannot be started again now: {error}")
+
+
+def access_is_on() -> bool:
+    """Whether the environment, which is the only place where `firn up` takes settings from, switches access on."""
+    return os.environ.get("FIRN_ACCESS__ENABLED", "").lower() in ("1", "true", "t", "yes", "y", "on")
 
 
 def _answers(url: str) -> bool:

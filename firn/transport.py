@@ -17,6 +17,7 @@ from firn.errors import (
     OutcomeUnknown,
     Refused,
     ServerFault,
+    Unauthenticated,
     Unavailable,
     Unreachable,
 )
@@ -32,6 +33,7 @@ API = "/api/v1"
 
 _BY_STATUS: Mapping[int, type[FirnError]] = {
     400: Invalid,
+    401: Unauthenticated,
     403: Refused,
     404: NotFound,
     405: NotFound,
@@ -150,4 +152,7 @@ def _error(answer: httpx.Response) -> FirnError:
     kind = _BY_STATUS.get(answer.status_code, ServerFault)
     if problem.get("code") == "unknown":
         kind = OutcomeUnknown
-    return kind(problem["message"], hint=problem.get("hint"), request_id=problem.get("request_id"))
+    hint = problem.get("hint")
+    if kind is Unauthenticated:
+        hint = "name a token by --token, FIRN_TOKEN or firn.connect(token=…)"
+    return kind(problem["message"], hint=hint, request_id=problem.get("request_id"))

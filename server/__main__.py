@@ -17,9 +17,18 @@ from pydantic_core import ErrorDetails
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
+from catalog.access import RoleName
 from catalog.errors import CatalogError, Invalid
 from server import logs
-from server.app import VERSION, build_background, build_services, create_app, ensure_default_catalog, open_database
+from server.app import (
+    VERSION,
+    build_access,
+    build_background,
+    build_services,
+    create_app,
+    ensure_default_catalog,
+    open_database,
+)
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
 
@@ -32,14 +41,15 @@ class CannotStart(Exception):
 
 def main(argv: list[str] | None = None) -> int:
     """Run until told to stop; the exit code."""
+    given = _arguments(argv)
     try:
-        settings = _settings(argv)
+        settings = _settings(given)
     except CannotStart as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
     logs.configure(settings.log_level)
     try:
-        return _serve(settings)
+        return _token(settings, given) if _wants_token(given) else _serve(settings)
     except CannotStart as error:
         print(f"firn: {error}", file=sys.stderr)
         return WRONG_USAGE
@@ -57,7 +67,7 @@ def _tell(why: str, hint: str | None) -> None:
         print(f"      {hint}", file=sys.stderr)
 
 
-def _settings(argv: list[str] | None) -> Settings:
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="firn serve", description="The Firn server.")
     parser.add_argument("--data-dir", type=Path, help="where database and warehouse go (default: firn-data)")
     parser.add_argument("--port", type=int, help="port to listen on (default: 8630; 0 takes a free one)")
@@ -65,10 +75,22 @@ def _settings(argv: list[str] | None) -> Settings:
     parser.add_argument("--config", type=Path, help="TOML file with settings, see docs/settings.md")
     parser.add_argument("--metastore", help="metastore of the catalog `lake`, thrift://HOST:PORT")
     parser.add_argument("--database-url", help="SQLAlchemy URL of the database (default: SQLite in the data directory)")
-    given = parser.parse_args(argv)
+    once = parser.add_argument_group("access, for who has the data directory: print a token and end")
+    which = once.add_mutually_exclusive_group()
+    which.add_argument(
+        "--first-admin-token", action="store_true", help="of the first administrator; none if there is one"
+    )
+    which.add_argument("--reset-admin-token", action="store_true", help="of `admin`, whose other tokens end")
+    which.add_argument("--token-for", metavar="SERVICE", help="of a service, made if need be, whose other tokens end")
+    once.add_argument("--role", help="with --token-for: a role that the service is given")
+    return parser.parse_args(argv)
+
+
+def _settings(given: argparse.Namespace) -> Settings:
     if given.config is not None and not given.config.is_file():
         raise CannotStart(f"there is no settings file {given.config}")
-    flags = {key: value for key, value in vars(given).items() if key != "config"}
+    named = ("data_dir", "port", "metastore", "database_url")
+    flags = {name: getattr(given, name) for name in named}
     try:
         return load_settings(given.config, **flags)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
@@ -84,13 +106,34 @@ def _why(problem: ErrorDetails) -> str:
     return problem["msg"].removeprefix("Value error, ")
 
 
+def _wants_token(given: argparse.Namespace) -> bool:
+    return bool(given.first_admin_token or given.reset_admin_token or given.token_for)
+
+
+def _token(settings: Settings, given: argparse.Namespace) -> int:
+    """Print a token, and nothing else; a running server takes it at once."""
+    directory = build_access(settings.access, open_database(settings)).directory
+    if given.first_admin_token:
+        secret = directory.first_admin()
+    elif given.reset_admin_token:
+        secret = directory.new_admin_token()
+    else:
+        secret = directory.new_service_token(given.token_for, None if given.role is None else RoleName(given.role))
+    if secret is not None:
+        print(secret.text)
+    return 0
+
+
 def _serve(settings: Settings) -> int:
     listener = _listen(settings)
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
+    first_admin = services.access.directory.first_admin() if settings.access.enabled else None
     host, port = listener.getsockname()[:2]
     announcement = f"Firn {VERSION} answers at http://{host}:{port} (data in {settings.data_dir.absolute()})"
+    if first_admin is not None:
+        announcement = f"The first administrator's token, shown this once: {first_admin.text}\n{announcement}"
     if settings.workers > 1:
         serve_with_workers(settings, listener, announcement)
     else:

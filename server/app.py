@@ -8,17 +8,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
+from typing import Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from catalog.access import RoleName
 from catalog.errors import CatalogError, CommitUnknown
 from catalog.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
 from catalog.scan.plan import ScanLimits
+from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
@@ -27,10 +30,13 @@ from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
+from server.api import principals as api_principals
 from server.api import probes
 from server.api import refs as api_refs
+from server.api import roles as api_roles
 from server.api import status as api_status
 from server.api import tables as api_tables
+from server.api import tokens as api_tokens
 from server.api import views as api_views
 from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
@@ -42,14 +48,27 @@ from server.files.scans import ManifestScans
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.foreign.rest import RestCatalogs
+from server.guard import rules
+from server.guard.authenticate import Authenticate
+from server.guard.gate import gate
 from server.iceberg import config as iceberg_config
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
+from server.iceberg import oauth as iceberg_oauth
 from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
+from server.identity.oidc import OidcIssuer, OidcSettings
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.middleware import RequestRecords, SlashesInNames, restore_slashes
+from server.service.access.access import Access
+from server.service.access.directory import Directory
+from server.service.access.identities import Identities
+from server.service.access.roles import Roles
+from server.service.access.tokens import Tokens as AccessTokens
+from server.service.access.tokens import TokenTimes
+from server.service.access.trail import Trail
+from server.service.access.upkeep import Upkeep
 from server.service.commit import Committer
 from server.service.compare import Comparisons
 from server.service.hive.books import advance_with_job, staged_task
@@ -77,13 +96,18 @@ from server.service.tasks import Tasks
 from server.service.undrop import Undrops
 from server.service.views import Views
 from server.service.viewversions import ViewVersions
-from server.settings import Settings
+from server.settings import AccessSettings, Settings
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
 
 VERSION = version("firn")
 DEFAULT_CATALOG = CatalogName("lake")
+_API = (
+    *(api_catalogs, api_dropped, api_tables, api_history, api_refs, api_views, api_imports),
+    *(api_hive, api_jobs, api_leases, api_status),
+    *(api_principals, api_roles, api_tokens, api_audit),
+)
 
 
 def open_database(settings: Settings) -> Database:
@@ -147,6 +171,37 @@ def build_services(settings: Settings, database: Database) -> Services:
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),
         view_versions=ViewVersions(views),
+        access=build_access(settings.access, database),
+    )
+
+
+def build_access(settings: AccessSettings, database: Database) -> Access:
+    """Access control over one database."""
+    issuer = None if settings.oidc_issuer is None else OidcIssuer(_oidc(settings, settings.oidc_issuer))
+    identities = Identities(database, issuer, settings.remember_seconds)
+    times = TokenTimes(
+        access=timedelta(seconds=settings.access_token_seconds),
+        default=timedelta(days=settings.token_days),
+        longest=timedelta(days=settings.longest_token_days),
+    )
+    return Access(
+        enabled=settings.enabled,
+        database=database,
+        identities=identities,
+        directory=Directory(database, identities),
+        roles=Roles(database, identities),
+        tokens=AccessTokens(database, identities, times),
+        trail=Trail(database),
+    )
+
+
+def _oidc(settings: AccessSettings, issuer: str) -> OidcSettings:
+    return OidcSettings(
+        issuer=issuer,
+        audience=settings.oidc_audience or "",
+        name_claim=settings.oidc_name_claim,
+        roles_claim=settings.oidc_roles_claim,
+        roles={group: RoleName(role) for group, role in settings.oidc_roles.items()},
     )
 
 
@@ -236,10 +291,33 @@ def build_background(settings: Settings, services: Services) -> Background:
             activate=Tidy(services.database).activate,
         ),
     ]
-    driver = Driver(tasks, leadership.leads)
+    driver = Driver([*tasks, *_access_tasks(settings, services)], leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
     services.imports.signals.poke = lambda: driver.poke("import")
     return Background(driver, leadership)
+
+
+def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
+    access = services.access
+    if not access.enabled:
+        return []
+    kept = timedelta(days=settings.access.audit_days)
+    upkeep = Upkeep(services.database, access.identities, access.trail, kept)
+    return [
+        TaskDef(
+            name="audit",
+            does="writes the reads that were audited and when tokens were used",
+            every_seconds=settings.access.audit_flush_seconds,
+            activate=upkeep.flush,
+            on_every_server=True,
+        ),
+        TaskDef(
+            name="tidy_access",
+            does="forgets old audit entries and tokens that have ended",
+            every_seconds=settings.background.tidy_seconds,
+            activate=upkeep.tidy,
+        ),
+    ]
 
 
 def create_app(
@@ -257,17 +335,26 @@ def create_app(
         api.state.stopping.set()
         services.imports.signals.halted.set()
         background.driver.stop()
+        services.access.trail.flush()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.mount("/iceberg/v1", _iceberg_app(settings, services))
+    app.mount("/iceberg/v1", create_iceberg(settings, services))
     app.mount("/api/v1", api)
-    app.include_router(probes.router)
+    app.include_router(probes.router, dependencies=_gates(services, rules.SERVER, ""))
+    app.add_exception_handler(CatalogError, api_errors.refused)
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
+    if services.access.enabled:
+        app.add_middleware(Authenticate, access=services.access)
     app.add_middleware(SlashesInNames)
     app.add_middleware(RequestRecords)
     return app
+
+
+def _gates(services: Services | None, needed: rules.Rules, prefix: str) -> list[Any]:
+    """What every route depends on where access control is on; nothing where it is off."""
+    return [Depends(gate(needed, prefix))] if services is not None and services.access.enabled else []
 
 
 def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
@@ -289,20 +376,10 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     if background is not None:
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
-    for module in (
-        api_catalogs,
-        api_dropped,
-        api_tables,
-        api_history,
-        api_refs,
-        api_views,
-        api_hive,
-        api_imports,
-        api_jobs,
-        api_leases,
-        api_status,
-    ):
-        app.include_router(module.router)
+    app.state.oidc = _oidc_login(settings.access)
+    gates = _gates(services, rules.API, "/api/v1")
+    for module in _API:
+        app.include_router(module.router, dependencies=gates)
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)
     app.add_exception_handler(RequestValidationError, api_errors.malformed)
@@ -311,7 +388,14 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     return app
 
 
-def _iceberg_app(settings: Settings, services: Services) -> FastAPI:
+def _oidc_login(settings: AccessSettings) -> dict[str, str] | None:
+    if settings.oidc_issuer is None or settings.oidc_client_id is None:
+        return None
+    return {"issuer": settings.oidc_issuer, "client_id": settings.oidc_client_id, "scope": settings.oidc_scope}
+
+
+def create_iceberg(settings: Settings, services: Services) -> FastAPI:
+    """The Iceberg REST catalog."""
     app = FastAPI(
         title="Firn: Iceberg REST catalog",
         version=VERSION,
@@ -322,8 +406,9 @@ def _iceberg_app(settings: Settings, services: Services) -> FastAPI:
         dependencies=[Depends(restore_slashes)],
     )
     app.state.services = services
-    for module in (iceberg_config, iceberg_namespaces, iceberg_tables, iceberg_scans, iceberg_views):
-        app.include_router(module.router)
+    gates = _gates(services, rules.ICEBERG, "/iceberg/v1")
+    for module in (iceberg_config, iceberg_oauth, iceberg_namespaces, iceberg_tables, iceberg_scans, iceberg_views):
+        app.include_router(module.router, dependencies=gates)
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)
     app.add_exception_handler(RequestValidationError, iceberg_errors.malformed)

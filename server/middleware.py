@@ -45,6 +45,7 @@ class RequestRecords:
         identity = given if _SANE.fullmatch(given) else uuid4().hex[:16]
         token = request_id.set(identity)
         caller_token = caller.set(Caller.of(headers.get(_CLIENT, b"").decode("latin-1")))
+        scope.setdefault("state", {})  # here, so that it is the same one for who wraps the request further in
         status, began = 500, time.perf_counter()
 
         async def sent(message: Message) -> None:
@@ -57,6 +58,9 @@ class RequestRecords:
         try:
             await self.app(scope, receive, sent)
         finally:
+            answered = scope["state"].get("when_answered")  # see server.guard.gate
+            if answered is not None:
+                answered(status)
             _record(scope, status, time.perf_counter() - began)
             request_id.reset(token)
             caller.reset(caller_token)

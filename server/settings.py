@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -76,6 +77,48 @@ class ScanSettings(Group):
     plan_seconds: PositiveInt = Field(default=3_600, description="Time in which a plan's tasks can be fetched.")
 
 
+class AccessSettings(Group):
+    """Who may do what; see docs/security.md."""
+
+    enabled: bool = Field(default=False, description="Whether callers must say who they are.")
+    remember_seconds: PositiveFloat = Field(
+        default=5, le=300, description="How long what was revoked on one server may still be taken on another."
+    )
+    access_token_seconds: int = Field(default=3600, ge=60, description="Life of tokens given for a client's secret.")
+    token_days: PositiveInt = Field(default=90, description="Life of a token that was made without saying how long.")
+    longest_token_days: PositiveInt = Field(default=366, description="Longest life that may be asked for.")
+    audit_days: PositiveInt = Field(default=90, description="How long the audit log is kept.")
+    audit_flush_seconds: PositiveFloat = Field(default=5, description="Pause between two batches of audited reads.")
+    oidc_issuer: str | None = Field(default=None, description="Issuer that people sign in at, an https:// URL.")
+    oidc_audience: str | None = Field(default=None, description="Audience that the issuer's tokens must name.")
+    oidc_client_id: str | None = Field(default=None, description="Client id of the console at the issuer.")
+    oidc_scope: str = Field(default="openid profile email", description="Scope that the console asks for.")
+    oidc_name_claim: str = Field(default="preferred_username", description="Claim that people are called by.")
+    oidc_roles_claim: str = Field(default="groups", description="Claim with groups or roles; dots lead into objects.")
+    oidc_roles: dict[str, str] = Field(
+        default_factory=dict, description="Roles by the claim's values; without it a value is a role's name."
+    )
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _is_safe(cls, issuer: str | None) -> str | None:
+        """Whoever can answer for the issuer can be anybody here."""
+        if issuer is None or issuer.startswith("https://"):
+            return issuer
+        host = urlsplit(issuer).hostname or ""
+        if issuer.startswith("http://") and is_loopback(host):
+            return issuer
+        raise ValueError(f"{issuer} is no https:// URL")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.oidc_issuer is not None and self.oidc_audience is None:
+            raise ValueError("oidc_issuer without oidc_audience: tokens made for other programs would be taken")
+        if self.token_days > self.longest_token_days:
+            raise ValueError(f"token_days is {self.token_days}, longest_token_days only {self.longest_token_days}")
+        return self
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -85,7 +128,7 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default=Path("firn-data"), description="Where database, warehouse and logs go by default.")
     host: str = Field(
-        default="127.0.0.1", description="Address to listen on; loopback only while there is no access control."
+        default="127.0.0.1", description="Address to listen on; loopback only while access control is off."
     )
     port: int = Field(default=8630, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     database_url: str | None = Field(
@@ -104,6 +147,7 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
+    access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")
 
     @field_validator("log_level")
     @classmethod
@@ -122,12 +166,14 @@ class Settings(BaseSettings):
     def _is_an_address(cls, metastore: str | None) -> str | None:
         return metastore if metastore is None else ",".join(_told(metastore_uris, metastore))
 
-    @field_validator("host")
-    @classmethod
-    def _loopback(cls, host: str) -> str:
-        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
-            return host
-        raise ValueError(f"{host} is not a loopback address: without access control Firn answers this machine alone")
+    @model_validator(mode="after")
+    def _loopback(self) -> Self:
+        if self.access.enabled or is_loopback(self.host):
+            return self
+        raise ValueError(
+            f"{self.host} is not a loopback address: without access control Firn answers this machine alone; "
+            "set access.enabled, see docs/security.md"
+        )
 
     @classmethod
     def settings_customise_sources(
@@ -151,6 +197,11 @@ class Settings(BaseSettings):
     def resolved_warehouse(self) -> str:
         """Where the default catalog's tables go."""
         return self.warehouse or (self.data_dir.absolute() / "warehouse").as_uri()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the address is this machine's own; a ValueError for what is no address."""
+    return host == "localhost" or ipaddress.ip_address(host).is_loopback
 
 
 def _told(check: Callable[[str], T], text: str) -> T:

@@ -19,6 +19,7 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
+from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
@@ -307,6 +308,10 @@ class UnitOfWork(Protocol):
     hive: HiveTables
     grounds: Grounds
     dropped: DroppedRelations
+    principals: Principals
+    roles: Roles
+    tokens: Tokens
+    audit: Audit
 
     def now(self) -> datetime:
         """The database's clock, in UTC: the one that leases are measured by."""

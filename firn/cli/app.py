@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import orjson
 import typer
 
-from firn.cli import catalogs, history, hive, imports, jobs, namespaces, processes, sql, tables
+from firn.cli import access, catalogs, history, hive, imports, jobs, namespaces, principals, processes, sql, tables
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -30,8 +30,13 @@ app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
 app.add_typer(jobs.optimizers, name="optimizer")
 app.add_typer(tables.policies, name="policy")
+app.add_typer(access.tokens, name="token")
+app.add_typer(access.roles, name="role")
+app.add_typer(principals.users, name="user")
+app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
 imports.add_to(catalogs.app, tables.app)
+access.add_to(app)
 processes.add_to(app)
 sql.add_to(app)
 

@@ -88,10 +88,13 @@ def be_optimizer(
     master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
     server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token, of a service with the role optimizer.")
+    ] = None,
 ) -> None:
     """Run jobs until told to stop."""
     if ctx.invoked_subcommand is None:
-        run_optimizer(server, group=group, master=master, memory=memory)
+        run_optimizer(server, token, group=group, master=master, memory=memory)
 
 
 @command(optimizers, "list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -70,15 +70,22 @@ def serve(
         "--metastore": metastore,
         "--database-url": database_url,
     }
+    become_server(given)
+
+
+def become_server(given: Mapping[str, object], *more: str) -> None:
+    """This process goes on as the server program, with the flags that were given."""
     flags = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-    _become(python_module("server", *flags))
+    _become(python_module("server", *flags, *more))
 
 
-def run_optimizer(server: str | None, *, group: str, master: str, memory: str) -> None:
+def run_optimizer(server: str | None, token: str | None, *, group: str, master: str, memory: str) -> None:
     """Become an optimizer."""
     require_java()
     url = server or DEFAULT_URL
-    connect(url).health()  # says in words what a retrying optimizer would only log
+    connect(url, token=token).health()  # says in words what a retrying optimizer would only log
+    if token is not None:
+        os.environ["FIRN_TOKEN"] = token  # other users of the machine can read a command line, not an environment
     _become(
         python_module("optimizer", "--server", url, "--group", group, "--master", master, "--driver-memory", memory)
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -27,12 +28,19 @@ class GuardedProcess:
     """One command run under a guard: it ends with stop(), with this object, or with this process, however that ends."""
 
     def __init__(
-        self, command: Sequence[str], *, log: Path, cwd: Path, keep_open: Sequence[int] = (), pipe_stdout: bool = False
+        self,
+        command: Sequence[str],
+        *,
+        log: Path,
+        cwd: Path,
+        keep_open: Sequence[int] = (),
+        pipe_stdout: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start it at once.
 
         `keep_open` are descriptors, of locks, that are released only when the command is gone.  With `pipe_stdout` its
-        standard output comes to us instead of going into the log.
+        standard output comes to us instead of going into the log.  `environment` is added to ours.
         """
         with log.open("ab") as output:
             # In a session of its own, so that Ctrl-C reaches only us and the child is ended in order.
@@ -44,6 +52,7 @@ class GuardedProcess:
                 cwd=cwd,
                 pass_fds=tuple(keep_open),
                 start_new_session=True,
+                env={**os.environ, **(environment or {})},
             )
 
     @property

@@ -27,6 +27,28 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_answer_created_at"), ["created_at"], unique=False)
 
     op.create_table(
+        "audit",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("verdict", sa.String(length=16), nullable=False),
+        sa.Column("principal", sa.String(length=255), nullable=True),
+        sa.Column("principal_id", sa.Uuid(), nullable=True),
+        sa.Column("token_id", sa.String(length=12), nullable=True),
+        sa.Column("method", sa.String(length=8), nullable=False),
+        sa.Column("route", sa.String(length=255), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=True),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("changes", sa.Boolean(), nullable=False),
+        sa.Column("request_id", sa.String(length=64), nullable=False),
+        sa.Column("address", sa.String(length=64), nullable=False),
+        sa.Column("status", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
+    )
+    with op.batch_alter_table("audit", schema=None) as batch_op:
+        batch_op.create_index("ix_audit_at", ["at"], unique=False)
+        batch_op.create_index("ix_audit_principal", ["principal", "id"], unique=False)
+
+    op.create_table(
         "catalog",
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("warehouse", sa.Text(), nullable=False),
@@ -313,6 +335,20 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("catalog", "namespace", name=op.f("pk_policy")),
     )
     op.create_table(
+        "principal",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("issuer", sa.String(length=512), nullable=True),
+        sa.Column("subject", sa.String(length=255), nullable=True),
+        sa.Column("secret_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("disabled", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_principal")),
+        sa.UniqueConstraint("issuer", "subject", name=op.f("uq_principal_issuer_subject")),
+        sa.UniqueConstraint("name", name=op.f("uq_principal_name")),
+    )
+    op.create_table(
         "relation",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("catalog", sa.String(length=255), nullable=False),
@@ -337,6 +373,29 @@ def upgrade() -> None:
         batch_op.create_index("ix_relation_location", ["location"], unique=False, postgresql_using="hash")
         batch_op.create_index("ix_relation_owner", ["owner_id"], unique=False)
 
+    op.create_table(
+        "role",
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_role")),
+    )
+    op.create_table(
+        "role_grant",
+        sa.Column("role", sa.String(length=255), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("namespace", sa.String(length=1024), nullable=False),
+        sa.Column("name", sa.String(length=512), nullable=False),
+        sa.Column("privilege", sa.String(length=16), nullable=False),
+        sa.PrimaryKeyConstraint("role", "catalog", "namespace", "name", "privilege", name=op.f("pk_role_grant")),
+    )
+    op.create_table(
+        "role_member",
+        sa.Column("principal_id", sa.Uuid(), nullable=False),
+        sa.Column("role", sa.String(length=255), nullable=False),
+        sa.Column("by_claim", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("principal_id", "role", "by_claim", name=op.f("pk_role_member")),
+    )
     op.create_table(
         "scan_plan",
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -371,6 +430,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_table_stats")),
     )
     op.create_table(
+        "token",
+        sa.Column("id", sa.String(length=12), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("owner", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("hash", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("roles", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("catalogs", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("origin", sa.String(length=12), nullable=True),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_token")),
+    )
+    with op.batch_alter_table("token", schema=None) as batch_op:
+        batch_op.create_index("ix_token_origin", ["origin"], unique=False)
+        batch_op.create_index("ix_token_owner", ["owner"], unique=False)
+
+    op.create_table(
         "version",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
@@ -386,17 +465,26 @@ def downgrade() -> None:
     """Take it back."""
     # ### commands auto generated by Alembic - please adjust! ###
     op.drop_table("version")
+    with op.batch_alter_table("token", schema=None) as batch_op:
+        batch_op.drop_index("ix_token_owner")
+        batch_op.drop_index("ix_token_origin")
+
+    op.drop_table("token")
     op.drop_table("table_stats")
     with op.batch_alter_table("scan_plan", schema=None) as batch_op:
         batch_op.drop_index("ix_scan_plan_expires")
 
     op.drop_table("scan_plan")
+    op.drop_table("role_member")
+    op.drop_table("role_grant")
+    op.drop_table("role")
     with op.batch_alter_table("relation", schema=None) as batch_op:
         batch_op.drop_index("ix_relation_owner")
         batch_op.drop_index("ix_relation_location", postgresql_using="hash")
         batch_op.drop_index("ix_relation_hive")
 
     op.drop_table("relation")
+    op.drop_table("principal")
     op.drop_table("policy")
     op.drop_table("optimizer")
     op.drop_table("operation_secret")
@@ -450,6 +538,11 @@ def downgrade() -> None:
 
     op.drop_table("commit_event")
     op.drop_table("catalog")
+    with op.batch_alter_table("audit", schema=None) as batch_op:
+        batch_op.drop_index("ix_audit_principal")
+        batch_op.drop_index("ix_audit_at")
+
+    op.drop_table("audit")
     with op.batch_alter_table("answer", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_answer_created_at"))
 

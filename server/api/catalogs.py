@@ -7,11 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from catalog.access import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, dotted, parse_namespace
 from catalog.policy import SETTINGS, check_policy
 from catalog.relation import Catalog
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/catalogs", tags=["catalogs"])
@@ -82,9 +83,9 @@ class PolicyOut(Out):
 
 
 @router.get("", summary="List catalogs")
-def list_catalogs(services: ServicesDep) -> list[CatalogOut]:
+def list_catalogs(services: ServicesDep, visible: VisibleDep) -> list[CatalogOut]:
     """All catalogs of this server."""
-    return [CatalogOut.of(one) for one in services.namespaces.catalogs()]
+    return [CatalogOut.of(one) for one in services.namespaces.catalogs() if visible.catalog(one.name)]
 
 
 @router.post("", status_code=201, summary="Create a catalog", responses=refusals(400, 409))
@@ -116,11 +117,21 @@ def change_catalog_properties(services: ServicesDep, catalog: CatalogDep, body: 
 
 @router.get("/{catalog}/namespaces", summary="List namespaces", responses=refusals(404))
 def list_namespaces(
-    services: ServicesDep, catalog: CatalogDep, page: PagingDep, parent: Annotated[str | None, Query()] = None
+    services: ServicesDep,
+    visible: VisibleDep,
+    catalog: CatalogDep,
+    page: PagingDep,
+    parent: Annotated[str | None, Query()] = None,
 ) -> PageOut[NamespaceOut]:
     """The namespaces directly under `parent`, or at the top."""
     above: Namespace = parse_namespace(parent) if parent else ()
-    found = services.namespaces.children(catalog, above, limit=page.size, cursor=page.cursor)
+    found = visible.page(
+        lambda size, start: services.namespaces.children(catalog, above, limit=size, cursor=start),
+        lambda one: visible.namespace(catalog, one),
+        within=Securable(catalog, above),
+        limit=page.size,
+        cursor=page.cursor,
+    )
     items = [
         NamespaceOut(name=dotted(one), properties=services.namespaces.properties(catalog, one)) for one in found.items
     ]

@@ -7,8 +7,11 @@ from typing import Annotated, Generic, TypeVar, cast
 from fastapi import Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict
 
+from catalog.access import Caller
+from catalog.errors import Invalid
 from catalog.job import Lease
 from catalog.names import CatalogName, TableName
+from server.service.access.visible import Visible
 from server.service.services import Services
 
 T = TypeVar("T")
@@ -51,6 +54,27 @@ def services_of(request: Request) -> Services:
     return cast("Services", request.app.state.services)
 
 
+def caller_of(request: Request) -> Caller | None:
+    """Who is asking; None where access control is off."""
+    found: Caller | None = getattr(request.state, "caller", None)
+    return found
+
+
+def visible_to(request: Request) -> Visible:
+    """What the caller may see."""
+    return Visible.to(caller_of(request))
+
+
+def known_caller(request: Request) -> Caller:
+    """Who is asking; Invalid where access control is off and everybody is nobody."""
+    caller = caller_of(request)
+    if caller is None:
+        raise Invalid(
+            "access control is off on this server", hint="set FIRN_ACCESS__ENABLED=true, see docs/security.md"
+        )
+    return caller
+
+
 def catalog_name(catalog: Annotated[str, Path(description="catalog")]) -> CatalogName:
     """The catalog of the path."""
     return CatalogName(catalog)
@@ -74,6 +98,8 @@ def paging(
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
+VisibleDep = Annotated[Visible, Depends(visible_to)]
+CallerDep = Annotated[Caller, Depends(known_caller)]
 CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
 TableDep = Annotated[TableName, Depends(table_name)]
 LeaseDep = Annotated[Lease, Depends(lease_of)]

@@ -9,9 +9,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
+from catalog.access import Securable, formerly
 from catalog.dropped import Dropped, DroppedKind, DroppedState
 from catalog.names import TableName, dotted, parse_namespace
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.errors import refusals
 from server.service.services import Services
 from server.service.undrop import FilesState
@@ -124,10 +125,20 @@ class NamespaceDropOut(Out):
 
 @router.get("/dropped", summary="List what was dropped", responses=refusals(404))
 def list_dropped(
-    services: ServicesDep, catalog: CatalogDep, page: PagingDep, name: Annotated[str | None, Query()] = None
+    services: ServicesDep,
+    visible: VisibleDep,
+    catalog: CatalogDep,
+    page: PagingDep,
+    name: Annotated[str | None, Query()] = None,
 ) -> PageOut[DroppedOut]:
     """What can still be brought back, and what is being purged; newest first."""
-    found = services.undrops.list(catalog, name=name, limit=page.size, cursor=page.cursor)
+    found = visible.page(
+        lambda size, start: services.undrops.list(catalog, name=name, limit=size, cursor=start),
+        lambda one: visible.readable(formerly(one)),
+        within=Securable(catalog),
+        limit=page.size,
+        cursor=page.cursor,
+    )
     return PageOut(items=_shown(services, found.items), next_cursor=found.next_cursor)
 
 

@@ -20,6 +20,7 @@ from catalog.errors import (
     LeaseLost,
     NotFound,
     Protected,
+    Unauthenticated,
     Unavailable,
 )
 from server.logs import request_id
@@ -27,6 +28,7 @@ from server.logs import request_id
 STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     NotFound: (404, "not_found"),
     Conflict: (409, "conflict"),
+    Unauthenticated: (401, "unauthenticated"),
     LeaseLost: (403, "lease_lost"),
     Protected: (403, "protected"),
     Forbidden: (403, "forbidden"),
@@ -59,7 +61,7 @@ def refused(_request: Request, error: Exception) -> JSONResponse:
     """A refusal: nothing was changed."""
     assert isinstance(error, CatalogError)  # registered for these alone
     status, code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    return _body(status, code, error.message, error.hint)
+    return _body(status, code, error.message, error.hint, _challenge(error))
 
 
 def unknown(_request: Request, error: Exception) -> JSONResponse:
@@ -86,6 +88,13 @@ def unexpected(_request: Request, _error: Exception) -> JSONResponse:
     return _body(500, "internal", "internal error", "the server's log has it under this request's id")
 
 
-def _body(status: int, code: str, message: str, hint: str | None) -> JSONResponse:
+def _challenge(error: CatalogError) -> dict[str, str]:
+    """What a client is told that has to say who it is (RFC 6750)."""
+    return {"WWW-Authenticate": 'Bearer realm="firn"'} if isinstance(error, Unauthenticated) else {}
+
+
+def _body(
+    status: int, code: str, message: str, hint: str | None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
     problem = Problem(code=code, message=message, hint=hint, request_id=request_id.get())
-    return JSONResponse({"error": problem.model_dump()}, status)
+    return JSONResponse({"error": problem.model_dump()}, status, headers)

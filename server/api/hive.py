@@ -8,11 +8,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from catalog.access import Securable
 from catalog.hive.indexed import IndexedTable
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import UnitOfWork
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.status import OperationOut
@@ -158,6 +159,7 @@ class RefreshOut(Out):
 @router.get("", summary="List Hive tables", responses=refusals(404))
 def list_hive(
     services: ServicesDep,
+    visible: VisibleDep,
     catalog: CatalogDep,
     page: PagingDep,
     database: Annotated[str | None, Query()] = None,
@@ -167,18 +169,25 @@ def list_hive(
     """From Firn's own index: no metastore is asked. `state` filters the page."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        found = uow.hive.list(catalog, database=database, search=search, limit=page.size, cursor=page.cursor)
+        found = visible.page(
+            lambda size, start: uow.hive.list(catalog, database=database, search=search, limit=size, cursor=start),
+            lambda one: visible.table(catalog, TableName((one.database,), one.name)),
+            within=Securable(catalog),
+            limit=page.size,
+            cursor=page.cursor,
+        )
         items = [_table(uow, catalog, one) for one in found.items]
     kept = [one for one in items if state is None or one.state is state]
     return PageOut(items=kept, next_cursor=found.next_cursor)
 
 
 @router.get("/databases", summary="List Hive databases", responses=refusals(404))
-def list_databases(services: ServicesDep, catalog: CatalogDep) -> list[DatabaseOut]:
+def list_databases(services: ServicesDep, visible: VisibleDep, catalog: CatalogDep) -> list[DatabaseOut]:
     """Databases of the metastore that have tables."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        return [DatabaseOut(name=name, tables=count) for name, count in uow.hive.databases(catalog)]
+        found = uow.hive.databases(catalog)
+    return [DatabaseOut(name=name, tables=count) for name, count in found if visible.namespace(catalog, (name,))]
 
 
 @router.post("/refresh", summary="List the metastore now", responses=refusals(400, 404, 503))

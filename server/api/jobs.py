@@ -8,9 +8,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from catalog.access import Securable
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -67,6 +68,7 @@ class JobCounts(Out):
 @router.get("", summary="List jobs, newest first")
 def list_jobs(
     services: ServicesDep,
+    visible: VisibleDep,
     page: PagingDep,
     catalog: Annotated[str | None, Query()] = None,
     status: Annotated[list[JobStatus] | None, Query()] = None,
@@ -74,10 +76,13 @@ def list_jobs(
 ) -> PageOut[JobOut]:
     """All jobs of this server, or of one catalog."""
     with services.database.reading() as uow:
-        found = uow.jobs.list(
-            catalog=None if catalog is None else CatalogName(catalog),
-            statuses=status or (),
-            kinds=kind or (),
+        within = None if catalog is None else CatalogName(catalog)
+        found = visible.page(
+            lambda size, start: uow.jobs.list(
+                catalog=within, statuses=status or (), kinds=kind or (), limit=size, cursor=start
+            ),
+            lambda job: visible.readable(Securable.of(job.catalog, job.table)),
+            within=Securable(within),
             limit=page.size,
             cursor=page.cursor,
         )

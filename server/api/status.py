@@ -8,9 +8,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
+from catalog.access import Securable, worked_on
 from catalog.names import CatalogName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from server.api.deps import Out, PageOut, PagingDep, ServicesDep
+from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.historyviews import EventOut, events_page
 
@@ -69,12 +70,18 @@ class HealthOut(Out):
 
 @router.get("/operations", tags=["operations"], summary="List operations, newest first")
 def list_operations(
-    services: ServicesDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+    services: ServicesDep, visible: VisibleDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
 ) -> PageOut[OperationOut]:
     """Upgrades and the like."""
     with services.database.reading() as uow:
         within = None if catalog is None else CatalogName(catalog)
-        found = uow.operations.list(catalog=within, limit=page.size, cursor=page.cursor)
+        found = visible.page(
+            lambda size, start: uow.operations.list(catalog=within, limit=size, cursor=start),
+            lambda one: visible.readable(worked_on(one)),
+            within=Securable(within),
+            limit=page.size,
+            cursor=page.cursor,
+        )
     return PageOut(items=[OperationOut.of(one) for one in found.items], next_cursor=found.next_cursor)
 
 
@@ -98,12 +105,19 @@ def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
 
 @router.get("/events", tags=["events"], summary="List commits, newest first")
 def list_events(
-    services: ServicesDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+    services: ServicesDep, visible: VisibleDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
 ) -> PageOut[EventOut]:
     """Of all tables, or of one catalog's."""
     with services.database.reading() as uow:
         within = None if catalog is None else CatalogName(catalog)
-        return events_page(uow.events.list(within, None, limit=page.size, cursor=page.cursor))
+        found = visible.page(
+            lambda size, start: uow.events.list(within, None, limit=size, cursor=start),
+            lambda event: visible.readable(services.access.table(event.catalog, event.table)),
+            within=Securable(within),
+            limit=page.size,
+            cursor=page.cursor,
+        )
+    return events_page(found)
 
 
 @router.get("/health", tags=["health"], summary="Show the server's health")

@@ -14,7 +14,7 @@ from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy import SETTINGS, check_settings
 from catalog.schematext import partition_spec_of, schema_of
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep
+from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
@@ -79,6 +79,7 @@ class PlannedOut(Out):
 @router.get("", summary="List tables")
 def list_tables(
     services: ServicesDep,
+    visible: VisibleDep,
     catalog: CatalogDep,
     page: PagingDep,
     kind: Annotated[TableKind | None, Query()] = None,
@@ -86,7 +87,7 @@ def list_tables(
     search: Annotated[str | None, Query()] = None,
 ) -> PageOut[TableRow]:
     """By namespace and name; a keyed table is one entry, its stores are not listed."""
-    return table_rows(services, catalog, page, kind=kind, namespace=namespace, search=search)
+    return table_rows(services, visible, catalog, page, kind=kind, namespace=namespace, search=search)
 
 
 @router.post("", status_code=201, summary="Create a table", responses=refusals(400, 404, 409))

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from catalog.access import Securable
 from catalog.dropped import is_protected
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
@@ -20,6 +21,7 @@ from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
+from server.service.access.visible import Visible
 from server.service.facts import load_metadata
 from server.service.planner import facts_of, planned_relation
 from server.service.refs import why_no_rollback
@@ -138,6 +140,7 @@ def id_text(snapshot_id: int | None) -> str | None:
 
 def table_rows(
     services: Services,
+    visible: Visible,
     catalog: CatalogName,
     page: Paging,
     *,
@@ -150,7 +153,13 @@ def table_rows(
     within = None if namespace is None else parse_namespace(namespace)
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
-        found = uow.relations.list(catalog, within, kinds, limit=page.size, cursor=page.cursor, search=search)
+        found = visible.page(
+            lambda size, start: uow.relations.list(catalog, within, kinds, limit=size, cursor=start, search=search),
+            visible.relation,
+            within=Securable(catalog, within or ()),
+            limit=page.size,
+            cursor=page.cursor,
+        )
         keyed = uow.keyed.get_many([one.id for one in found.items])
         ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
         stats = uow.stats.get_many(ids)

@@ -21,6 +21,8 @@ class TaskDef:
     does: str
     every_seconds: float
     activate: Callable[[], object]
+    on_every_server: bool = False
+    """Whether it is about what this server alone has in its memory; other work is done by the one that leads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class LastRun:
 
 
 class Driver:
-    """Runs tasks while this server leads; the others wait for its claim to lapse."""
+    """Runs tasks while this server leads, some always; the others wait for its claim to lapse."""
 
     def __init__(self, tasks: Sequence[TaskDef], leads: Callable[[], bool]) -> None:
         self.tasks = {task.name: task for task in tasks}
@@ -69,9 +71,10 @@ class Driver:
     def _activate(self, name: str) -> None:
         began, at = time.monotonic(), datetime.now(UTC)
         try:
-            if not self._leads():
+            task = self.tasks[name]
+            if not task.on_every_server and not self._leads():
                 return
-            status = self.tasks[name].activate()
+            status = task.activate()
             run = LastRun(at=at, seconds=time.monotonic() - began, status=status)
         except Exception as error:  # one of three places allowed to: the next tick tries again
             log.exception("background task failed", extra={"task": name})

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from catalog.errors import Invalid
 from catalog.names import CatalogName
-from server.iceberg.wire import ServicesDep, json_response
+from server.iceberg.wire import ServicesDep, VisibleDep, json_response
 
 router = APIRouter()
 
@@ -47,9 +47,9 @@ ENDPOINTS = (
 
 
 @router.get("/config")
-def config(services: ServicesDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
+def config(services: ServicesDep, visible: VisibleDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
     """The catalog's prefix and what this server can do; `warehouse` names the catalog."""
-    catalogs = services.namespaces.catalogs()
+    catalogs = [one for one in services.namespaces.catalogs() if visible.catalog(one.name)]
     if warehouse is None and len(catalogs) != 1:
         names = ", ".join(catalog.name for catalog in catalogs)
         raise Invalid(f"no warehouse was named: this server has the catalogs {names}", hint="set warehouse=CATALOG")

@@ -31,6 +31,7 @@ from catalog.errors import (
     NoSuchTable,
     NoSuchView,
     NotFound,
+    Unauthenticated,
     Unavailable,
 )
 
@@ -45,6 +46,7 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     AlreadyExists: (409, "AlreadyExistsException"),
     NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
     Conflict: (409, "CommitFailedException"),
+    Unauthenticated: (401, "NotAuthorizedException"),
     Forbidden: (403, "ForbiddenException"),
     DuplicateBatch: (400, "DuplicateBatchException"),
     Contradiction: (422, "UnprocessableEntityException"),
@@ -70,6 +72,8 @@ def refused(request: Request, error: Exception) -> JSONResponse:
     answer = error_response(status, name, message)
     if status == 503:
         answer.headers["Retry-After"] = RETRY_AFTER_SECONDS
+    if isinstance(error, Unauthenticated):
+        answer.headers["WWW-Authenticate"] = 'Bearer realm="firn"'  # RFC 6750
     return answer
 
 

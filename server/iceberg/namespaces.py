@@ -7,8 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from catalog.access import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, decode_namespace, dotted
+from catalog.ports.page import Page
 from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,
@@ -17,6 +19,7 @@ from server.iceberg.wire import (
     NamespaceDep,
     PageDep,
     ServicesDep,
+    VisibleDep,
     json_response,
     namespace_in,
     strings_in,
@@ -28,14 +31,28 @@ router = APIRouter(prefix="/{catalog}/namespaces")
 
 @router.get("")
 def list_namespaces(
-    services: ServicesDep, catalog: CatalogDep, page: PageDep, parent: Annotated[str | None, Query()] = None
+    services: ServicesDep,
+    visible: VisibleDep,
+    catalog: CatalogDep,
+    page: PageDep,
+    parent: Annotated[str | None, Query()] = None,
 ) -> Response:
     """The namespaces directly under `parent`, or at the top."""
     above: Namespace = decode_namespace(parent) if parent else ()
-    found = services.namespaces.children(catalog, above, limit=page.limit, cursor=page.cursor)
+
+    def listing(limit: int, cursor: str | None) -> Page[Namespace]:
+        return visible.page(
+            lambda size, start: services.namespaces.children(catalog, above, limit=size, cursor=start),
+            lambda one: visible.namespace(catalog, one),
+            within=Securable(catalog, above),
+            limit=limit,
+            cursor=cursor,
+        )
+
+    found = listing(page.limit, page.cursor)
     listed = list(found.items)
     while page.wants_all and found.next_cursor is not None:
-        found = services.namespaces.children(catalog, above, limit=DEFAULT_PAGE, cursor=found.next_cursor)
+        found = listing(DEFAULT_PAGE, found.next_cursor)
         listed.extend(found.items)
     return json_response({"namespaces": listed, "next-page-token": found.next_cursor})
 

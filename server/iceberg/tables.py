@@ -19,7 +19,6 @@ from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
-    DEFAULT_PAGE,
     CatalogDep,
     EngineDep,
     JsonBody,
@@ -28,12 +27,12 @@ from server.iceberg.wire import (
     PageDep,
     ServicesDep,
     TableDep,
+    VisibleDep,
     commits,
     etag_of,
     flag_in,
-    identifier,
     is_known,
-    json_response,
+    listed_response,
     loaded_response,
     name_of,
     not_modified,
@@ -52,16 +51,11 @@ TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
 
 
 @router.get("/namespaces/{namespace}/tables")
-def list_tables(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep) -> Response:
+def list_tables(
+    services: ServicesDep, visible: VisibleDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
+) -> Response:
     """The tables of a namespace; a keyed table is listed among the views."""
-    found = services.views.list(catalog, namespace, TABLE_KINDS, limit=page.limit, cursor=page.cursor)
-    listed = list(found.items)
-    while page.wants_all and found.next_cursor is not None:
-        found = services.views.list(catalog, namespace, TABLE_KINDS, limit=DEFAULT_PAGE, cursor=found.next_cursor)
-        listed.extend(found.items)
-    return json_response(
-        {"identifiers": [identifier(one.name) for one in listed], "next-page-token": found.next_cursor}
-    )
+    return listed_response(services, visible, catalog, namespace, TABLE_KINDS, page)
 
 
 @router.post("/namespaces/{namespace}/tables")

@@ -17,7 +17,6 @@ from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
-    DEFAULT_PAGE,
     CatalogDep,
     EngineDep,
     JsonBody,
@@ -25,11 +24,11 @@ from server.iceberg.wire import (
     PageDep,
     ServicesDep,
     ViewDep,
+    VisibleDep,
     commits,
     etag_of,
-    identifier,
     is_known,
-    json_response,
+    listed_response,
     loaded_response,
     name_of,
     not_modified,
@@ -50,16 +49,11 @@ _PROPERTY_UPDATES = frozenset({"set-properties", "remove-properties"})
 
 
 @router.get("/namespaces/{namespace}/views")
-def list_views(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep) -> Response:
+def list_views(
+    services: ServicesDep, visible: VisibleDep, catalog: CatalogDep, namespace: NamespaceDep, page: PageDep
+) -> Response:
     """The views of a namespace, keyed tables among them."""
-    found = services.views.list(catalog, namespace, VIEW_KINDS, limit=page.limit, cursor=page.cursor)
-    listed = list(found.items)
-    while page.wants_all and found.next_cursor is not None:
-        found = services.views.list(catalog, namespace, VIEW_KINDS, limit=DEFAULT_PAGE, cursor=found.next_cursor)
-        listed.extend(found.items)
-    return json_response(
-        {"identifiers": [identifier(one.name) for one in listed], "next-page-token": found.next_cursor}
-    )
+    return listed_response(services, visible, catalog, namespace, VIEW_KINDS, page)
 
 
 @router.post("/namespaces/{namespace}/views")

@@ -7,7 +7,7 @@ plain function in a thread, and four such hops cost a small load more than the l
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import orjson
@@ -15,9 +15,13 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
+from catalog.access import Caller, Securable
 from catalog.errors import Invalid
 from catalog.job import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
+from catalog.ports.page import Page
+from catalog.relation import Relation, RelationKind
+from server.service.access.visible import Visible
 from server.service.services import Services
 
 DEFAULT_PAGE = 1_000
@@ -44,6 +48,17 @@ JsonBody = Annotated[dict[str, Any], Depends(json_body)]
 async def services_of(request: Request) -> Services:
     """The services that server.app has put together."""
     return cast("Services", request.app.state.services)
+
+
+def caller_of(request: Request) -> Caller | None:
+    """Who is asking; None where access control is off."""
+    found: Caller | None = getattr(request.state, "caller", None)
+    return found
+
+
+async def visible_to(request: Request) -> Visible:
+    """What the caller may see."""
+    return Visible.to(caller_of(request))
 
 
 async def commits(request: Request) -> None:
@@ -86,6 +101,7 @@ NamespaceDep = Annotated[Namespace, Depends(namespace_of)]
 TableDep = Annotated[TableName, Depends(table_name)]
 ViewDep = Annotated[TableName, Depends(view_name)]
 ServicesDep = Annotated[Services, Depends(services_of)]
+VisibleDep = Annotated[Visible, Depends(visible_to)]
 LeaseDep = Annotated[Lease | None, Depends(lease_of)]
 EngineDep = Annotated[str | None, Depends(engine_of)]
 
@@ -131,6 +147,35 @@ def loaded_response(
     headers = {} if etag is None else {"ETag": etag}
     content = b"{" + location + b'"metadata":' + text + b',"config":' + orjson.dumps(config or {}) + b"}"
     return Response(content, media_type="application/json", headers=headers)
+
+
+def listed_response(
+    services: Services,
+    visible: Visible,
+    catalog: CatalogName,
+    namespace: Namespace,
+    kinds: Collection[RelationKind],
+    page: PageParams,
+) -> Response:
+    """A page of a namespace's relations, or for a client that knows no pages all of them."""
+
+    def listing(limit: int, cursor: str | None) -> Page[Relation]:
+        return visible.page(
+            lambda size, start: services.views.list(catalog, namespace, kinds, limit=size, cursor=start),
+            visible.relation,
+            within=services.access.namespace(catalog, namespace) if visible.rights else Securable(catalog, namespace),
+            limit=limit,
+            cursor=cursor,
+        )
+
+    found = listing(page.limit, page.cursor)
+    listed = list(found.items)
+    while page.wants_all and found.next_cursor is not None:
+        found = listing(DEFAULT_PAGE, found.next_cursor)
+        listed.extend(found.items)
+    return json_response(
+        {"identifiers": [identifier(one.name) for one in listed], "next-page-token": found.next_cursor}
+    )
 
 
 def etag_of(*parts: str) -> str:

@@ -15,7 +15,7 @@ from random import random
 from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
 from catalog.job import JobKind, Lease
-from catalog.judge import Replay, judged
+from catalog.judge import Replay, added_snapshots, judged, were_applied
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
@@ -95,6 +95,14 @@ class Committer:
         _check_named_once(request.changes)
         with self.turns.of((request.catalog, change.name) for change in request.changes):
             return self._rounds(request)
+
+    def has_applied(self, catalog: CatalogName, changes: Sequence[Change]) -> bool:
+        """Whether the snapshots that these changes bring are, or were, in their tables; NotFound without the tables."""
+        if not any(added_snapshots(change.updates) for change in changes):
+            return False
+        with looking():
+            situations = look(self.database, self.metadata, catalog, changes, None)
+        return were_applied([situation.facts for situation in situations])
 
     def _rounds(self, request: CommitRequest) -> list[Committed]:
         for number in range(MAX_ROUNDS):

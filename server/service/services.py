@@ -14,6 +14,7 @@ from catalog.names import CatalogName, TableName
 from catalog.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
+from server.service.access.access import Access
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
 from server.service.hive.services import HiveServices
@@ -59,6 +60,7 @@ class Services:
     refs: Refs
     comparisons: Comparisons
     view_versions: ViewVersions
+    access: Access
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

@@ -12,12 +12,12 @@ from sqlalchemy import ColumnElement, Uuid, delete, func, select, update
 
 from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress
 from catalog.errors import NoSuchTable, NotFound
-from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
+from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace, dotted
 from catalog.ports.page import Page
 from catalog.relation import Relation
 from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
-from server.store.relations import SqlKeyedTables, relation_from
+from server.store.relations import SqlKeyedTables, relation_from, relation_values
 from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, TableStatsRow, UtcDateTime
 from server.store.session import ReadSession
 
@@ -171,7 +171,7 @@ class SqlDropped:
             DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id
         )
         rows = self.session.execute(query.where(DroppedRow.state == DroppedState.PURGING))
-        return [Place(path.replace(SEPARATOR, "."), location) for path, location in rows]
+        return [Place(dotted(decode_namespace(path)), location) for path, location in rows]
 
     def _remove_relations(self, entry_id: UUID) -> None:
         self.session.execute(delete(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
@@ -183,9 +183,7 @@ def _same(entry: Dropped, state: DroppedState) -> tuple[ColumnElement[bool], ...
 
 
 def _kept(entry_id: UUID, relation: Relation) -> DroppedRelationRow:
-    row = {column.key: getattr(relation, column.key) for column in _COLUMNS if column.key != "namespace"}
-    row |= {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
-    row |= {"former_locations": list(relation.former_locations)}
+    row = relation_values(relation)
     return DroppedRelationRow(
         id=relation.id,
         dropped_id=entry_id,

@@ -61,9 +61,7 @@ class SqlRelations:
 
     def add(self, relation: Relation) -> None:
         """AlreadyExists when the name is taken, whatever holds it."""
-        values = _relation_values(relation) | {
-            "folded": unique_name(self.session, relation.catalog, relation.name.name)
-        }
+        values = relation_values(relation) | {"folded": unique_name(self.session, relation.catalog, relation.name.name)}
         if not insert_unless_taken(self.session, RelationRow, values):
             raise self._taken(relation)
 
@@ -178,7 +176,8 @@ class SqlRelations:
             raise self._taken(replace(relation, name=to)) from error
 
 
-def _relation_values(relation: Relation) -> dict[str, Any]:
+def relation_values(relation: Relation) -> dict[str, Any]:
+    """As the columns of the table hold it, but for what only the table knows."""
     values = {name: getattr(relation, name) for name in _PLAIN}
     named = {"namespace": encode_namespace(relation.name.namespace), "name": relation.name.name}
     return values | named | {"former_locations": list(relation.former_locations)}

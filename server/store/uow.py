@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import dropped, hive, imports, store
+from catalog.ports import access, dropped, hive, imports, store
 from catalog.relation import Located
+from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
+from server.store.audit import SqlAudit
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.dropped import SqlDropped
@@ -49,6 +51,10 @@ class SqlUnitOfWork:
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.grounds: hive.Grounds = SqlGrounds(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
+        self.principals: access.Principals = SqlPrincipals(session)
+        self.roles: access.Roles = SqlRoles(session)
+        self.tokens: access.Tokens = SqlTokens(session)
+        self.audit: access.Audit = SqlAudit(session)
 
     def now(self) -> datetime:
         """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""

@@ -24,7 +24,7 @@ def described(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, s
 
 
 def test_every_setting_is_on_the_page_with_its_default_and_meaning() -> None:
-    rows = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (\S+) \| (.+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `(\S+)` \| `(\S+)` \| (–|`[^`]*`) \| (.+) \|$", PAGE, re.MULTILINE)
     assert rows == list(described(Settings))
 
 

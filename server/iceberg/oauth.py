@@ -1,0 +1,123 @@
+"""POST /v1/oauth/tokens: a service's secret, or a token, for a short-lived token.
+
+The specification means to drop this route: a client may be pointed at another issuer by `oauth2-server-uri`. Until then
+every engine knows it, and none needs anything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated
+from urllib.parse import parse_qsl, unquote_plus
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi.responses import JSONResponse
+
+from catalog.errors import CatalogError, Unauthenticated, Unavailable
+from server.iceberg.wire import ServicesDep
+from server.service.access.tokens import Issued
+
+router = APIRouter()
+
+CLIENT_CREDENTIALS = "client_credentials"
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 (a name, no secret)
+ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (a name, no secret)
+_TOKEN_TYPES = frozenset(f"urn:ietf:params:oauth:token-type:{kind}" for kind in ("access_token", "id_token", "jwt"))
+_UNSTORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749, section 5.1
+
+
+class _Refused(Exception):
+    """A refusal in the words of RFC 6749, section 5.2."""
+
+    def __init__(self, error: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.answer = JSONResponse({"error": error, "error_description": description}, status, _UNSTORED)
+
+
+async def content_of(request: Request) -> bytes:
+    """The form as it came."""
+    return await request.body()
+
+
+@router.post("/oauth/tokens", response_model=None)
+def get_token(
+    services: ServicesDep,
+    content: Annotated[bytes, Depends(content_of)],
+    authorization: Annotated[str | None, Header()] = None,
+) -> Response:
+    """Client credentials and token exchange; refusals have OAuth's own shape."""
+    try:
+        issued = _issued(services, _form(content), authorization)
+    except _Refused as refused:
+        return refused.answer
+    except Unavailable as error:
+        return _Refused("temporarily_unavailable", error.message, 503).answer
+    except CatalogError as error:
+        return _Refused("invalid_grant", error.message).answer
+    assert issued.token.expires_at is not None  # short-lived
+    granted = {
+        "access_token": issued.secret.text,
+        "token_type": "bearer",
+        "expires_in": int((issued.token.expires_at - issued.token.created_at).total_seconds()),
+        "issued_token_type": ACCESS_TOKEN,
+    }
+    return JSONResponse(granted, headers=_UNSTORED)
+
+
+def _issued(services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
+    if not services.access.enabled:
+        raise _Refused("invalid_request", "access control is off on this server: connect without a credential")
+    match form.get("grant_type"):
+        case None:
+            raise _Refused("invalid_request", "grant_type is missing")
+        case kind if kind == CLIENT_CREDENTIALS:
+            return _for_client(services, form, authorization)
+        case kind if kind == TOKEN_EXCHANGE:
+            return _exchanged(services, form)
+        case kind:
+            raise _Refused("unsupported_grant_type", f"{kind}: known are {CLIENT_CREDENTIALS} and {TOKEN_EXCHANGE}")
+
+
+def _for_client(services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
+    basic = _basic(authorization)
+    client_id, secret = basic or (form.get("client_id", ""), form.get("client_secret", ""))
+    try:
+        return services.access.tokens.for_client(client_id, secret)
+    except Unauthenticated as error:
+        hint = "" if client_id else "; the credential must be CLIENT_ID:CLIENT_SECRET"
+        refused = _Refused("invalid_client", f"{error.message}{hint}", 401)
+        if basic is not None:
+            refused.answer.headers["WWW-Authenticate"] = 'Basic realm="firn"'
+        raise refused from error
+
+
+def _exchanged(services: ServicesDep, form: dict[str, str]) -> Issued:
+    """A client renews its token, or comes with one of the issuer; nobody acts for anybody else."""
+    if "actor_token" in form:
+        raise _Refused("invalid_request", "actor_token: acting for somebody else is not supported")
+    kind = form.get("subject_token_type")
+    if kind not in _TOKEN_TYPES or "subject_token" not in form:
+        raise _Refused("invalid_request", f"subject_token_type {kind}: known are {', '.join(sorted(_TOKEN_TYPES))}")
+    return services.access.tokens.exchanged(form["subject_token"])
+
+
+def _form(content: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=50)
+    except ValueError as error:
+        raise _Refused("invalid_request", "the body is no form") from error
+    if len(dict(pairs)) < len(pairs):
+        raise _Refused("invalid_request", "a parameter is given twice")
+    return dict(pairs)
+
+
+def _basic(authorization: str | None) -> tuple[str, str] | None:
+    scheme, _, encoded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        client_id, colon, secret = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise _Refused("invalid_client", "the Authorization header is not Basic authentication", 401) from error
+    return (unquote_plus(client_id), unquote_plus(secret)) if colon else None

@@ -1,0 +1,1 @@
+"""Where people come from: an OpenID Connect issuer, asked over HTTP for its keys."""

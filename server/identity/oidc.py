@@ -1,0 +1,157 @@
+"""Tokens of an OpenID Connect issuer, checked with keys that it publishes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import jwt
+
+from catalog.access import RoleName, as_name
+from catalog.errors import Unavailable
+from catalog.ports.access import Claims
+
+log = logging.getLogger(__name__)
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures with public keys: with a shared secret, whoever can check a token could make one."""
+LEEWAY_SECONDS = 30
+"""How far the issuer's clock may differ from this server's."""
+TIMEOUT = httpx.Timeout(5.0)
+KEYS_FRESH_SECONDS = 600.0
+"""After this a key that the issuer has withdrawn is noticed."""
+PAUSE_SECONDS = 10.0
+"""Between two looks for an unknown key: a made-up one costs the issuer nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcSettings:
+    """Which tokens are taken, and what is read out of them."""
+
+    issuer: str
+    audience: str
+    name_claim: str
+    roles_claim: str
+    """Dots lead into objects: `realm_access.roles`."""
+    roles: Mapping[str, RoleName]
+    """Roles by the claim's values; empty: a value is a role's name."""
+
+
+@dataclass
+class OidcIssuer:
+    """See catalog.ports.access.Issuer."""
+
+    settings: OidcSettings
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=TIMEOUT, follow_redirects=False))
+    _keys: dict[str, jwt.PyJWK] = field(default_factory=dict)
+    _read_at: float | None = None
+    _tried_at: float | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def verified(self, token: str) -> Claims | None:
+        """What a token says; None when it is not a good one of this issuer for this server."""
+        key = self._key_of(token)
+        if key is None:
+            return None
+        try:
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=list(ALGORITHMS),
+                audience=self.settings.audience,
+                issuer=self.settings.issuer,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError as error:
+            log.info("a token of the issuer was refused", extra={"why": str(error)})
+            return None
+        return self._read(claims)
+
+    def _read(self, claims: Mapping[str, Any]) -> Claims:
+        subject = str(claims["sub"])
+        name = claims.get(self.settings.name_claim)
+        values = _values(claims, self.settings.roles_claim)
+        mapped = self.settings.roles
+        roles = {mapped[one] for one in values if one in mapped} if mapped else {RoleName(one) for one in values}
+        return Claims(
+            issuer=self.settings.issuer,
+            subject=subject,
+            name=as_name(name if isinstance(name, str) and name else subject),
+            roles=frozenset(roles),
+            expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+        )
+
+    def _key_of(self, token: str) -> jwt.PyJWK | None:
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError:
+            return None
+        key_id = header.get("kid")
+        if header.get("alg") not in ALGORITHMS or not isinstance(key_id, str | None):
+            return None
+        return self._key(key_id or "")
+
+    def _key(self, key_id: str) -> jwt.PyJWK | None:
+        """A key by its id; the issuer is asked again for one that is new, and now and then for all."""
+        with self._lock:
+            is_stale = self._read_at is None or time.monotonic() - self._read_at > KEYS_FRESH_SECONDS
+            may_ask = self._tried_at is None or time.monotonic() - self._tried_at > PAUSE_SECONDS
+            if may_ask and (is_stale or key_id not in self._keys):
+                self._tried_at = time.monotonic()
+                self._refresh()
+            if self._read_at is None:
+                raise Unavailable(f"the issuer {self.settings.issuer} could not be asked for its keys a moment ago")
+            return self._keys.get(key_id)
+
+    def _refresh(self) -> None:
+        try:
+            keys = _signing_keys(self._json(self._keys_url()))
+        except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
+            if not self._keys:
+                raise Unavailable(f"the issuer {self.settings.issuer} cannot be asked for its keys: {error}") from error
+            log.warning("the issuer's keys cannot be read anew", extra={"issuer": self.settings.issuer})
+            return  # those that are known go on
+        self._keys, self._read_at = keys, time.monotonic()
+
+    def _keys_url(self) -> str:
+        document = self._json(f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+        if document.get("issuer") != self.settings.issuer:
+            raise ValueError(f"it calls itself {document.get('issuer')}")
+        return str(document["jwks_uri"])
+
+    def _json(self, url: str) -> dict[str, Any]:
+        answer = self.http.get(url).raise_for_status().json()
+        if not isinstance(answer, dict):
+            raise ValueError(f"{url} answers no JSON object")  # noqa: TRY004 (what it is, is the issuer's fault)
+        return answer
+
+
+def _signing_keys(document: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
+    """Keys by id, those for signatures that are understood; an issuer may publish others."""
+    keys = {}
+    for one in document["keys"]:
+        if one.get("use", "sig") != "sig":
+            continue
+        try:
+            keys[one.get("kid", "")] = jwt.PyJWK(one)
+        except jwt.PyJWTError:
+            log.info("a key of the issuer is not understood", extra={"kid": one.get("kid")})
+    return keys
+
+
+def _values(claims: Mapping[str, Any], path: str) -> list[str]:
+    """The texts of a claim; none when it is missing or something else. A name with dots is looked for first."""
+    found: Any = claims.get(path)
+    if found is None:
+        found = claims
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+    values = [found] if isinstance(found, str) else found
+    return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []

@@ -1,0 +1,198 @@
+"""Giving out tokens, exchanging them, and taking them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from catalog.access import Caller, Principal, PrincipalId, RoleName
+from catalog.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from catalog.names import CatalogName
+from catalog.ports.page import Page
+from catalog.ports.store import Database, UnitOfWork
+from catalog.token import Secret, Token, TokenKind, new_secret, parsed_secret
+from server.service.access.identities import Identities, enabled, good_token
+
+T = TypeVar("T", RoleName, CatalogName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenTimes:
+    """How long tokens live."""
+
+    access: timedelta
+    default: timedelta
+    longest: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRequest:
+    """What a token is wanted for."""
+
+    name: str
+    owner: str | None = None
+    """Whose it is to be; None means the caller's own."""
+    roles: Sequence[RoleName] | None = None
+    catalogs: Sequence[CatalogName] | None = None
+    lasts: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """A token, and the only sight of its secret."""
+
+    token: Token
+    owner: str
+    secret: Secret
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens of one server."""
+
+    database: Database
+    identities: Identities
+    times: TokenTimes
+
+    def create(self, caller: Caller, request: TokenRequest) -> Issued:
+        """A bearer token; it can do no more than the caller's own, and lives no longer than the one it is made with.
+
+        Forbidden for a token of somebody else, unless the caller administers the server.
+        """
+        if not request.name.strip():
+            raise Invalid("a token needs a name", hint="say what it is for, for example `nightly load`")
+        secret = new_secret()
+        with self.database.writing() as uow:
+            now = uow.now()
+            owner = _owner(uow, caller, request.owner)
+            own = owner.id == caller.principal.id
+            _check_known(uow, request)
+            token = Token(
+                id=secret.id,
+                kind=TokenKind.BEARER,
+                owner=owner.id,
+                name=request.name.strip(),
+                hash=secret.hash,
+                created_at=now,
+                expires_at=self._end(caller, request, now, own=own),
+                roles=_narrowed(request.roles, caller.only_roles, caller.roles if own else None),
+                catalogs=_narrowed(request.catalogs, caller.catalogs, caller.catalogs if own else None),
+            )
+            uow.tokens.add(token)
+        return Issued(token=token, owner=owner.name, secret=secret)
+
+    def list(
+        self, caller: Caller, owner: str | None, kind: TokenKind | None, *, limit: int, cursor: str | None
+    ) -> tuple[Page[Token], dict[PrincipalId, str]]:
+        """The caller's own, or those of one owner or (`*`) of all for who administers the server; and owners' names."""
+        with self.database.reading() as uow:
+            whose = None if owner == "*" else _owner(uow, caller, owner).id
+            if owner == "*" and not caller.rights.administers:
+                raise _not_an_admin()
+            page = uow.tokens.list(whose, kind, limit=limit, cursor=cursor)
+            return page, dict(uow.principals.names({token.owner for token in page.items}))
+
+    def revoke(self, caller: Caller, token_id: str) -> None:
+        """At once on this server, within seconds on others; NotFound for somebody else's, unless one administers."""
+        with self.database.writing() as uow:
+            token = uow.tokens.find(token_id)
+            others = token is not None and token.owner != caller.principal.id
+            if token is None or (others and not caller.rights.administers):
+                raise NotFound(f"there is no token {token_id}", hint="see yours with `firn token list`")
+            uow.tokens.revoke(token_id, uow.now())
+        self.identities.forget()
+
+    def for_client(self, client_id: str, client_secret: str) -> Issued:
+        """A short-lived token for a service; Unauthenticated when its secret is not this one."""
+        given = parsed_secret(client_secret)
+        with self.database.writing() as uow:
+            try:
+                service = uow.principals.get(client_id)
+            except NotFound:
+                service = None
+            kept = None if service is None else service.secret_hash
+            if service is None or kept is None or given is None or not given.matches(kept) or service.disabled:
+                raise Unauthenticated("client id and secret do not fit")
+            return self._short_lived(uow, service, None)
+
+    def exchanged(self, subject_token: str) -> Issued:
+        """A fresh short-lived token for a good one; Unauthenticated when that is not good (any more).
+
+        A token exchanged for a bearer token ends no later than that one, and is revoked with it.
+        """
+        given = parsed_secret(subject_token)
+        if given is None:
+            caller = self.identities.of(subject_token)
+            with self.database.writing() as uow:
+                return self._short_lived(uow, caller.principal, None)
+        with self.database.writing() as uow:
+            token = good_token(uow, given, uow.now())
+            return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token)
+
+    def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None) -> Issued:
+        secret, now = new_secret(), uow.now()
+        origin = None if of is None else of.origin or (of.id if of.kind is TokenKind.BEARER else None)
+        bearer = None if origin is None else uow.tokens.find(origin)
+        ends = now + self.times.access
+        if bearer is not None and bearer.expires_at is not None:
+            ends = min(ends, bearer.expires_at)
+        token = Token(
+            id=secret.id,
+            kind=TokenKind.ACCESS,
+            owner=owner.id,
+            name=f"access of {owner.name}" if of is None else of.name,
+            hash=secret.hash,
+            created_at=now,
+            expires_at=ends,
+            roles=None if of is None else of.roles,
+            catalogs=None if of is None else of.catalogs,
+            origin=origin,
+        )
+        uow.tokens.add(token)
+        return Issued(token=token, owner=owner.name, secret=secret)
+
+    def _end(self, caller: Caller, request: TokenRequest, now: datetime, *, own: bool) -> datetime:
+        lasts = request.lasts or self.times.default
+        if lasts > self.times.longest:
+            raise Invalid(f"a token lasts at most {self.times.longest.days} days", hint="ask for less")
+        latest = caller.expires_at if own and caller.token_id is not None else None
+        ends = now + lasts
+        if latest is None or ends <= latest:
+            return ends
+        if request.lasts is not None:
+            raise Invalid("a token cannot outlive the one it is made with", hint=f"that one ends at {latest:%F %T} UTC")
+        return latest
+
+
+def _owner(uow: UnitOfWork, caller: Caller, name: str | None) -> Principal:
+    if name is None or name in (caller.principal.name, "*"):
+        return caller.principal
+    if not caller.rights.administers:
+        raise _not_an_admin()
+    return uow.principals.get(name)
+
+
+def _not_an_admin() -> Forbidden:
+    return Forbidden("other people's tokens need `grant` on the server", hint="ask an administrator")
+
+
+def _check_known(uow: UnitOfWork, request: TokenRequest) -> None:
+    """A typo would make a token that opens nothing."""
+    for role in request.roles or ():
+        uow.roles.get(role)
+    for catalog in request.catalogs or ():
+        uow.catalogs.get(catalog)
+
+
+def _narrowed(
+    wanted: Sequence[T] | None, limit: frozenset[T] | None, most: frozenset[T] | None
+) -> tuple[T, ...] | None:
+    """What a token is limited to: as asked, within `most`, or else as the one that it is made with."""
+    if wanted is None:
+        return None if limit is None else tuple(sorted(limit))
+    beyond = [] if most is None else [one for one in wanted if one not in most]
+    if beyond:
+        raise Forbidden(f"a token for {beyond[0]!r} cannot be made by one who does not have it")
+    return tuple(wanted)

@@ -1,0 +1,121 @@
+"""`firn token`, `role`, `user`, `service`, `audit`, `whoami`, against a server with access control."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import firn
+from firn.cli import access
+from firn.errors import Invalid, NotFound, Refused, Unauthenticated
+from tests.firn.cli.conftest import Command, Said, serving
+
+
+def printed(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("access") / "data"
+
+
+@pytest.fixture(scope="module")
+def admin(data_dir: Path) -> str:
+    return printed("server", "--data-dir", str(data_dir), "--first-admin-token")
+
+
+@pytest.fixture(scope="module")
+def url(data_dir: Path, admin: str) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FIRN_ACCESS__ENABLED", "true")
+        with serving(data_dir) as (address, _):
+            yield address
+
+
+@pytest.fixture
+def run(url: str) -> Command:
+    return Command(url)
+
+
+def done(said: Said) -> Said:
+    assert said.code == 0, said.err
+    return said
+
+
+def test_without_a_token_commands_say_what_to_do(run: Command) -> None:
+    said = run("catalog", "list")
+    assert said.code == 1
+    assert "--token" in said.err
+
+
+def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: str, admin: str) -> None:
+    as_admin = ("--token", admin)
+    done(run("table", "create", "sales.orders", "--columns", "id long", *as_admin))
+    done(run("table", "create", "finance.rates", "--columns", "id long", *as_admin))
+    done(run("role", "create", "analysts", "--description", "readers", *as_admin))
+    done(run("role", "grant", "analysts", "read", "--on", "namespace:lake.sales", *as_admin))
+    done(run("user", "create", "ada", *as_admin))
+    done(run("role", "assign", "analysts", "ada", *as_admin))
+    assert "ada" in done(run("role", "show", "analysts", *as_admin)).out
+    token = done(run("token", "create", "test", "--owner", "ada", "--lasts", "1h", *as_admin)).out.strip()
+    me = done(run("whoami", "--json", "--token", token)).json
+    assert (me["name"], me["roles"], me["admin"]) == ("ada", ["analysts"], False)
+    with firn.connect(url, token=token) as client:
+        assert [one.name for one in client.tables.list()] == ["orders"]
+        with pytest.raises(NotFound):
+            client.tables["finance.rates"].show()
+        with pytest.raises(Refused, match="ada may not drop"):
+            client.tables["sales.orders"].drop()
+        with pytest.raises(Refused, match="may not"):
+            client.access.create_role("mine")
+    refused = done(run("audit", "--by", "ada", "--verdict", "forbidden", "--json", *as_admin)).json
+    assert {"lake.sales.orders", "server"} == {one["target"] for one in refused}
+    listed = done(run("token", "list", "--owner", "ada", "--json", *as_admin)).json
+    done(run("token", "revoke", listed[0]["id"], *as_admin))
+    with firn.connect(url, token=token) as client, pytest.raises(Unauthenticated):
+        client.catalogs.list()
+    done(run("role", "revoke", "analysts", "read", "--on", "namespace:lake.sales", *as_admin))
+    done(run("role", "drop", "analysts", *as_admin))
+    assert done(run("user", "show", "ada", "--json", *as_admin)).json["roles"] == []
+    done(run("user", "disable", "ada", *as_admin))
+    done(run("user", "drop", "ada", *as_admin))
+
+
+def test_a_service_has_a_secret_that_is_printed_and_can_be_changed(run: Command, admin: str) -> None:
+    first = done(run("service", "create", "etl", "--token", admin)).out.strip()
+    second = done(run("service", "new-secret", "etl", "--token", admin)).out.strip()
+    assert first != second
+    assert first.startswith("etl:firn_")
+    assert [one["name"] for one in done(run("service", "list", "--json", "--token", admin)).json] == ["etl"]
+
+
+def test_a_lost_admin_token_is_replaced_while_the_server_runs(run: Command, data_dir: Path) -> None:
+    token = done(run.apart("token", "reset-admin", "--data-dir", str(data_dir))).out.strip()
+    assert done(run("whoami", "--json", "--token", token)).json["admin"]
+
+
+def test_an_operator_makes_an_optimizers_token_without_another_one(run: Command, data_dir: Path) -> None:
+    flags = ("--token-for", "local-optimizer", "--role", "optimizer")
+    first = printed("server", "--data-dir", str(data_dir), *flags)
+    token = printed("server", "--data-dir", str(data_dir), *flags)
+    assert token != first
+    assert done(run("whoami", "--json", "--token", token)).json["roles"] == ["optimizer"]
+    assert done(run("optimizer", "list", "--json", "--token", token)).json == []
+
+
+@pytest.mark.parametrize("text", ["lake", "catalog:", "table:lake.t", "namespace:lake", "table:lake..t", "server:x"])
+def test_a_scope_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="names nothing"):
+        access.scope(text)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0d", "d", "1w", "-1d"])
+def test_a_duration_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="no duration"):
+        access.duration(text)

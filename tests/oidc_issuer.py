@@ -1,0 +1,146 @@
+"""A real OpenID Connect issuer in a process of its own, as far as a server that checks tokens needs one.
+
+Beside what the specification asks for it takes orders: mint this token, take a new key, fail; and it says how often it
+was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+
+class State:
+    """Keys, the newest last, and whether the issuer answers."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, str, Any]] = []
+        self.failing = False
+        self.asked = 0
+        self.rotate("RS256")
+
+    def rotate(self, algorithm: str, *, withdraw: bool = False) -> None:
+        key: Any
+        if algorithm == "RS256":
+            key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        else:
+            key = ec.generate_private_key(ec.SECP256R1())
+        kept = [] if withdraw else self.keys
+        self.keys = [*kept, (f"key-{time.monotonic_ns()}", algorithm, key)]
+
+    def jwks(self) -> list[dict[str, Any]]:
+        self.asked += 1
+        makers: dict[str, Any] = {"RS256": RSAAlgorithm, "ES256": ECAlgorithm}
+        return [
+            {**makers[algorithm].to_jwk(key.public_key(), as_dict=True), "kid": kid, "use": "sig", "alg": algorithm}
+            for kid, algorithm, key in self.keys
+        ]
+
+    def mint(self, claims: dict[str, Any]) -> str:
+        kid, algorithm, key = self.keys[-1]
+        return jwt.encode(claims, key, algorithm, headers={"kid": kid})
+
+
+STATE = State()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ThreadingHTTPServer
+
+    def do_GET(self) -> None:
+        url = f"http://127.0.0.1:{self.server.server_port}"
+        known: dict[str, Callable[[], object]] = {
+            "/.well-known/openid-configuration": lambda: {"issuer": url, "jwks_uri": f"{url}/jwks"},
+            "/jwks": lambda: {"keys": STATE.jwks()},
+            "/asked": lambda: {"asked": STATE.asked},
+        }
+        if STATE.failing and self.path != "/asked":
+            self.send_error(500)
+        elif self.path in known:
+            self._answer(known[self.path]())
+        else:
+            self.send_error(404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path == "/mint":
+            self._answer({"token": STATE.mint(body)})
+            return
+        if self.path == "/rotate":
+            STATE.rotate(body["algorithm"], withdraw=body["withdraw"])
+        else:
+            STATE.failing = body["failing"]
+        self._answer({})
+
+    def _answer(self, value: object) -> None:
+        content = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """A running issuer, as tests order it about."""
+
+    url: str
+    http: httpx.Client
+
+    def token(self, subject: str = "1", *, audience: str = "firn", lasts: float = 600, **claims: Any) -> str:
+        now = int(time.time())
+        standard = {"iss": self.url, "aud": audience, "sub": subject, "iat": now, "exp": now + int(lasts)}
+        minted: str = self._order("mint", {**standard, **claims})["token"]
+        return minted
+
+    def rotate(self, algorithm: str = "RS256", *, withdraw: bool = False) -> None:
+        self._order("rotate", {"algorithm": algorithm, "withdraw": withdraw})
+
+    def fail(self, *, failing: bool) -> None:
+        self._order("fail", {"failing": failing})
+
+    @property
+    def asked(self) -> int:
+        """How often it was asked for its keys."""
+        count: int = self.http.get("/asked").json()["asked"]
+        return count
+
+    def _order(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.http.post(f"/{what}", json=body).raise_for_status().json()
+        return answer
+
+
+@contextmanager
+def issuer_process() -> Iterator[Issuer]:
+    """An issuer on a free loopback port."""
+    with subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            with httpx.Client(base_url=url, trust_env=False) as http:
+                yield Issuer(url, http)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+if __name__ == "__main__":
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(f"http://127.0.0.1:{listening.server_port}", flush=True)  # noqa: T201 (how the test learns the address)
+    listening.serve_forever()

@@ -1,0 +1,151 @@
+"""The audit log: what is in it when a request is answered, what later, and what it costs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+
+from catalog.access import Grant, Privilege
+from catalog.audit import AuditEntry, AuditFilter, Verdict
+from catalog.errors import Unavailable
+from catalog.ports.store import Database
+from server.service.access import trail as module
+from server.service.access.trail import Trail
+from server.service.access.upkeep import Upkeep
+from tests.server.conftest import OpenDatabase
+from tests.server.faults import FaultyDatabase
+from tests.server.guarded import Guarded, bearer, client_of, guarded, listening, on
+
+ENTRY = AuditEntry(
+    at=datetime(2026, 11, 21, tzinfo=UTC),
+    verdict=Verdict.ALLOWED,
+    principal="ada",
+    principal_id=None,
+    token_id=None,
+    method="POST",
+    route="/iceberg/v1/{catalog}/tables/rename",
+    catalog="lake",
+    target="lake.db.t",
+    changes=True,
+    request_id="r",
+    address="127.0.0.1",
+)
+
+
+@pytest.fixture
+def server(opened_sqlite: OpenDatabase, tmp_path: Path) -> Guarded:
+    return guarded(opened_sqlite.database, tmp_path)
+
+
+@pytest.fixture
+def http(server: Guarded) -> Iterator[httpx.Client]:
+    with listening(server.app) as url, client_of(url, server.admin) as client:
+        yield client
+
+
+def logged(database: Database) -> list[AuditEntry]:
+    with database.reading() as uow:
+        return list(uow.audit.list(AuditFilter(), limit=100).items)
+
+
+def test_changes_and_refusals_are_there_when_they_are_answered(server: Guarded, http: httpx.Client) -> None:
+    reader = server.token("reader", Grant(on("secret", table="t"), Privilege.READ))
+    path = "/iceberg/v1/lake/namespaces/secret/tables"
+    assert http.delete(f"{path}/t", headers=bearer(reader)).status_code == 403
+    assert http.get(f"{path}/orders", headers=bearer(reader)).status_code == 404
+    assert http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"}).status_code == 201
+    found = logged(server.services.database)
+    assert [(one.verdict, one.method, one.target, one.principal) for one in found] == [
+        (Verdict.ALLOWED, "POST", "lake", "admin"),
+        (Verdict.HIDDEN, "GET", "lake.secret.orders", "reader"),
+        (Verdict.FORBIDDEN, "DELETE", "lake.secret.t", "reader"),
+    ]
+    assert [one.status for one in found[1:]] == [404, 403]
+    assert found[1].route == "/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}"
+    assert found[1].token_id == reader.id
+
+
+def test_reads_and_how_changes_ended_come_with_the_next_batch(server: Guarded, http: httpx.Client) -> None:
+    database = server.services.database
+    http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"})
+    http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"})
+    http.get("/iceberg/v1/lake/namespaces/secret/tables/t")
+    http.get("/iceberg/v1/lake/namespaces/secret/tables/t", headers={"Authorization": "Bearer nobody's"})
+    assert [one.status for one in logged(database)] == [None, None]
+    expected = {("GET", 401, 1), ("GET", 200, 1), ("POST", 409, 1), ("POST", 201, 1)}
+    while counted(database) != expected:  # an answer reaches its client before the server has noted that it was sent
+        server.services.access.trail.flush()
+
+
+def counted(database: Database) -> set[tuple[str, int | None, int]]:
+    kinds = [(one.method, one.status) for one in logged(database)]
+    return {(method, status, kinds.count((method, status))) for method, status in kinds}
+
+
+def test_the_log_is_asked_for_by_who_what_and_how_it_ended(server: Guarded, http: httpx.Client) -> None:
+    reader = server.token("reader", Grant(on("secret"), Privilege.READ))
+    for table in ("t", "orders"):
+        http.delete(f"/iceberg/v1/lake/namespaces/secret/tables/{table}", headers=bearer(reader))
+    ask = "/api/v1/audit"
+    assert len(http.get(ask, params={"principal": "reader"}).json()["items"]) == 2
+    assert len(http.get(ask, params={"target": "lake.secret"}).json()["items"]) == 2
+    assert len(http.get(ask, params={"target": "lake.secret.t"}).json()["items"]) == 1
+    assert http.get(ask, params={"verdict": "hidden"}).json()["items"] == []
+    first = http.get(ask, params={"principal": "reader", "limit": 1}).json()
+    second = http.get(ask, params={"principal": "reader", "limit": 1, "cursor": first["next_cursor"]}).json()
+    assert [one["target"] for one in first["items"] + second["items"]] == ["lake.secret.orders", "lake.secret.t"]
+    assert second["next_cursor"] is None
+
+
+def test_a_change_that_cannot_be_logged_is_not_made(database: Database) -> None:
+    faulty = FaultyDatabase(database)
+    trail = Trail(cast("Database", faulty))
+    faulty.refuse()
+    with pytest.raises(Unavailable):
+        trail.decided(ENTRY)
+    trail.decided(replace(ENTRY, principal="bob"))
+    assert [one.principal for one in logged(database)] == ["bob"]
+
+
+def test_changes_at_the_same_time_each_have_an_entry_of_their_own(database: Database) -> None:
+    trail = Trail(database)
+    ended = []
+
+    def one(number: int) -> None:
+        done = trail.decided(replace(ENTRY, principal=f"p{number}"))
+        ended.append((number, done))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, done in ended:
+        done(200 + number)
+    trail.flush()
+    assert {(one.principal, one.status) for one in logged(database)} == {(f"p{n}", 200 + n) for n in range(16)}
+
+
+def test_strangers_cannot_fill_the_log(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STRANGERS", 3)
+    trail = Trail(database)
+    for _ in range(5):
+        trail.decided(replace(ENTRY, verdict=Verdict.UNAUTHENTICATED, status=401))
+    assert trail.flush().strangers_not_written == 2
+    assert len(logged(database)) == 3
+
+
+def test_old_entries_are_forgotten(server: Guarded) -> None:
+    database, access = server.services.database, server.services.access
+    with database.writing() as uow:
+        now = uow.now()
+        uow.audit.add([replace(ENTRY, at=now - timedelta(days=age)) for age in (1, 3)])
+    assert Upkeep(database, access.identities, access.trail, timedelta(days=2)).tidy().entries == 1
+    assert len(logged(database)) == 1

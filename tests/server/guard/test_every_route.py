@@ -1,0 +1,280 @@
+"""Every route of the server, asked by everybody who must not get in; a new route cannot be forgotten here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+from catalog.access import SERVER, Grant, Privilege
+from catalog.token import new_secret
+from server.app import build_background, build_services, create_api, create_app, create_iceberg
+from server.guard import rules
+from server.guard.authenticate import OPEN as OPEN_PATHS
+from server.settings import Settings
+from tests.factories import LAKE
+from tests.server.conftest import open_database
+from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, listening, on
+from tests.server.lake import COLUMNS
+
+RULES = {"/iceberg/v1": rules.ICEBERG, "/api/v1": rules.API, "": rules.SERVER}
+ROUTES = [(app, method, path) for app, needed in RULES.items() for method, path in needed]
+GUARDED = [(app, method, path) for app, method, path in ROUTES if not RULES[app][method, path].public]
+
+NAMED: Mapping[str, Any] = {"namespace": ["secret"], "name": "t"}
+BODIES: Mapping[str, Any] = {
+    "POST /{catalog}/namespaces": {"namespace": ["secret", "inner"]},
+    "POST /{catalog}/namespaces/{namespace}/tables": {"name": "n", "schema": COLUMNS},
+    "POST /{catalog}/namespaces/{namespace}/register": {"name": "n", "metadata-location": "file:/n.metadata.json"},
+    "POST /{catalog}/namespaces/{namespace}/register-view": {"name": "n", "metadata-location": "file:/n.metadata.json"},
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}": {"requirements": [], "updates": []},
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/metrics": {"report-type": "scan-report"},
+    "POST /{catalog}/tables/rename": {"source": NAMED, "destination": {"namespace": ["open"], "name": "t2"}},
+    "POST /{catalog}/views/rename": {
+        "source": {"namespace": ["secret"], "name": "v"},
+        "destination": {"namespace": ["open"], "name": "v2"},
+    },
+    "POST /{catalog}/transactions/commit": {
+        "table-changes": [{"identifier": NAMED, "requirements": [], "updates": []}]
+    },
+    "POST /{catalog}/namespaces/{namespace}/views": {"name": "n", "schema": COLUMNS, "view-version": SQL},
+    "POST /{catalog}/namespaces/{namespace}/views/{view}": {"requirements": [], "updates": []},
+    "POST /{catalog}/namespaces/{namespace}/properties": {"updates": {"a": "b"}},
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/plan": {},
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/tasks": {"plan-task": "x"},
+    "POST /catalogs": {"name": "more", "warehouse": "file:///nowhere"},
+    "POST /catalogs/{catalog}/namespaces": {"name": "secret.inner"},
+    "PUT /catalogs/{catalog}/policy": {"settings": {}},
+    "POST /catalogs/{catalog}/tables": {"name": "secret.n", "columns": [{"name": "id", "type": "long"}]},
+    "PATCH /catalogs/{catalog}/tables/{table}/properties": {"set": {"a": "b"}},
+    "PATCH /catalogs/{catalog}/properties": {"set": {"a": "b"}},
+    "PUT /catalogs/{catalog}/tables/{table}/refs/{name:path}": {"type": "tag"},
+    "POST /catalogs/{catalog}/tables/{table}/refs/{name:path}/fast-forward": {"to": "main"},
+    "POST /catalogs/{catalog}/tables/{table}/rollback": {"snapshot_id": 1},
+    "POST /catalogs/{catalog}/tables/{table}/register": {"metadata_location": "file:/n.metadata.json"},
+    "POST /catalogs/{catalog}/views/{view}/rollback": {"version_id": 1},
+    "POST /catalogs/{catalog}/imports": {"source": {"kind": "warehouse", "location": "file:/nowhere"}},
+    "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
+    "POST /optimizers": {"host": "h", "pid": 1, "version": "0"},
+    "POST /leases": {"optimizer_id": "x", "kinds": ["merge"], "wait_seconds": 0},
+    "PUT /leases/{lease}": {},
+    "POST /leases/{lease}/report": {"outcome": "nothing"},
+    "POST /tokens": {"name": "mine"},
+    "POST /roles": {"name": "new"},
+    "POST /roles/{role}/grants": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},
+    "POST /roles/{role}/grants/revoke": {"on": {"catalog": "lake", "namespace": ["secret"]}, "privileges": ["read"]},
+    "POST /users": {"name": "new"},
+    "POST /services": {"name": "new"},
+}
+QUERIES: Mapping[str, Mapping[str, str]] = {
+    "GET /config": {"warehouse": "lake"},
+    "GET /{catalog}/namespaces": {"parent": "secret"},
+    "GET /catalogs/{catalog}/namespaces": {"parent": "secret"},
+    "GET /catalogs/{catalog}/policy": {"namespace": "secret"},
+    "PUT /catalogs/{catalog}/policy": {"namespace": "secret"},
+}
+
+# What everybody may ask who has a good token: the answers hold what they may see, or the service decides.
+FOR_EVERYBODY = {
+    "GET /catalogs",
+    "GET /jobs",
+    "GET /jobs/counts",
+    "GET /operations",
+    "GET /events",
+    "GET /me",
+    "GET /tokens",
+    "POST /tokens",
+    "GET /roles",
+    "GET /roles/{role}",
+}
+# Whose object is the catalog itself, which is there for whoever sees anything in it.
+OF_THE_CATALOG = {
+    "GET /config": 200,
+    "GET /catalogs/{catalog}": 200,
+    "DELETE /catalogs/{catalog}": 403,
+    "PATCH /catalogs/{catalog}/properties": 403,
+    "GET /catalogs/{catalog}/dropped": 200,
+    "POST /catalogs/{catalog}/imports": 403,
+    "GET /catalogs/{catalog}/tables": 200,
+    "GET /catalogs/{catalog}/hive": 200,
+    "GET /catalogs/{catalog}/hive/databases": 200,
+    "POST /catalogs/{catalog}/hive/refresh": 403,
+}
+# Whose object is the server, which is there for everybody, or which a service decides about.
+OF_THE_SERVER = {
+    "GET /metrics",
+    "POST /catalogs",
+    "GET /health",
+    "GET /optimizers",
+    "POST /optimizers",
+    "DELETE /optimizers/{optimizer_id}",
+    "POST /leases",
+    "PUT /leases/{lease}",
+    "POST /leases/{lease}/committing",
+    "POST /leases/{lease}/report",
+    "POST /roles",
+    "DELETE /roles/{role}",
+    "POST /roles/{role}/grants",
+    "POST /roles/{role}/grants/revoke",
+    "PUT /roles/{role}/members/{name}",
+    "DELETE /roles/{role}/members/{name}",
+    "POST /services/{name}/secret",
+    "GET /audit",
+    *(f"{method} /{kind}" for kind in ("users", "services") for method in ("GET", "POST")),
+    *(f"{method} /{kind}/{{name}}" for kind in ("users", "services") for method in ("GET", "DELETE")),
+    *(f"POST /{kind}/{{name}}/{verb}" for kind in ("users", "services") for verb in ("disable", "enable")),
+}
+# Where to see a thing is enough.
+SEEING_IS_ENOUGH = {
+    "GET /{catalog}/namespaces",
+    "GET /{catalog}/namespaces/{namespace}",
+    "HEAD /{catalog}/namespaces/{namespace}",
+    "GET /{catalog}/namespaces/{namespace}/tables",
+    "GET /{catalog}/namespaces/{namespace}/views",
+    "HEAD /{catalog}/namespaces/{namespace}/tables/{table}",
+    "HEAD /{catalog}/namespaces/{namespace}/views/{view}",
+    "GET /catalogs/{catalog}/namespaces",
+    "GET /catalogs/{catalog}/policy",
+}
+# Not an object's own, but somebody's: who may not know of it is told that there is none.
+OF_SOMEBODY = {"DELETE /tokens/{token_id}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """A server that listens, and tokens of those who must be kept out."""
+
+    guarded: Guarded
+    http: httpx.Client
+    tokens: Mapping[str, str]
+
+    def ask(self, who: str | None, app: str, method: str, template: str) -> httpx.Response:
+        key = f"{method} {template}"
+        of_engines = app == "/iceberg/v1"
+        path = template.replace(":path}", "}").format(
+            catalog="lake",
+            namespace="secret",
+            table="t" if of_engines else "secret.t",
+            view="v" if of_engines else "secret.v",
+            full_name="secret.t",
+            job_id=self.guarded.job_id,
+            operation_id=self.guarded.operation_id,
+            optimizer_id="x",
+            lease=f"{self.guarded.job_id}.1.token",
+            role="admin",
+            name="admin",
+            token_id=self.guarded.admin.id,
+            path="",
+            plan_id="x",
+            entry_id=self.guarded.entry_id,
+        )
+        headers = {} if who is None else bearer(self.tokens[who])
+        return self.http.request(method, f"{app}{path}", json=BODIES.get(key), params=QUERIES.get(key), headers=headers)
+
+
+@pytest.fixture(scope="module")
+def site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    directory = tmp_path_factory.mktemp("guarded")
+    shutil.copy(migrated_sqlite, directory / "firn.db")
+    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
+        made = guarded(opened.database, directory)
+        tokens = {
+            "lister": made.token("lister", Grant(on("secret"), Privilege.LIST)),
+            "neighbour": made.token("neighbour", *(Grant(on("open"), privilege) for privilege in Privilege)),
+            "expired": made.token("expired", Grant(SERVER, Privilege.GRANT)),
+            "revoked": made.token("revoked", Grant(SERVER, Privilege.GRANT)),
+        }
+        with opened.database.writing() as uow:
+            past = uow.now() - timedelta(seconds=1)
+            old = uow.tokens.find(tokens["expired"].id)
+            assert old is not None
+            secret = new_secret()
+            uow.tokens.add(replace(old, id=secret.id, hash=secret.hash, expires_at=past))
+            uow.tokens.revoke(tokens["revoked"].id, past)
+        texts = {name: one.text for name, one in tokens.items()} | {"expired": secret.text}
+        garbage = {"garbage": "garbage", "made up": new_secret().text, "cut": tokens["lister"].text[:-1]}
+        with listening(made.app) as url, client_of(url) as http:
+            yield Site(guarded=made, http=http, tokens={**texts, **garbage, "admin": made.admin.text})
+
+
+def routes_of(router: FastAPI | APIRouter) -> set[tuple[str, str]]:
+    """Its own and those of included routers, which FastAPI keeps as they are."""
+    found: set[tuple[str, str]] = set()
+    for route in router.routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            found |= routes_of(included)
+        elif isinstance(route, APIRoute):
+            found |= {(method, route.path) for method in route.methods or ()}
+    return found
+
+
+def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, migrated_sqlite: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    with open_database(f"sqlite:///{migrated_sqlite}") as opened:
+        services = build_services(settings, opened.database)
+        app = create_app(settings, services, build_background(settings, services))
+        assert routes_of(create_iceberg(settings, services)) == set(rules.ICEBERG)
+        assert routes_of(create_api(settings, services, None)) == set(rules.API)
+        assert routes_of(app) == set(rules.SERVER)
+
+
+def test_what_is_open_to_everybody_is_what_the_rules_say_and_documents() -> None:
+    public = {f"{app}{path}" for app, _, path in ROUTES if (app, _, path) not in GUARDED}
+    documents = {path for path in OPEN_PATHS if path.partition("v1/")[2].partition("/")[0] in ("openapi.json", "docs")}
+    assert OPEN_PATHS - documents == public - {"/{path:path}"}
+
+
+@pytest.mark.parametrize(("app", "method", "path"), GUARDED, ids=str)
+def test_nobody_gets_in_without_a_good_token(site: Site, app: str, method: str, path: str) -> None:
+    for who in (None, "garbage", "made up", "cut", "expired", "revoked"):
+        answer = site.ask(who, app, method, path)
+        assert answer.status_code == 401, who
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        if method != "HEAD":
+            kind = "type" if app == "/iceberg/v1" else "code"
+            assert answer.json()["error"][kind] in ("NotAuthorizedException", "unauthenticated")
+
+
+@pytest.mark.parametrize(("app", "method", "path"), GUARDED, ids=str)
+def test_who_may_only_see_it_is_told_that_they_may_not(site: Site, app: str, method: str, path: str) -> None:
+    key, status = f"{method} {path}", site.ask("lister", app, method, path).status_code
+    if key in FOR_EVERYBODY | SEEING_IS_ENOUGH:
+        assert status < 300
+    elif key in OF_THE_CATALOG:
+        assert status == OF_THE_CATALOG[key]
+    else:
+        assert status == (404 if key in OF_SOMEBODY else 403)
+
+
+@pytest.mark.parametrize(("app", "method", "path"), GUARDED, ids=str)
+def test_for_who_may_not_see_it_it_does_not_exist(site: Site, app: str, method: str, path: str) -> None:
+    key, answer = f"{method} {path}", site.ask("neighbour", app, method, path)
+    if key in FOR_EVERYBODY:
+        assert answer.status_code < 300
+        assert "secret" not in answer.text
+    elif key in OF_THE_CATALOG:
+        assert answer.status_code == OF_THE_CATALOG[key]
+        assert "secret" not in answer.text
+    else:
+        assert answer.status_code == (403 if key in OF_THE_SERVER else 404)
+
+
+def test_all_kinds_of_routes_named_here_are_routes() -> None:
+    named = {*FOR_EVERYBODY, *OF_THE_CATALOG, *OF_THE_SERVER, *SEEING_IS_ENOUGH, *OF_SOMEBODY, *BODIES, *QUERIES}
+    assert named <= {f"{method} {path}" for _, method, path in GUARDED}
+
+
+def test_the_lake_is_as_it_was(site: Site) -> None:
+    admin = bearer(site.tokens["admin"])
+    tables = site.http.get("/iceberg/v1/lake/namespaces/secret/tables", headers=admin).json()["identifiers"]
+    assert tables == [{"namespace": ["secret"], "name": "t"}]
+    assert [one["name"] for one in site.http.get("/api/v1/catalogs", headers=admin).json()] == [LAKE]

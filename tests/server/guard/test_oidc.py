@@ -1,0 +1,192 @@
+"""People who come with the tokens of a real issuer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from catalog.access import Grant, PrincipalKind, Privilege, Role, RoleName
+from catalog.errors import Unauthenticated, Unavailable
+from catalog.ports.store import Database
+from server.identity import oidc
+from server.service.access.identities import Identities
+from tests.oidc_issuer import Issuer, issuer_process
+from tests.server.conftest import OpenDatabase
+from tests.server.guarded import Guarded, guarded, on
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Issuer]:
+    with issuer_process() as running:
+        yield running
+
+
+@pytest.fixture
+def issuer(process: Issuer, monkeypatch: pytest.MonkeyPatch) -> Issuer:
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 0.0)
+    process.fail(failing=False)
+    process.rotate(withdraw=True)
+    return process
+
+
+def a_server(database: Database, directory: Path, issuer: Issuer, **more: Any) -> Guarded:
+    made = guarded(database, directory, oidc_issuer=issuer.url, oidc_audience="firn", remember_seconds=0.001, **more)
+    with database.writing() as uow:
+        for name in ("readers", "writers"):
+            grants = frozenset({Grant(on("secret"), Privilege.READ)})
+            uow.roles.add(Role(name=RoleName(name), description="", created_at=uow.now(), grants=grants))
+    return made
+
+
+@pytest.fixture
+def server(opened_sqlite: OpenDatabase, tmp_path: Path, issuer: Issuer) -> Guarded:
+    return a_server(opened_sqlite.database, tmp_path, issuer)
+
+
+@pytest.fixture
+def identities(server: Guarded) -> Identities:
+    return server.services.access.identities
+
+
+def test_a_person_comes_with_name_and_roles_of_the_claims(identities: Identities, issuer: Issuer) -> None:
+    caller = identities.of(issuer.token(preferred_username="ada", groups=["readers", "no role here"]))
+    assert caller.principal.name == "ada"
+    assert caller.roles == {"readers"}
+    assert caller.rights.has(Privilege.READ, on("secret", table="t"))
+    assert identities.of(issuer.token(preferred_username="ada2")).principal.id == caller.principal.id
+
+
+def test_a_group_that_was_left_takes_its_role_along(identities: Identities, issuer: Issuer) -> None:
+    identities.of(issuer.token(groups=["readers", "writers"]))
+    assert identities.of(issuer.token(groups=["writers"], jti="2")).roles == {"writers"}
+    assert identities.of(issuer.token(jti="3")).roles == frozenset()
+
+
+def test_a_role_that_people_gave_stays_whatever_the_claims_say(
+    server: Guarded, identities: Identities, issuer: Issuer
+) -> None:
+    identities.of(issuer.token(preferred_username="ada", groups=["readers"]))
+    admin = identities.of(server.admin.text)
+    server.services.access.directory.assign(admin, RoleName("writers"), "ada")
+    assert identities.of(issuer.token(jti="2")).roles == {"writers"}
+
+
+def test_groups_are_mapped_and_found_inside_objects(
+    opened_sqlite: OpenDatabase, tmp_path: Path, issuer: Issuer
+) -> None:
+    server = a_server(
+        opened_sqlite.database,
+        tmp_path,
+        issuer,
+        oidc_roles_claim="realm_access.roles",
+        oidc_roles={"analysts of ours": "readers"},
+    )
+    token = issuer.token(realm_access={"roles": ["analysts of ours", "writers"]})
+    assert server.services.access.identities.of(token).roles == {"readers"}
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"audience": "another"},
+        {"lasts": -60},
+        {"iss": "https://elsewhere"},
+        {"nbf": 2**33},
+        {"exp": None},
+        {"aud": None},
+    ],
+    ids=str,
+)
+def test_tokens_for_others_or_of_others_are_no_good(
+    identities: Identities, issuer: Issuer, claims: dict[str, Any]
+) -> None:
+    with pytest.raises(Unauthenticated):
+        identities.of(issuer.token(**claims))
+
+
+def test_whoever_signs_with_another_key_is_nobody(identities: Identities, issuer: Issuer) -> None:
+    good = issuer.token()
+    claims = jwt.decode(good, options={"verify_signature": False})
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    header = jwt.get_unverified_header(good)
+    forged = [
+        jwt.encode(claims, key, "RS256", headers={"kid": header["kid"]}),
+        jwt.encode(claims, key, "RS256", headers={"kid": "another"}),
+        jwt.encode(claims, "", "none", headers={"kid": header["kid"]}),
+        jwt.encode(claims, "x" * 32, "HS256", headers={"kid": header["kid"]}),
+    ]
+    for token in forged:
+        with pytest.raises(Unauthenticated):
+            identities.of(token)
+
+
+def test_a_new_key_is_looked_for_and_a_withdrawn_one_no_good(
+    identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = issuer.token()
+    identities.of(old)
+    issuer.rotate("ES256")
+    assert identities.of(issuer.token()).principal is not None
+    assert identities.of(old).principal is not None
+    issuer.rotate(withdraw=True)
+    monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
+    with pytest.raises(Unauthenticated):
+        identities.of(old)
+
+
+def test_made_up_keys_do_not_make_the_server_ask_again_and_again(
+    identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "PAUSE_SECONDS", 60.0)
+    identities.of(issuer.token())
+    before = issuer.asked
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    for number in range(5):
+        with pytest.raises(Unauthenticated):
+            identities.of(jwt.encode({"sub": "1"}, key, "RS256", headers={"kid": str(number)}))
+    assert issuer.asked == before
+
+
+def test_known_keys_go_on_while_the_issuer_is_away(
+    server: Guarded, identities: Identities, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = issuer.token()
+    identities.of(token)
+    issuer.fail(failing=True)
+    monkeypatch.setattr(oidc, "KEYS_FRESH_SECONDS", 0.0)
+    identities.forget()
+    assert identities.of(token).principal.name == "1"
+
+
+def test_an_issuer_that_never_answered_is_no_reason_to_call_a_token_bad(identities: Identities, issuer: Issuer) -> None:
+    token = issuer.token()
+    issuer.fail(failing=True)
+    with pytest.raises(Unavailable, match="issuer"):
+        identities.of(token)
+
+
+def test_nobody_takes_a_name_that_is_anothers(server: Guarded, identities: Identities, issuer: Issuer) -> None:
+    with pytest.raises(Unauthenticated, match="another"):
+        identities.of(issuer.token(preferred_username="admin"))
+
+
+def test_a_person_who_was_expected_is_known_by_their_subject(
+    server: Guarded, identities: Identities, issuer: Issuer
+) -> None:
+    server.services.access.directory.add_person("ada", issuer=issuer.url, subject="77")
+    assert identities.of(issuer.token("77", preferred_username="someone")).principal.name == "ada"
+
+
+def test_a_disabled_person_stays_out_and_so_does_an_unknown_token(
+    server: Guarded, identities: Identities, issuer: Issuer
+) -> None:
+    token = issuer.token(preferred_username="ada")
+    caller = identities.of(token)
+    server.services.access.directory.set_disabled(caller.principal.name, PrincipalKind.PERSON, disabled=True)
+    with pytest.raises(Unauthenticated):
+        identities.of(token)

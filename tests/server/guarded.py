@@ -1,0 +1,121 @@
+"""A server with access control, over a lake with something to hide, and callers of every kind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from catalog.access import Grant, Role, RoleName, Securable
+from catalog.job import JobKind
+from catalog.keyed.spec import KeySpec
+from catalog.names import TableName
+from catalog.operation import OperationId
+from catalog.ports.store import Database
+from catalog.token import Secret
+from server.app import build_background, build_services, create_app
+from server.service.access.tokens import TokenRequest
+from server.service.services import Services
+from server.service.views import ViewDefinition
+from server.settings import Settings
+from tests.factories import LAKE, an_operation
+from tests.server.lake import COLUMNS, definition
+
+SECRET = TableName(("secret",), "t")
+ORDERS = TableName(("secret",), "orders")
+VIEW = TableName(("secret",), "v")
+OPEN = TableName(("open",), "t")
+SQL: dict[str, Any] = {
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {"engine-name": "spark"},
+    "default-namespace": ["secret"],
+    "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarded:
+    """The server's services, and what to name in requests."""
+
+    app: FastAPI
+    services: Services
+    admin: Secret
+    job_id: UUID
+    operation_id: OperationId
+    entry_id: UUID
+    """Of `secret.gone`, which was dropped."""
+
+    def token(self, name: str, *grants: Grant) -> Secret:
+        """Of a new user whose one role has these grants."""
+        role = RoleName(f"role-of-{name}")
+        with self.services.database.writing() as uow:
+            uow.roles.add(Role(name=role, description="", created_at=uow.now(), grants=frozenset(grants)))
+        self.services.access.directory.add_person(name)
+        admin = self.services.access.identities.of(self.admin.text)
+        self.services.access.directory.assign(admin, role, name)
+        return self.another_token(name)
+
+    def another_token(self, owner: str, **more: Any) -> Secret:
+        admin = self.services.access.identities.of(self.admin.text)
+        return self.services.access.tokens.create(admin, TokenRequest(name="test", owner=owner, **more)).secret
+
+
+def on(*path: str, table: str | None = None) -> Securable:
+    """The server, or something in the lake."""
+    return Securable(LAKE, path, table)
+
+
+def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
+    settings = Settings(data_dir=directory / "data", access={"enabled": True, **access})
+    services = build_services(settings, database)
+    services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, {})
+    for name in ("open", "secret"):
+        services.namespaces.create(LAKE, (name,), {})
+    for table in (SECRET, OPEN):
+        services.tables.create(LAKE, definition(table))
+    services.keyed.create(LAKE, definition(ORDERS), KeySpec(primary_key=("id",)))
+    services.views.create(LAKE, ViewDefinition(name=VIEW, schema=COLUMNS, version=SQL))
+    job = services.planner.run_now(LAKE, SECRET, JobKind.EXPIRE, {})
+    operation = an_operation(id=OperationId(uuid4()), catalog=LAKE, target=str(SECRET))
+    with database.writing() as uow:
+        uow.operations.add(operation)
+    admin = services.access.directory.first_admin()
+    assert admin is not None
+    app = create_app(settings, services, build_background(settings, services))
+    gone = TableName(("secret",), "gone")
+    services.tables.create(LAKE, definition(gone))
+    entry = services.tables.drop(LAKE, gone)
+    return Guarded(app=app, services=services, admin=admin, job_id=job.id, operation_id=operation.id, entry_id=entry.id)
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """The app's address, while a server in a thread of this process answers for it."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    host, port = server.servers[0].sockets[0].getsockname()
+    yield f"http://{host}:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+def bearer(token: Secret | str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {token if isinstance(token, str) else token.text}"}
+
+
+def client_of(url: str, token: Secret | str | None = None) -> httpx.Client:
+    return httpx.Client(base_url=url, headers={} if token is None else bearer(token), trust_env=False)
