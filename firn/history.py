@@ -28,6 +28,10 @@ class TableHistory(ABC):
         """What leads from one state to the other; each a snapshot, a branch or tag, or `@ENTRY` of the history."""
         return self.transport.get(self.path_to("/compare"), {"from": one, "to": other})
 
+    def metrics(self, limit: int | None = None, *, kind: str | None = None) -> list[Json]:
+        """What engines have reported of their scans and commits, newest first; `kind` is one kind of report."""
+        return list(self.transport.items(self.path_to("/metrics"), {"kind": kind}, limit=limit))
+
     def refs(self) -> list[Json]:
         """Branches and tags; main first."""
         return list(self.transport.items(self.path_to("/refs")))

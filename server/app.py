@@ -30,6 +30,7 @@ from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
 from server.api import leases as api_leases
+from server.api import metrics as api_metrics
 from server.api import principals as api_principals
 from server.api import probes
 from server.api import refs as api_refs
@@ -84,6 +85,7 @@ from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
+from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
 from server.service.purge import Purges
@@ -104,7 +106,7 @@ from server.store.uow import SqlDatabase
 VERSION = version("firn")
 DEFAULT_CATALOG = CatalogName("lake")
 _API = (
-    *(api_catalogs, api_dropped, api_tables, api_history, api_refs, api_views, api_imports),
+    *(api_catalogs, api_dropped, api_tables, api_history, api_refs, api_views, api_metrics, api_imports),
     *(api_hive, api_jobs, api_leases, api_status),
     *(api_principals, api_roles, api_tokens, api_audit),
 )
@@ -165,6 +167,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings)),
+        reports=Reports(database, timedelta(days=settings.metrics_days)),
         undrops=Undrops(database, metadata, reachable),
         purges=Purges(database, metadata, reachable),
         recursive_drops=RecursiveDrops(database, metadata),
@@ -285,6 +288,19 @@ def build_background(settings: Settings, services: Services) -> Background:
             activate=services.purges.activate,
         ),
         TaskDef(
+            name="reports",
+            does="writes what engines have reported of scans and commits",
+            every_seconds=every.reports_seconds,
+            activate=services.reports.flush,
+            on_every_server=True,
+        ),
+        TaskDef(
+            name="tidy_reports",
+            does="forgets old reports of scans and commits",
+            every_seconds=every.tidy_seconds,
+            activate=services.reports.tidy,
+        ),
+        TaskDef(
             name="tidy",
             does="forgets old answers and optimizers that are gone",
             every_seconds=every.tidy_seconds,
@@ -336,6 +352,7 @@ def create_app(
         services.imports.signals.halted.set()
         background.driver.stop()
         services.access.trail.flush()
+        services.reports.flush()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.mount("/iceberg/v1", create_iceberg(settings, services))

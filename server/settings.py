@@ -55,6 +55,9 @@ class BackgroundSettings(Group):
     purge_seconds: PositiveFloat = Field(
         default=5, description="Pause between two looks for dropped tables that are kept no longer."
     )
+    reports_seconds: PositiveFloat = Field(
+        default=5, description="Pause between two writings of what engines reported."
+    )
     tidy_seconds: PositiveFloat = Field(default=300, description="Pause between two removals of old answers.")
     leader_seconds: PositiveInt = Field(default=30, description="Silence after which another server takes over.")
 
@@ -139,6 +142,7 @@ class Settings(BaseSettings):
     threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
     workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
     max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")
+    metrics_days: PositiveInt = Field(default=7, description="How long reports of scans and commits are kept.")
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     file_io: dict[str, str] = Field(
         default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint."

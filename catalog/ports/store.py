@@ -16,6 +16,7 @@ from catalog.commit import CommitEvent
 from catalog.history.change import Topic
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable, Version
+from catalog.metrics import MetricsReport, ReportKind
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import Operation, OperationId
 from catalog.optimizer import Optimizer
@@ -269,6 +270,19 @@ class Answers(Protocol):
     def remove_before(self, moment: datetime) -> int: ...
 
 
+class Metrics(Protocol):
+    """What engines report of scans and commits."""
+
+    def add(self, reports: Sequence[MetricsReport]) -> None: ...
+
+    def list(
+        self, relation_ids: Collection[RelationId], kind: ReportKind | None, *, limit: int, cursor: str | None = None
+    ) -> Page[MetricsReport]:
+        """Newest first; None means both kinds."""
+
+    def remove_before(self, moment: datetime) -> int: ...
+
+
 class Leaders(Protocol):
     """Which server does the background work."""
 
@@ -304,6 +318,7 @@ class UnitOfWork(Protocol):
     policies: Policies
     answers: Answers
     leaders: Leaders
+    metrics: Metrics
     plans: Plans
     hive: HiveTables
     grounds: Grounds

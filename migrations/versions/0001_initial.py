@@ -271,6 +271,24 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_leader")),
     )
     op.create_table(
+        "metrics_report",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("namespace", sa.String(length=1024), nullable=False),
+        sa.Column("name", sa.String(length=512), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("engine", sa.String(length=255), nullable=True),
+        sa.Column("principal", sa.String(length=255), nullable=True),
+        sa.Column("report", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_metrics_report")),
+    )
+    with op.batch_alter_table("metrics_report", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_metrics_report_at"), ["at"], unique=False)
+        batch_op.create_index("ix_metrics_report_relation", ["relation_id", "id"], unique=False)
+
+    op.create_table(
         "namespace",
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("path", sa.String(length=1024), nullable=False),
@@ -493,6 +511,11 @@ def downgrade() -> None:
 
     op.drop_table("operation")
     op.drop_table("namespace")
+    with op.batch_alter_table("metrics_report", schema=None) as batch_op:
+        batch_op.drop_index("ix_metrics_report_relation")
+        batch_op.drop_index(batch_op.f("ix_metrics_report_at"))
+
+    op.drop_table("metrics_report")
     op.drop_table("leader")
     op.drop_table("keyed_table")
     with op.batch_alter_table("job_log", schema=None) as batch_op:

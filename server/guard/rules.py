@@ -62,7 +62,7 @@ _CATALOG = "/catalogs/{catalog}"
 _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
-_PAST = ("/history", "/compare", "/refs")
+_PAST = ("/history", "/compare", "/refs", "/metrics")
 
 _CATALOGS: Rules = {
     ("GET", "/catalogs"): reads(anyone),

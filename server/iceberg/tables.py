@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Depends, Header, Query, Response
 
 from catalog.commit import Change
-from catalog.errors import CommitRefused, Invalid, NoSuchTable
+from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.table import refs_only
 from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE, KeySpec
@@ -201,12 +201,7 @@ def unregister_table(services: ServicesDep, catalog: CatalogDep, name: TableDep,
 @router.post("/namespaces/{namespace}/tables/{table}/metrics", status_code=204)
 def report_metrics(services: ServicesDep, catalog: CatalogDep, name: TableDep, body: JsonBody) -> None:
     """Take a scan or commit report."""
-    if "report-type" not in body:
-        raise Invalid("report-type: expected a string")
-    try:
-        load_any(services, catalog, name)
-    except NoSuchTable:
-        return  # dropped meanwhile: the report is of no use, and no failure of the query it tells of
+    services.reports.take(catalog, name, body)
 
 
 @router.post("/namespaces/{namespace}/register")

@@ -91,6 +91,12 @@ def _pinned_name(store: str, metadata: Json) -> str:
     return pinned_name(store, ref_snapshot_id(metadata, "main"), metadata["current-schema-id"])
 
 
+def store_name(name: TableName) -> TableName:
+    """The store that a pinned table's name is of; any other name itself."""
+    match = _PINNED.fullmatch(name.name)
+    return name if match is None or len(name.namespace) < 2 else TableName(name.namespace, match[1])
+
+
 def find_keyed(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:
     """The keyed table of this name; NoSuchTable when there is none."""
     relation = uow.relations.find(catalog, name)
@@ -222,9 +228,9 @@ class KeyedTables:
         match = _PINNED.fullmatch(name.name)
         if match is None or len(name.namespace) < 2:
             return None
-        store, snapshot, schema_id = match.groups()
+        _, snapshot, schema_id = match.groups()
         with self.database.reading() as uow:
-            relation = uow.relations.find(catalog, TableName(name.namespace, store))
+            relation = uow.relations.find(catalog, store_name(name))
         if relation is None or not relation.kind.is_store or relation.metadata_location is None:
             return None
         metadata = load_metadata(self.metadata, relation)

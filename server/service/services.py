@@ -23,6 +23,7 @@ from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
+from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
@@ -54,6 +55,7 @@ class Services:
     imports: Imports
     layouts: Layouts
     scans: Scans
+    reports: Reports
     undrops: Undrops
     purges: Purges
     recursive_drops: RecursiveDrops

@@ -413,6 +413,23 @@ class StagedGroundRow(Row):
     staged: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class MetricsReportRow(Row):
+    """What an engine has reported of a scan or commit."""
+
+    __tablename__ = "metrics_report"
+    __table_args__ = (Index("ix_metrics_report_relation", "relation_id", "id"),)
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    relation_id: Mapped[UUID]
+    catalog: Mapped[str] = mapped_column(String(255))
+    namespace: Mapped[str] = mapped_column(String(1024))
+    name: Mapped[str] = mapped_column(String(512))
+    kind: Mapped[str] = mapped_column(String(16))
+    at: Mapped[datetime] = mapped_column(index=True)
+    engine: Mapped[str | None] = mapped_column(String(255))
+    principal: Mapped[str | None] = mapped_column(String(255))
+    report: Mapped[dict[str, Any]]
+
+
 class ScanPlanRow(Row):
     """A planned scan that clients fetch task by task; `tasks` are lists of (manifest, start, stop)."""
 

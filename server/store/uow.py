@@ -21,6 +21,7 @@ from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
 from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs, SqlOptimizers
+from server.store.metrics import SqlMetrics
 from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
@@ -47,6 +48,7 @@ class SqlUnitOfWork:
         self.policies: store.Policies = SqlPolicies(session)
         self.answers: store.Answers = SqlAnswers(session)
         self.leaders: store.Leaders = SqlLeaders(session)
+        self.metrics: store.Metrics = SqlMetrics(session)
         self.plans: store.Plans = SqlPlans(session)
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.grounds: hive.Grounds = SqlGrounds(session)

@@ -654,6 +654,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List reports of scans and commits
+         * @description Of a table, or of a keyed table's stores; newest first.
+         */
+        get: operations["list_reports_catalogs__catalog__tables__table__metrics_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/next": {
         parameters: {
             query?: never;
@@ -2809,6 +2829,13 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** PageOut[ReportOut] */
+        PageOut_ReportOut_: {
+            /** Items */
+            items: components["schemas"]["server__api__metrics__ReportOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** PageOut[TableRow] */
         PageOut_TableRow_: {
             /** Items */
@@ -3178,33 +3205,11 @@ export interface components {
             };
         };
         /**
-         * ReportOut
-         * @description The pre-flight report of an upgrade.
+         * ReportKind
+         * @description What a report tells of.
+         * @enum {string}
          */
-        ReportOut: {
-            /** Bytes */
-            bytes: number;
-            /** Checks */
-            checks: components["schemas"]["CheckOut"][];
-            /** Columns */
-            columns: components["schemas"]["server__api__hive__ColumnOut"][];
-            /** Eligible */
-            eligible: boolean;
-            /** Files */
-            files: number;
-            /** Format */
-            format: string;
-            /** Location */
-            location: string;
-            /** Partitions */
-            partitions: number;
-            /** Primary Key Candidates */
-            primary_key_candidates: string[];
-            /** Table */
-            table: string;
-            /** Target */
-            target: string;
-        };
+        ReportKind: "scan-report" | "commit-report";
         /**
          * ReportedOutcome
          * @description How an attempt ended, as its optimizer saw it.
@@ -3953,6 +3958,64 @@ export interface components {
             type: string;
         };
         /**
+         * ReportOut
+         * @description The pre-flight report of an upgrade.
+         */
+        server__api__hive__ReportOut: {
+            /** Bytes */
+            bytes: number;
+            /** Checks */
+            checks: components["schemas"]["CheckOut"][];
+            /** Columns */
+            columns: components["schemas"]["server__api__hive__ColumnOut"][];
+            /** Eligible */
+            eligible: boolean;
+            /** Files */
+            files: number;
+            /** Format */
+            format: string;
+            /** Location */
+            location: string;
+            /** Partitions */
+            partitions: number;
+            /** Primary Key Candidates */
+            primary_key_candidates: string[];
+            /** Table */
+            table: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * ReportOut
+         * @description One report. `figures` are its counters, and its timers in milliseconds; `report` is what the engine sent.
+         */
+        server__api__metrics__ReportOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Engine */
+            engine: string | null;
+            /** Figures */
+            figures: {
+                [key: string]: number;
+            };
+            /** Id */
+            id: number;
+            kind: components["schemas"]["ReportKind"];
+            /** Principal */
+            principal: string | null;
+            /** Report */
+            report: {
+                [key: string]: unknown;
+            };
+            /** Snapshot Id */
+            snapshot_id: string | null;
+            /** Table */
+            table: string;
+        };
+        /**
          * ColumnOut
          * @description A column.
          */
@@ -4604,7 +4667,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ReportOut"];
+                    "application/json": components["schemas"]["server__api__hive__ReportOut"];
                 };
             };
             /** @description Bad Request */
@@ -5908,6 +5971,54 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_reports_catalogs__catalog__tables__table__metrics_get: {
+        parameters: {
+            query?: {
+                /** @description only these */
+                kind?: components["schemas"]["ReportKind"] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_ReportOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
