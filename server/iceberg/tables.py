@@ -11,12 +11,12 @@ from fastapi import APIRouter, Depends, Header, Query, Response
 
 from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid
-from catalog.iceberg.table import refs_only
 from catalog.iceberg.updates import parsed_updates
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
+from server.iceberg.compression import Compressed, TakesGzipDep
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     CatalogDep,
@@ -47,6 +47,7 @@ from server.service.services import Services
 from server.service.tables import Loaded, TableDefinition
 
 router = APIRouter(prefix="/{catalog}")
+_compressed = Compressed()
 TABLE_KINDS = (RelationKind.TABLE, RelationKind.BASE, RelationKind.CHANGE)
 
 
@@ -98,26 +99,31 @@ def load_table(
     name: TableDep,
     snapshots: Annotated[str, Query()] = "all",
     if_none_match: Annotated[str | None, Header()] = None,
+    *,
+    gzip: TakesGzipDep,
 ) -> Response:
     """A table's metadata, whole or with the snapshots that refs name; 304 when the client has it already."""
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
-    loaded = load_any(services, catalog, name)
+    loaded = load_any(services, catalog, name, refs_only=snapshots == "refs")
     etag = _tag(name, loaded, snapshots)
     if is_known(etag, if_none_match):
         return not_modified(etag)
-    text = orjson.dumps(refs_only(orjson.loads(loaded.text))) if snapshots == "refs" else loaded.text
-    return loaded_response(loaded.metadata_location, text, etag=etag, config=loaded.config)
+    answer = loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=loaded.config)
+    return _compressed.of(answer) if gzip else answer
 
 
-def load_any(services: Services, catalog: CatalogName, name: TableName) -> Loaded:
-    """A stored or pinned table."""
+def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_only: bool = False) -> Loaded:
+    """A stored or pinned table; that one has a single snapshot, which main holds."""
     pinned = services.keyed.pinned_table(catalog, name)
     if pinned is not None:
         location, metadata = pinned
         config = planning_config(RelationKind.BASE, metadata)
         return Loaded(metadata_location=location, text=orjson.dumps(metadata), config=config)
-    return services.tables.load(catalog, name)
+    loaded = services.tables.load(catalog, name)
+    if not refs_only or loaded.metadata_location is None:
+        return loaded
+    return replace(loaded, text=services.metadata.with_refs_only(loaded.metadata_location))
 
 
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)

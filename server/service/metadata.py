@@ -13,9 +13,11 @@ from cachetools import LRUCache
 
 from catalog.errors import Invalid, NotFound, Unavailable
 from catalog.iceberg.json import Json
+from catalog.iceberg.table import refs_only
 from catalog.ports.files import Files
 
 CACHE_BYTES = 256 * 1024 * 1024
+SMALL_CACHE_BYTES = 32 * 1024 * 1024
 _PARSED_WEIGHT = 8
 """A parsed document takes about this many times the memory of its text."""
 
@@ -38,6 +40,7 @@ class MetadataFiles:
 
     files: Files
     _cache: LRUCache[str, Document] = field(default_factory=lambda: LRUCache(CACHE_BYTES, getsizeof=_weight))
+    _with_refs_only: LRUCache[str, bytes] = field(default_factory=lambda: LRUCache(SMALL_CACHE_BYTES, getsizeof=len))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, location: str) -> Document:
@@ -58,6 +61,17 @@ class MetadataFiles:
         if not self.files.was_there_lately(location):
             raise _gone(location)
         return document
+
+    def with_refs_only(self, location: str) -> bytes:
+        """The text of a table's metadata with only the snapshots that a branch or tag holds."""
+        with self._lock:
+            text = self._with_refs_only.get(location)
+        if text is None:
+            text = orjson.dumps(refs_only(self.load(location).parsed))
+            with self._lock:
+                if len(text) <= SMALL_CACHE_BYTES:
+                    self._with_refs_only[location] = text
+        return text
 
     def _read(self, location: str) -> bytes:
         try:
