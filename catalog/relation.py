@@ -86,6 +86,13 @@ class Relation:
     """Where else files of its snapshots may lie: where it was before its location was changed, here or elsewhere."""
 
 
+class Listed(NamedTuple):
+    """One of a namespace's relations, as a list of names needs it."""
+
+    name: str
+    kind: RelationKind
+
+
 class Located(NamedTuple):
     """What a name stands for, and where its metadata lies: None for a keyed table."""
 

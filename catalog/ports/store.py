@@ -25,7 +25,7 @@ from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
 from catalog.ports.page import Page
-from catalog.relation import Catalog, Located, Pointer, Relation, RelationKind, TableStats
+from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
 
 
@@ -111,6 +111,17 @@ class Relations(Protocol):
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
         """Tables, views and keyed tables in a namespace and in all namespaces below it, by name; no stores."""
+
+    def names(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace,
+        kinds: Collection[RelationKind],
+        *,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Listed]:
+        """What is in a namespace, by name: the list that engines ask for, and therefore fast."""
 
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""

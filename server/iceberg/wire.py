@@ -20,8 +20,8 @@ from catalog.errors import Invalid
 from catalog.job import Lease
 from catalog.names import CatalogName, Namespace, TableName, decode_namespace
 from catalog.ports.page import Page
-from catalog.relation import Relation, RelationKind
-from server.service.access.visible import Visible
+from catalog.relation import Listed, RelationKind
+from server.service.access.visible import Visible, securable_named
 from server.service.services import Services
 
 DEFAULT_PAGE = 1_000
@@ -159,10 +159,10 @@ def listed_response(
 ) -> Response:
     """A page of a namespace's relations, or for a client that knows no pages all of them."""
 
-    def listing(limit: int, cursor: str | None) -> Page[Relation]:
+    def listing(limit: int, cursor: str | None) -> Page[Listed]:
         return visible.page(
             lambda size, start: services.views.list(catalog, namespace, kinds, limit=size, cursor=start),
-            visible.relation,
+            lambda one: visible.sees(securable_named(catalog, namespace, one)),
             within=services.access.namespace(catalog, namespace) if visible.rights else Securable(catalog, namespace),
             limit=limit,
             cursor=cursor,
@@ -171,11 +171,10 @@ def listed_response(
     found = listing(page.limit, page.cursor)
     listed = list(found.items)
     while page.wants_all and found.next_cursor is not None:
-        found = listing(DEFAULT_PAGE, found.next_cursor)
+        found = listing(MAX_PAGE, found.next_cursor)
         listed.extend(found.items)
-    return json_response(
-        {"identifiers": [identifier(one.name) for one in listed], "next-page-token": found.next_cursor}
-    )
+    identifiers = [{"namespace": namespace, "name": one.name} for one in listed]
+    return json_response({"identifiers": identifiers, "next-page-token": found.next_cursor})
 
 
 def etag_of(*parts: str) -> str:
@@ -191,11 +190,6 @@ def is_known(etag: str, if_none_match: str | None) -> bool:
 def not_modified(etag: str) -> Response:
     """What a client that has it already is answered."""
     return Response(status_code=304, headers={"ETag": etag})
-
-
-def identifier(name: TableName) -> dict[str, object]:
-    """A table's name as the specification writes it."""
-    return {"namespace": list(name.namespace), "name": name.name}
 
 
 def name_of(value: object, where: str) -> TableName:

@@ -17,7 +17,7 @@ from catalog.imports.newest import number_of
 from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Pointer, Relation, RelationKind
+from catalog.relation import Listed, Pointer, Relation, RelationKind
 from catalog.stats import engine_named
 from server.service.caller import caller
 from server.service.commit import reading_back
@@ -56,11 +56,11 @@ class Views:
         *,
         limit: int,
         cursor: str | None = None,
-    ) -> Page[Relation]:
+    ) -> Page[Listed]:
         """Relations of some kinds in a namespace, by name; NoSuchNamespace when there is none."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            page = uow.relations.list(catalog, namespace, kinds, limit=limit, cursor=cursor)
+            page = uow.relations.names(catalog, namespace, kinds, limit=limit, cursor=cursor)
             if not page.items and cursor is None:
                 _check_listed(uow, catalog, namespace)
             return page

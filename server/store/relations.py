@@ -23,7 +23,7 @@ from catalog.names import (
     same_but_for_case,
 )
 from catalog.ports.page import Page
-from catalog.relation import Pointer, Relation, RelationKind, TableStats
+from catalog.relation import Listed, Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.catalogs import begins, unique_name
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
@@ -44,6 +44,18 @@ _HOLDER = select(_TABLE).where(
 )
 _GET = select(_TABLE).where(_TABLE.c.id == bindparam("id"))
 _STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
+_NAMES = (
+    select(_TABLE.c.name, _TABLE.c.kind)
+    .where(
+        _TABLE.c.catalog == bindparam("catalog"),
+        _TABLE.c.namespace == bindparam("namespace"),
+        _TABLE.c.kind.in_(bindparam("kinds", expanding=True)),
+        _TABLE.c.name > bindparam("after"),
+    )
+    .order_by(_TABLE.c.name)
+    .limit(bindparam("most"))
+)
+_KINDS = {str(kind): kind for kind in RelationKind}
 _MOVED = ("metadata_location", "location", "former_locations", "version", "updated_at")
 _MOVE = (
     update(RelationRow)
@@ -123,6 +135,23 @@ class SqlRelations:
         rows = self.session.scalars(query.order_by(RelationRow.namespace, RelationRow.name).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].namespace, rows[limit - 1].name) if len(rows) > limit else None
         return Page([relation_from(row) for row in rows[:limit]], more)
+
+    def names(
+        self,
+        catalog: CatalogName,
+        namespace: Namespace,
+        kinds: Collection[RelationKind],
+        *,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Listed]:
+        """What is in a namespace, by name, without the rest of each row."""
+        path = encode_namespace(namespace)
+        given = {"catalog": catalog, "namespace": path, "kinds": sorted(kinds)}
+        _, after = ("", "") if cursor is None else cursors.decode_texts(cursor, 2)  # no name is empty
+        rows = self.session.execute(_NAMES, {**given, "after": after, "most": limit + 1}).all()
+        more = cursors.encode(path, rows[limit - 1].name) if len(rows) > limit else None
+        return Page([Listed(row.name, _KINDS[row.kind]) for row in rows[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
         """In a namespace and in all below it, by name; no stores."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 from catalog.access import Caller, Privilege, Rights, Securable
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.ports.page import Page
-from catalog.relation import Relation
+from catalog.relation import Listed, Relation
 
 T = TypeVar("T")
 CHUNK = 1_000
@@ -69,6 +69,13 @@ def securable_of(relation: Relation) -> Securable:
         *above, owner = relation.name.namespace
         return Securable(relation.catalog, tuple(above), owner)
     return Securable.of(relation.catalog, relation.name)
+
+
+def securable_named(catalog: CatalogName, namespace: Namespace, listed: Listed) -> Securable:
+    """The same for one of a namespace's relations by its name."""
+    if listed.kind.is_store:
+        return Securable(catalog, namespace[:-1], namespace[-1])
+    return Securable(catalog, namespace, listed.name)
 
 
 def _seen_page(fetch: Fetch[T], sees: Callable[[T], bool], limit: int, cursor: str | None) -> Page[T]:
