@@ -3,7 +3,7 @@
 SQLite has one writer at a time, and a commit lasts as long as the disk needs. So whoever is first begins a transaction;
 each of those who came meanwhile does its work in a savepoint of it, in the order of arrival; the last of them commits
 for all. Nobody goes on before that commit has ended, and all are told alike how it ended. One that fails undoes its
-savepoint alone. PostgreSQL does the same by itself.
+savepoint alone; as it may have failed by what another has done, it waits too. PostgreSQL does the same by itself.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class GroupCommit:
                 group.members += 1
         finally:
             self._leave(group)
-        group.ended.wait()
-        if group.outcome is not None:
-            raise group.outcome
+            group.ended.wait()  # also for who fails: what it has seen of those before it may still be undone
+            if group.outcome is not None:
+                raise group.outcome
 
     def _join(self) -> _Group:
         """Wait for this writer's turn; then the open group, or a new one."""

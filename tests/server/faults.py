@@ -46,6 +46,10 @@ class FaultyDatabase:
     def kill_after_commit(self) -> None:
         self._after = Killed()
 
+    def works_again(self) -> None:
+        """Whatever it was told to do has been done, or will not be."""
+        self._before = self._after = None
+
     def reading(self) -> object:
         return self.real.reading()
 

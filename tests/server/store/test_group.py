@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
-from catalog.errors import CommitUnknown, Unavailable
+from catalog.errors import AlreadyExists, CommitUnknown, Unavailable
 from server.store.session import Sessions
 from tests.factories import LAKE
 from tests.server.conftest import OpenDatabase
@@ -80,6 +80,25 @@ def test_one_that_fails_undoes_its_own_work_alone(opened_sqlite: OpenDatabase) -
         pass
     assert names(opened_sqlite) == {"first", "n0", "n2", "n4", "n6"}
     assert [isinstance(future.exception(), KeyError) for future in futures] == [False, True] * (WRITERS // 2)
+
+
+def test_a_refusal_by_what_another_has_done_waits_until_that_is_committed(opened_sqlite: OpenDatabase) -> None:
+    """Told earlier, its client could look and find nothing there."""
+    seen: list[bool] = []
+
+    def add(_number: int) -> None:
+        with opened_sqlite.database.writing() as uow:
+            uow.namespaces.add(LAKE, ("same",), {})
+
+    def look(number: int) -> None:
+        try:
+            add(number)
+        except AlreadyExists:
+            seen.append("same" in names(opened_sqlite))
+
+    with queue(opened_sqlite, look):
+        pass
+    assert seen == [True] * (WRITERS - 1)
 
 
 def test_nobody_goes_on_before_the_common_commit(opened_sqlite: OpenDatabase) -> None:
