@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.places import canonical, lies_in
 from catalog.rebase import JoinedList, OvertakenAppend
-from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, give_row_ids, read_avro
+from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, avro_records, give_row_ids
 from server.files.storage import Storage
 
 _MALFORMED = (
@@ -57,11 +56,10 @@ class _Join:
         self._specs = {spec["spec-id"] for spec in metadata.get("partition-specs") or [{"spec-id": 0}]}
 
     def joined(self) -> JoinedList:
-        parents, heads = self._lines(self._append.parent), self._lines(self._append.head)
-        added = self._added(parents, heads)
+        added = self._added()
         for line in added:
             self._check(line)
-        kept = [line for line in heads if _is_live(line)]
+        kept = [line for line in self._lines(self._append.head) if _is_live(line)]
         number = self._metadata.get("last-sequence-number", 0) + 1 if self._manifests.version > 1 else 0
         mine = [{**line, "sequence_number": number, "min_sequence_number": number} for line in added]
         lines = [{**line, "first_row_id": None} for line in mine] + kept
@@ -79,16 +77,13 @@ class _Join:
         self._check_place(snapshot["manifest-list"])
         return self._manifests.of_snapshot(snapshot)
 
-    def _added(self, parents: Sequence[ManifestFile], heads: Sequence[ManifestFile]) -> list[ManifestFile]:
+    def _added(self) -> list[ManifestFile]:
         """The client's manifests beside its parent's, all of which it must have kept: merged ones hold old files."""
-        lines = self._lines(self._append.snapshot)
+        lines, parents = self._lines(self._append.snapshot), self._lines(self._append.parent)
         listed, inherited = {_path(line) for line in lines}, {_path(line) for line in parents}
         if not {_path(line) for line in parents if _is_live(line)} <= listed or len(listed) < len(lines):
             raise _NotPlainError
-        added = [line for line in lines if _path(line) not in inherited]
-        if {_path(line) for line in added} & {_path(line) for line in heads}:
-            raise _NotPlainError
-        return added
+        return [line for line in lines if _path(line) not in inherited]
 
     def _check(self, line: ManifestFile) -> None:
         """Refuse a manifest that holds anything but new data files, or whose numbers are not inherited from the list.
@@ -97,21 +92,23 @@ class _Join:
         """
         self._check_place(line["manifest_path"])
         snapshot_id = self._append.snapshot["snapshot-id"]
+        data = self._storage.read(line["manifest_path"])
+        entries = list(avro_records(line["manifest_path"], data))
         expected = {
             "content": Content.DATA,
             "added_snapshot_id": snapshot_id,
             "existing_files_count": 0,
             "deleted_files_count": 0,
             "sequence_number": sequence_number(self._append.snapshot),
+            "manifest_length": len(data),
+            "added_files_count": len(entries),
         }
-        entries = list(read_avro(self._storage, line["manifest_path"]))
         rows = [entry["data_file"]["record_count"] for entry in entries]
         if (
             any(line[key] != value for key, value in expected.items())
             or line["partition_spec_id"] not in self._specs
             or not all(_is_new(entry, snapshot_id) for entry in entries)
-            or (line["added_files_count"], line["added_rows_count"]) != (len(entries), sum(rows))
-            or line["existing_rows_count"]
+            or (line["added_rows_count"], line["existing_rows_count"]) != (sum(rows), 0)
             or any(count < 0 for count in rows)
         ):
             raise _NotPlainError

@@ -215,8 +215,14 @@ def give_row_ids(manifests: Sequence[ManifestFile], first: int) -> int:
 
 
 def read_avro(storage: Storage, location: str) -> Any:
+    """The records of a file; Damaged when it is no Avro file."""
+    return avro_records(location, storage.read(location))
+
+
+def avro_records(location: str, data: bytes) -> Any:
+    """The same of a file that has been read."""
     try:
-        return fastavro.reader(io.BytesIO(storage.read(location)))
+        return fastavro.reader(io.BytesIO(data))
     except (ValueError, EOFError, KeyError, IndexError) as error:
         raise Damaged(
             f"{location} is damaged: {error}", hint="Restore the file; without it the snapshot is lost."
