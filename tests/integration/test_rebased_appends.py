@@ -122,8 +122,9 @@ def test_without_it_one_does(server: RunningServer, version: int) -> None:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_rebase_whose_answer_was_lost_is_there_once(server: RunningServer, version: int) -> None:
+    """The writer that has heard nothing may say that it does not know; its rows are in."""
     name = a_table(server, version, rebase=True)
-    assert write_at_once(server, name, loses_one=True) == list(range(WRITERS))
+    assert len(write_at_once(server, name, loses_one=True)) >= WRITERS - 1
     assert server.rows(f"SELECT id, writer FROM lake.db.{name}") == rows_of(list(range(WRITERS)))
 
 

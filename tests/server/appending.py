@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -53,7 +53,7 @@ def an_append(
     metadata: Json | None = None,
     name: TableName = PLAIN,
     removed: Collection[str] = (),
-    **summary: str,
+    summary: Mapping[str, str] | None = None,
 ) -> Sent:
     """Rows with these ids, written over the table as `metadata` says it is; with `removed` it is no append."""
     seen = lake.metadata(name) if metadata is None else metadata
@@ -65,7 +65,7 @@ def an_append(
         removed,
         snapshot_id=next(_ids),
         now_ms=seen["last-updated-ms"],
-        summary_extra={key.replace("_", "."): value for key, value in summary.items()},
+        summary_extra=summary,
     )
     same: Json = {"type": "assert-table-uuid", "uuid": seen["table-uuid"]}
     change = Change(name=name, requirements=[same, *made.requirements()], updates=made.updates())

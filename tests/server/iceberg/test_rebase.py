@@ -51,8 +51,10 @@ def test_with_the_option_nobody_has_to_try_again(server: ServerProcess, version:
     expected = [0, *range(1, WRITERS + 1), *range(101, WRITERS + 101)]
     assert sorted(found.scan().to_arrow()["id"].to_pylist()) == expected
     assert found.inspect.files().num_rows == WRITERS + 1
-    summary = found.current_snapshot().summary  # type: ignore[union-attr]
-    assert summary is not None
+    head = found.current_snapshot()
+    assert head is not None
+    assert head.summary is not None
+    summary = head.summary
     assert (summary["total-records"], summary["total-data-files"]) == (str(len(expected)), str(WRITERS + 1))
 
 

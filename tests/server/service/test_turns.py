@@ -36,13 +36,13 @@ def in_order(turns: Turns, waiters: list[tuple[str, bool]]) -> list[str]:
     """The order in which these get their turn, who came in this one while somebody else had it."""
     came: list[str] = []
 
-    def take(name: str, job: bool) -> None:
+    def take(name: str, *, job: bool) -> None:
         with turns.of(["t"], job=job):
             came.append(name)
 
     with ThreadPoolExecutor(len(waiters)) as pool, turns.of(["t"]):
         for number, (name, job) in enumerate(waiters):
-            pool.submit(take, name, job)
+            pool.submit(take, name, job=job)
             until(lambda: waiting(turns, "t") > number)  # noqa: B023 (asked before the loop goes on)
     return came
 

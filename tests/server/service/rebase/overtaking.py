@@ -16,9 +16,9 @@ from tests.server.lake import PLAIN, Lake
 ON = {"firn.append.rebase": "true"}
 
 
-def overtaken(lake: Lake, **summary: str) -> Sent:
+def overtaken(lake: Lake) -> Sent:
     """An append of row 1 that another one, of row 2, has overtaken."""
-    mine = an_append(lake, [1], **summary)
+    mine = an_append(lake, [1])
     lake.commit(an_append(lake, [2]).change)
     return mine
 

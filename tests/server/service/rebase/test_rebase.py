@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import CommitUnknown, Conflict, RequirementFailed, Unavailable
+from catalog.errors import CommitUnknown, RequirementFailed, Unavailable
 from server.service.once import Idempotency
-from tests.factories import LAKE
 from tests.server.appending import an_append, avro_files, entries_in, ids_in
 from tests.server.faults import Killed
 from tests.server.lake import PLAIN, Lake, a_lake, altered, void
@@ -150,7 +149,7 @@ def test_it_is_known_after_its_snapshot_has_expired(table: Lake) -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["there", "expired"])
-def test_an_earlier_try_of_a_snapshot_that_has_landed_is_refused(table: Lake, gone: bool) -> None:
+def test_an_earlier_try_of_a_snapshot_that_has_landed_is_refused(table: Lake, *, gone: bool) -> None:
     """Java keeps the snapshot's id when it tries again: what was refused comes late and must not come in."""
     early = an_append(table, [1])
     table.commit(an_append(table, [2]).change)
@@ -221,12 +220,11 @@ def test_a_storage_that_does_not_answer_is_no_refusal(table: Lake, monkeypatch: 
     assert ids_in(table) == [0, 1, 2]
 
 
-def test_a_key_that_was_answered_with_a_rebase_is_taken(table: Lake) -> None:
-    key = Idempotency(key="k", fingerprint="f")
+def test_the_answer_under_a_key_is_the_rebased_table(table: Lake) -> None:
     mine = overtaken(table)
-    table.commit(mine.change, idempotency=key)
-    with pytest.raises(Conflict):
-        table.commit(an_append(table, [3]).change, idempotency=key)
+    (done,) = table.commit(mine.change, idempotency=Idempotency(key="k", fingerprint="f"))
     with table.services.database.reading() as uow:
-        assert uow.answers.find("k") is not None
-        assert uow.catalogs.get(LAKE)
+        stored = uow.answers.find("k")
+    assert stored is not None
+    assert done.metadata_location in stored.body.decode()
+    assert table.services.metadata.load(done.metadata_location).parsed["snapshots"][-1] == head(table)

@@ -153,8 +153,8 @@ def test_a_job_is_never_rebased(table: Lake) -> None:
 
 
 def test_a_batch_is_delivered_once_whoever_overtakes_it(table: Lake) -> None:
-    named = {"firn_writer-id": "w", "firn_batch-id": "1"}
-    mine, twin = an_append(table, [1], **named), an_append(table, [1], **named)
+    named = {"firn.writer-id": "w", "firn.batch-id": "1"}
+    mine, twin = an_append(table, [1], summary=named), an_append(table, [1], summary=named)
     table.commit(an_append(table, [2]).change)
     table.commit(mine.change)
     with pytest.raises(DuplicateBatch):
