@@ -164,7 +164,9 @@ def _has_only_grown(written: Json, current: Json) -> bool:
 
 def _overtaken(metadata: Json, requirements: Sequence[Json], snapshot: Json, branch: str) -> RequirementFailed | None:
     """The refusal of an append that fails by nothing but another commit's coming first."""
-    about_head = [one for one in requirements if one.get("type") == "assert-ref-snapshot-id" and one["ref"] == branch]
+    about_head = [
+        one for one in requirements if one.get("type") == "assert-ref-snapshot-id" and one.get("ref") == branch
+    ]
     said = [one.get("snapshot-id") for one in about_head]
     if said != [snapshot.get("parent-snapshot-id")]:
         return None

@@ -73,7 +73,7 @@ def test_a_value_that_no_clock_or_number_holds_is_a_typo_too(key: str, text: str
 
 def test_whether_appends_are_rebased_is_said_by_a_table_alone() -> None:
     check_settings({"firn.append.rebase": "true"})
-    with pytest.raises(Invalid, match="firn.append.rebase: 'maybe' is neither true nor false"):
+    with pytest.raises(Invalid, match=r"firn\.append\.rebase: 'maybe' is neither true nor false"):
         check_settings({"firn.append.rebase": "maybe"})
     with pytest.raises(Invalid, match="is no policy property"):
         check_policy({"firn.append.rebase": "true"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.errors import DuplicateBatch, RequirementFailed
+from catalog.errors import DuplicateBatch, Invalid, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.job import JobKind
 from catalog.names import TableName
@@ -76,6 +76,13 @@ def test_another_requirement_that_fails_is_the_one_that_is_named(table: Lake) ->
     mine = overtaken(table)
     asked: Json = {"type": "assert-default-spec-id", "default-spec-id": 5}
     with pytest.raises(RequirementFailed, match="default partition spec changed"):
+        table.commit(replace(mine.change, requirements=[asked, *mine.change.requirements]))
+
+
+@pytest.mark.parametrize("asked", [{"type": "assert-ref-snapshot-id"}, {"type": "nobody-knows"}, {}])
+def test_a_requirement_that_says_nothing_is_told_as_ever(table: Lake, asked: Json) -> None:
+    mine = overtaken(table)
+    with pytest.raises(Invalid):
         table.commit(replace(mine.change, requirements=[asked, *mine.change.requirements]))
 
 
