@@ -19,7 +19,8 @@ from catalog.job import CommitRecord, Job, JobStatus, Lease, check_lease
 from catalog.keyed.guard import StoreCommit, guarded
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import RelationId
-from catalog.relation import Relation
+from catalog.rebase import REBASED_FROM, OvertakenAppend, overtaken_append
+from catalog.relation import Relation, RelationKind
 
 OLDEST_LEASE = timedelta(hours=36)
 """Half of the least age of an orphan file: what a slow job wrote may be taken for one after that (rule 2.9)."""
@@ -63,14 +64,39 @@ class Apply:
     updates: Sequence[Sequence[Json]]
 
 
-def judged(tables: Sequence[Facts]) -> Replay | Apply:
+@dataclass(frozen=True, slots=True)
+class Rebase:
+    """The commit is an append that was overtaken: to be put onto its branch's head, or refused if it cannot be."""
+
+    append: OvertakenAppend
+
+
+def judged(tables: Sequence[Facts]) -> Replay | Rebase | Apply:
     """What to do with a commit on one or several tables; raises the refusal.
 
     One table that shows the commit is enough for a replay: a commit is applied to all of its tables or to none.
     """
     if were_applied(tables):
         return Replay()
-    return Apply([_judged_alone(facts) for facts in tables])
+    append = _overtaken_append(tables)
+    return Apply([_judged_alone(facts) for facts in tables]) if append is None else Rebase(append)
+
+
+def _overtaken_append(tables: Sequence[Facts]) -> OvertakenAppend | None:
+    """For a plain table alone, and no job's commit: a job's work is to be done again on the table as it is now.
+
+    And for a snapshot that never was in the table: Java keeps a snapshot's id when it tries again, so this may be an
+    earlier try that was refused and comes late.
+    """
+    facts = tables[0]
+    if len(tables) > 1 or facts.lease is not None or facts.past:
+        return None
+    if facts.relation.kind is not RelationKind.TABLE or facts.relation.hive_name is not None:
+        return None
+    append = overtaken_append(facts.metadata, facts.change)
+    if append is not None:
+        _permitted(facts)
+    return append
 
 
 def were_applied(tables: Sequence[Facts]) -> bool:
@@ -79,11 +105,16 @@ def were_applied(tables: Sequence[Facts]) -> bool:
 
 
 def _judged_alone(facts: Facts) -> Sequence[Json]:
-    _check_lease(facts)
-    _check_batch(facts)
-    updates = _ruled(facts)
+    updates = _permitted(facts)
     check_requirements(facts.metadata, facts.change.requirements)
     return updates
+
+
+def _permitted(facts: Facts) -> Sequence[Json]:
+    """All that is asked before the requirements."""
+    _check_lease(facts)
+    _check_batch(facts)
+    return _ruled(facts)
 
 
 def added_snapshots(updates: Sequence[Json]) -> list[Json]:
@@ -114,11 +145,14 @@ def _is_applied(facts: Facts) -> bool:
 def _was_added(facts: Facts, snapshot: Json) -> bool:
     """Whether the table has the snapshot, or had it until it expired or the table was set back."""
     known = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
+    sent = snapshot.get("manifest-list")
     if known is not None:
-        return known.get("manifest-list") == snapshot.get("manifest-list")
+        return sent in (known.get("manifest-list"), (known.get("summary") or {}).get(REBASED_FROM))
     event = facts.past.get(snapshot.get("snapshot-id", -1))
     if event is None:
         return False
+    if REBASED_FROM in event.summary:
+        return event.summary[REBASED_FROM] == sent
     said = (snapshot.get("parent-snapshot-id"), snapshot.get("sequence-number", 0))
     return (event.parent_id, event.sequence_number or 0) == said
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from catalog.errors import Invalid
 from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
+from catalog.rebase import REBASE
 
 _SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -240,6 +241,13 @@ def check_policy(settings: Mapping[str, str]) -> None:
         raise Invalid(f"{key} is no policy property", hint=f"known are {', '.join(sorted(SETTINGS))}")
 
 
+def _check_flag(key: str, text: str) -> None:
+    try:
+        parse_flag(text)
+    except Invalid as error:
+        raise Invalid(f"{key}: {error.message}") from error
+
+
 def check_settings(properties: Mapping[str, str]) -> None:
     """Invalid for a property of Firn's that is unknown, or policy that does not parse; those of others pass."""
     for key, text in properties.items():
@@ -248,7 +256,7 @@ def check_settings(properties: Mapping[str, str]) -> None:
                 SETTINGS[key].parse(text)
             except Invalid as error:
                 raise Invalid(f"{key}: {error.message}", hint=error.hint) from error
-        elif key == PROTECTED:
-            parse_flag(text)
+        elif key in (PROTECTED, REBASE):
+            _check_flag(key, text)
         elif key.startswith(OWN) and key not in FIXED:
             raise Invalid(f"unknown policy property {key}", hint=f"known are {', '.join(sorted(SETTINGS))}")

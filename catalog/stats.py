@@ -21,6 +21,16 @@ LONGEST_ENGINE = 255
 HIGHEST_COUNT = 2**53
 """No table holds more, so that sums of many commits' counts still fit into the database's 64 bits."""
 
+TOTALS: Mapping[str, tuple[str, str]] = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+"""What a summary says of the whole table, each with what adds to it and what takes from it."""
+
 
 def number(summary: Mapping[str, Any], key: str) -> int:
     """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
@@ -57,6 +67,19 @@ def advanced(
         bytes=number(summary, "total-files-size"),
         small_files=_small_files(stats, summary, small_file_bytes),
     )
+
+
+def totals_after(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str]:
+    """The totals of a child of `parent` whose summary counts these changes; what the parent does not know is left out.
+
+    None is the state before the first snapshot, of which everything is known.
+    """
+    before: Mapping[str, Any] = dict.fromkeys(TOTALS, "0") if parent is None else parent.get("summary") or {}
+    known = {total: changes for total, changes in TOTALS.items() if str(before.get(total)).isdecimal()}
+    return {
+        total: str(max(number(before, total) + number(changed, plus) - number(changed, minus), 0))
+        for total, (plus, minus) in known.items()
+    }
 
 
 def _oldest_superseded(metadata: Json) -> datetime | None:

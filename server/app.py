@@ -43,6 +43,7 @@ from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
 from server.console import mount_console
+from server.files.joined import ManifestLists
 from server.files.listing import Listings
 from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
@@ -135,7 +136,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     views = Views(database, metadata)
     namespaces = Namespaces(database)
     keyed = KeyedTables(database, metadata, tables)
-    committer = Committer(database, metadata, {JobKind.SYNC: advance_with_job})
+    committer = Committer(database, metadata, ManifestLists(storage), {JobKind.SYNC: advance_with_job})
     files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
     times = MetastoreTimes(
         connect_seconds=settings.hive.connect_seconds,

@@ -1,4 +1,4 @@
-"""Avro schemas of Iceberg's manifests and manifest lists, format versions 2 and 3.
+"""Avro schemas of Iceberg's manifests (format versions 2 and 3) and manifest lists (1 to 3).
 
 The names and field ids are the Iceberg specification's; readers go by the ids.
 """
@@ -102,16 +102,19 @@ def manifest_list_schema(version: int) -> Schema:
         _field(500, "manifest_path", "string"),
         _field(501, "manifest_length", "long"),
         _field(502, "partition_spec_id", "int"),
-        _field(517, "content", "int"),
-        _field(515, "sequence_number", "long"),
-        _field(516, "min_sequence_number", "long"),
+    ]
+    if version > 1:
+        fields += [_field(517, "content", "int"), _field(515, "sequence_number", "long")]
+        fields.append(_field(516, "min_sequence_number", "long"))
+    counted = _field if version > 1 else _optional
+    fields += [
         _field(503, "added_snapshot_id", "long"),
-        _field(504, "added_files_count", "int"),
-        _field(505, "existing_files_count", "int"),
-        _field(506, "deleted_files_count", "int"),
-        _field(512, "added_rows_count", "long"),
-        _field(513, "existing_rows_count", "long"),
-        _field(514, "deleted_rows_count", "long"),
+        counted(504, "added_files_count", "int"),
+        counted(505, "existing_files_count", "int"),
+        counted(506, "deleted_files_count", "int"),
+        counted(512, "added_rows_count", "long"),
+        counted(513, "existing_rows_count", "long"),
+        counted(514, "deleted_rows_count", "long"),
         _optional(507, "partitions", _list(508, summary)),
         _optional(519, "key_metadata", "bytes"),
     ]

@@ -28,6 +28,10 @@ ManifestFile = dict[str, Any]
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
+class Damaged(Unavailable):
+    """The file is there and is not what it is named as."""
+
+
 class Status(IntEnum):
     """Of an entry in a manifest."""
 
@@ -89,6 +93,7 @@ class Manifests:
         for manifest in manifests:
             manifest.setdefault("content", 0)
             manifest.setdefault("sequence_number", 0)
+            manifest.setdefault("min_sequence_number", 0)
             for status in ("added", "existing", "deleted"):
                 name = f"{status}_files_count"
                 manifest.setdefault(name, manifest.get(f"{status}_data_files_count"))
@@ -180,8 +185,12 @@ class Manifests:
 
     def write_list(self, location: str, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> None:
         """Write a manifest list."""
+        self._storage.write_new(location, self.list_file(manifests, header))
+
+    def list_file(self, manifests: Sequence[ManifestFile], header: Mapping[str, str]) -> bytes:
+        """What the file of a manifest list holds."""
         header = {**header, "format-version": str(self.version)}
-        self._storage.write_new(location, container(manifest_list_schema(self.version), manifests, header))
+        return container(manifest_list_schema(self.version), manifests, header)
 
     def _header(self, spec: Spec, content: Content) -> dict[str, str]:
         schema = current_schema(self._metadata)
@@ -195,11 +204,27 @@ class Manifests:
         }
 
 
+def give_row_ids(manifests: Sequence[ManifestFile], first: int) -> int:
+    """Give row ids from `first` on to the manifests of data that have none yet; how many were given."""
+    given = 0
+    for manifest in manifests:
+        if manifest["content"] == Content.DATA and manifest.get("first_row_id") is None:
+            manifest["first_row_id"] = first + given
+            given += manifest["added_rows_count"] + manifest["existing_rows_count"]
+    return given
+
+
 def read_avro(storage: Storage, location: str) -> Any:
+    """The records of a file; Damaged when it is no Avro file."""
+    return avro_records(location, storage.read(location))
+
+
+def avro_records(location: str, data: bytes) -> Any:
+    """The same of a file that has been read."""
     try:
-        return fastavro.reader(io.BytesIO(storage.read(location)))
+        return fastavro.reader(io.BytesIO(data))
     except (ValueError, EOFError, KeyError, IndexError) as error:
-        raise Unavailable(
+        raise Damaged(
             f"{location} is damaged: {error}", hint="Restore the file; without it the snapshot is lost."
         ) from error
 

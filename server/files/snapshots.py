@@ -14,7 +14,7 @@ from catalog.datafile import AddSnapshot, DataFileEntry
 from catalog.errors import RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status, new_entry, unfold_maps
+from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status, give_row_ids, new_entry, unfold_maps
 from server.files.partitions import Spec
 from server.files.storage import Storage
 from server.files.summary import Changes, summary
@@ -93,7 +93,7 @@ class _SnapshotWriter:
                 if manifest["min_sequence_number"] is None:
                     manifest["min_sequence_number"] = sequence_number
         if self._manifests.version >= _FIRST_WITH_ROW_IDS:
-            self._give_row_ids(manifests)
+            self.row_ids = give_row_ids(manifests, self._metadata["next-row-id"])
         location = f"{self._place}/snap-{self._snapshot_id}-1-{self._commit}.avro"
         header = {"snapshot-id": str(self._snapshot_id), "sequence-number": str(sequence_number)}
         if self.parent is not None:
@@ -153,13 +153,6 @@ class _SnapshotWriter:
         made = self._manifests.write(location, entries, spec, content, self._snapshot_id)
         self.written.append(location)
         return made
-
-    def _give_row_ids(self, manifests: Sequence[ManifestFile]) -> None:
-        next_row_id = self._metadata["next-row-id"]
-        for manifest in manifests:
-            if manifest["content"] == Content.DATA and manifest.get("first_row_id") is None:
-                manifest["first_row_id"] = next_row_id + self.row_ids
-                self.row_ids += manifest["added_rows_count"] + manifest["existing_rows_count"]
 
 
 def _data(removed: frozenset[str]) -> Callable[[Entry], bool]:

@@ -6,14 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_TOTALS = {
-    "total-data-files": ("added-data-files", "deleted-data-files"),
-    "total-delete-files": ("added-delete-files", "removed-delete-files"),
-    "total-records": ("added-records", "deleted-records"),
-    "total-files-size": ("added-files-size", "removed-files-size"),
-    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
-    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
-}
+from catalog.iceberg.json import Json
+from catalog.stats import totals_after
 
 
 @dataclass(slots=True)
@@ -53,14 +47,8 @@ class Changes:
         self.counts[name] = self.counts.get(name, 0) + by
 
 
-def summary(changes: Changes, parent: Mapping[str, Any] | None) -> dict[str, str]:
+def summary(changes: Changes, parent: Json | None) -> dict[str, str]:
     """The summary after `parent`; a total that the parent does not know stays unknown."""
-    before: Mapping[str, str] = parent.get("summary", {}) if parent else dict.fromkeys(_TOTALS, "0")
-    made = {"operation": changes.operation}
-    made |= {name: str(count) for name, count in changes.counts.items()}
-    made["changed-partition-count"] = str(len(changes.partitions))
-    for total, (plus, minus) in _TOTALS.items():
-        if total in before:
-            after = int(before[total]) + changes.counts.get(plus, 0) - changes.counts.get(minus, 0)
-            made[total] = str(max(after, 0))
-    return made
+    counts = {name: str(count) for name, count in changes.counts.items()}
+    partitions = {"changed-partition-count": str(len(changes.partitions))}
+    return {"operation": changes.operation, **counts, **partitions, **totals_after(counts, parent)}

@@ -15,14 +15,16 @@ from random import random
 from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
 from catalog.job import JobKind, Lease
-from catalog.judge import Replay, added_snapshots, judged, were_applied
+from catalog.judge import Apply, Rebase, Replay, added_snapshots, judged, were_applied
 from catalog.names import CatalogName, TableName
+from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
 from server.service.facts import Situation, look
 from server.service.metadata import MetadataFiles
 from server.service.mirroring import Rewritten, rewritten
 from server.service.once import Idempotency, remember
+from server.service.rebase import on_new_head
 from server.service.turns import Turns
 
 MAX_ROUNDS = 30
@@ -86,6 +88,7 @@ class Committer:
 
     database: Database
     metadata: MetadataFiles
+    manifest_lists: ManifestLists
     on_job_commit: Mapping[JobKind, OnJobCommit] = field(default_factory=dict)
     """What a job's commit brings with it in the same transaction, by kind."""
     turns: Turns = field(default_factory=Turns)
@@ -93,7 +96,8 @@ class Committer:
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
         _check_named_once(request.changes)
-        with self.turns.of((request.catalog, change.name) for change in request.changes):
+        tables = [(request.catalog, change.name) for change in request.changes]
+        with self.turns.of(tables, job=request.lease is not None):
             return self._rounds(request)
 
     def has_applied(self, catalog: CatalogName, changes: Sequence[Change]) -> bool:
@@ -121,12 +125,18 @@ class Committer:
         verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
-        planned: list[Rewritten] = []
-        for situation, updates in zip(situations, verdict.updates, strict=True):
-            now_ms = int(situation.facts.now.timestamp() * 1000)
-            planned.extend(rewritten(situation, updates, now_ms=now_ms))
+        return self._write_and_move(request, situations, self._planned(situations, verdict))
+
+    def _planned(self, situations: Sequence[Situation], verdict: Rebase | Apply) -> list[Rewritten]:
+        if isinstance(verdict, Rebase):
+            return [on_new_head(self.manifest_lists, situations[0], verdict.append)]
+        planned = [
+            one
+            for situation, updates in zip(situations, verdict.updates, strict=True)
+            for one in rewritten(situation, updates, now_ms=situation.now_ms)
+        ]
         _check_moved_once(planned)
-        return self._write_and_move(request, situations, planned)
+        return planned
 
     def _write_and_move(
         self, request: CommitRequest, situations: Sequence[Situation], planned: Sequence[Rewritten]
@@ -135,19 +145,21 @@ class Committer:
         committed: list[Committed] = []
         try:
             for one in planned:
+                if one.manifest_list is not None:
+                    self.metadata.files.write_new(one.manifest_list.location, one.manifest_list.data)
                 location = self.metadata.write(one.after["location"], one.relation.version + 1, one.after)
                 written.append(Written(one, location))
             committed = _results(situations, written)
             self._move(request, written, committed)
         except MovedMeanwhile:
-            self._discard(written)
+            self._discard(planned, written)
             return None
         except CommitUnknown:
             if self._has_moved(written):
                 return committed
             raise
         except CatalogError:
-            self._discard(written)
+            self._discard(planned, written)
             raise
         return committed
 
@@ -167,9 +179,12 @@ class Committer:
             return False
         return now == [one.location for one in written]
 
-    def _discard(self, written: Sequence[Written]) -> None:
+    def _discard(self, planned: Sequence[Rewritten], written: Sequence[Written]) -> None:
         for one in written:
             self.metadata.discard(one.location)
+        for change in planned:
+            if change.manifest_list is not None:
+                self.metadata.discard(change.manifest_list.location)
 
 
 def _check_named_once(changes: Sequence[Change]) -> None:

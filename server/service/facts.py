@@ -33,6 +33,11 @@ class Situation:
         """The table that is committed to."""
         return self.facts.relation
 
+    @property
+    def now_ms(self) -> int:
+        """The moment that it was seen at, as metadata writes it."""
+        return int(self.facts.now.timestamp() * 1000)
+
 
 def look(
     database: Database, files: MetadataFiles, catalog: CatalogName, changes: Sequence[Change], lease: Lease | None

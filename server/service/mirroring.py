@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, current_schema
 from catalog.keyed.schema import base_of_change, change_schema
+from catalog.rebase import JoinedList
 from catalog.relation import Relation, RelationKind
 from server.service.facts import Situation
 
@@ -21,6 +22,8 @@ class Rewritten:
     before: Json
     after: Json
     updates: Sequence[Json]
+    manifest_list: JoinedList | None = None
+    """What has to be written before the metadata that names it."""
 
 
 def rewritten(situation: Situation, updates: Sequence[Json], *, now_ms: int) -> list[Rewritten]:

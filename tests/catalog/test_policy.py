@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import Invalid
-from catalog.policy import SETTINGS, check_settings, layered, parse_duration, parse_size
+from catalog.policy import SETTINGS, check_policy, check_settings, layered, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,11 @@ def test_setting_a_policy_refuses_what_does_not_parse_or_is_not_known() -> None:
 def test_a_value_that_no_clock_or_number_holds_is_a_typo_too(key: str, text: str) -> None:
     """Engines set properties unchecked: one table's stopped the planning of all."""
     assert layered([("table", {key: text})])[key] == SETTINGS[key].parse(SETTINGS[key].default)
+
+
+def test_whether_appends_are_rebased_is_said_by_a_table_alone() -> None:
+    check_settings({"firn.append.rebase": "true"})
+    with pytest.raises(Invalid, match=r"firn\.append\.rebase: 'maybe' is neither true nor false"):
+        check_settings({"firn.append.rebase": "maybe"})
+    with pytest.raises(Invalid, match="is no policy property"):
+        check_policy({"firn.append.rebase": "true"})

@@ -76,13 +76,15 @@ class FaultyFiles:
 
     real: Files
     kill_after_write: bool = False
+    only: str = ""
+    """How the name of that file ends."""
 
     def read(self, location: str) -> bytes:
         return self.real.read(location)
 
     def write_new(self, location: str, data: bytes) -> None:
         self.real.write_new(location, data)
-        if self.kill_after_write:
+        if self.kill_after_write and location.endswith(self.only):
             self.kill_after_write = False
             raise Killed
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from server.service.turns import Turns
+from server.service.turns import MOST_OVERTAKEN, Turns
 
 
 def waiting(turns: Turns, thing: str) -> int:
@@ -30,6 +30,32 @@ def test_turns_come_in_the_order_of_arrival() -> None:
             until(lambda: waiting(turns, "t") > number)  # noqa: B023 (asked before the loop goes on)
         assert came == []
     assert came == [0, 1, 2, 3, 4]
+
+
+def in_order(turns: Turns, waiters: list[tuple[str, bool]]) -> list[str]:
+    """The order in which these get their turn, who came in this one while somebody else had it."""
+    came: list[str] = []
+
+    def take(name: str, *, job: bool) -> None:
+        with turns.of(["t"], job=job):
+            came.append(name)
+
+    with ThreadPoolExecutor(len(waiters)) as pool, turns.of(["t"]):
+        for number, (name, job) in enumerate(waiters):
+            pool.submit(take, name, job=job)
+            until(lambda: waiting(turns, "t") > number)  # noqa: B023 (asked before the loop goes on)
+    return came
+
+
+def test_a_users_commit_goes_before_a_jobs_that_came_first() -> None:
+    assert in_order(Turns(), [("job", True), ("a", False), ("b", False)]) == ["a", "b", "job"]
+
+
+def test_a_job_is_let_pass_before_it_starves() -> None:
+    users = [(f"u{number}", False) for number in range(MOST_OVERTAKEN + 3)]
+    came = in_order(Turns(), [("first", True), ("second", True), *users])
+    assert came.index("first") == MOST_OVERTAKEN
+    assert came[-1] == "second"
 
 
 def test_one_thing_does_not_wait_for_another() -> None:

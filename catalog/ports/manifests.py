@@ -1,0 +1,19 @@
+"""Manifest lists of the warehouse, seen by the services."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from catalog.iceberg.json import Json
+from catalog.rebase import JoinedList, OvertakenAppend
+
+
+class ManifestLists(Protocol):
+    """Reads the manifests that a client has written."""
+
+    def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
+        """The append's manifests over those of its branch's head; nothing is written.
+
+        None when they are not what a plain append brings: the append has to be refused then. Unavailable when the
+        storage does not answer, which is no reason to refuse: a repetition of the request must not fare better.
+        """

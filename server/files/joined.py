@@ -1,0 +1,158 @@
+"""The manifest list of an append that is put onto a newer snapshot: its own manifests over those of the new parent.
+
+What a client has written is not believed: its manifests are read, and anything in them that a plain append does not
+bring makes the append one that cannot be rebased.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+from uuid import uuid4
+
+from fastavro.schema import SchemaParseException
+
+from catalog.errors import Invalid, NotFound
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import sequence_number
+from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
+from catalog.places import canonical, lies_in
+from catalog.rebase import JoinedList, OvertakenAppend
+from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, avro_records, give_row_ids
+from server.files.storage import Storage
+
+_MALFORMED = (
+    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError),
+    *(struct.error, zlib.error, SchemaParseException),
+)
+"""What reading comes to in a file that is no manifest, or lacks what a manifest must say."""
+
+
+class _NotPlainError(Exception):
+    """What the client has written is more, or less, than a plain append."""
+
+
+class ManifestLists:
+    """Implements `catalog.ports.manifests.ManifestLists`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
+        try:
+            return _Join(self._storage, metadata, append).joined()
+        except (_NotPlainError, NotFound, Invalid, Damaged, *_MALFORMED):
+            return None
+
+
+class _Join:
+    def __init__(self, storage: Storage, metadata: Json, append: OvertakenAppend) -> None:
+        self._storage = storage
+        self._metadata = metadata
+        self._append = append
+        self._manifests = Manifests(storage, metadata)
+        self._root = canonical(metadata["location"])
+        self._specs = {spec["spec-id"] for spec in metadata.get("partition-specs") or [{"spec-id": 0}]}
+
+    def joined(self) -> JoinedList:
+        added = self._added()
+        for line in added:
+            self._check(line)
+        kept = [line for line in self._lines(self._append.head) if _is_live(line)]
+        number = self._metadata.get("last-sequence-number", 0) + 1 if self._manifests.version > 1 else 0
+        mine = [{**line, "sequence_number": number, "min_sequence_number": number} for line in added]
+        lines = [{**line, "first_row_id": None} for line in mine] + kept
+        row_ids = 0
+        if self._manifests.version >= FIRST_VERSION_WITH_ROW_LINEAGE:
+            row_ids = give_row_ids(lines, self._metadata["next-row-id"])
+        data = self._manifests.list_file(lines, self._header(number))
+        return JoinedList(location=self._location(), data=data, kept=len(kept), row_ids=row_ids)
+
+    def _lines(self, snapshot: Json | None) -> list[ManifestFile]:
+        if snapshot is None:
+            return []
+        if snapshot.get("key-id") is not None:  # the list is encrypted
+            raise _NotPlainError
+        self._check_place(snapshot["manifest-list"])
+        return self._manifests.of_snapshot(snapshot)
+
+    def _added(self) -> list[ManifestFile]:
+        """The client's manifests beside its parent's, all of which it must have kept: merged ones hold old files."""
+        lines, parents = self._lines(self._append.snapshot), self._lines(self._append.parent)
+        listed, inherited = {_path(line) for line in lines}, {_path(line) for line in parents}
+        if not {_path(line) for line in parents if _is_live(line)} <= listed or len(listed) < len(lines):
+            raise _NotPlainError
+        return [line for line in lines if _path(line) not in inherited]
+
+    def _check(self, line: ManifestFile) -> None:
+        """Refuse a manifest that holds anything but new data files, or whose numbers are not inherited from the list.
+
+        Row ids are given by the list's count of rows: one that is too low would give the same ids to other rows.
+        """
+        self._check_place(line["manifest_path"])
+        snapshot_id = self._append.snapshot["snapshot-id"]
+        data = self._storage.read(line["manifest_path"])
+        entries = list(avro_records(line["manifest_path"], data))
+        expected = {
+            "content": Content.DATA,
+            "added_snapshot_id": snapshot_id,
+            "existing_files_count": 0,
+            "deleted_files_count": 0,
+            "sequence_number": sequence_number(self._append.snapshot),
+            "manifest_length": len(data),
+            "added_files_count": len(entries),
+        }
+        rows = [entry["data_file"]["record_count"] for entry in entries]
+        if (
+            any(line[key] != value for key, value in expected.items())
+            or line["partition_spec_id"] not in self._specs
+            or not all(_is_new(entry, snapshot_id) for entry in entries)
+            or (line["added_rows_count"], line["existing_rows_count"]) != (sum(rows), 0)
+            or any(count < 0 for count in rows)
+        ):
+            raise _NotPlainError
+
+    def _check_place(self, location: str) -> None:
+        """The server reads for the client here, with rights that the client may not have elsewhere."""
+        if not lies_in(canonical(location), self._root):
+            raise _NotPlainError
+
+    def _location(self) -> str:
+        """Beside the metadata, under a name that no client's attempts are counted by."""
+        properties = self._metadata.get("properties", {})
+        place = properties.get("write.metadata.path", f"{self._metadata['location']}/metadata").rstrip("/")
+        location = f"{place}/snap-{self._append.snapshot['snapshot-id']}-0-{uuid4()}.avro"
+        self._check_place(location)
+        return location
+
+    def _header(self, number: int) -> dict[str, str]:
+        header = {"snapshot-id": str(self._append.snapshot["snapshot-id"])}
+        if self._append.head is not None:
+            header["parent-snapshot-id"] = str(self._append.head["snapshot-id"])
+        if self._manifests.version > 1:
+            header["sequence-number"] = str(number)
+        if self._manifests.version >= FIRST_VERSION_WITH_ROW_LINEAGE:
+            header["first-row-id"] = str(self._metadata["next-row-id"])
+        return header
+
+
+def _path(line: ManifestFile) -> str:
+    path: str = line["manifest_path"]
+    return path
+
+
+def _is_live(line: ManifestFile) -> bool:
+    """Others only told their own snapshot what it had removed; engines drop them. The oldest lists do not count."""
+    return (line["added_files_count"], line["existing_files_count"]) != (0, 0)
+
+
+def _is_new(entry: dict[str, Any], snapshot_id: int) -> bool:
+    file = entry["data_file"]
+    inherited = (entry.get("sequence_number"), entry.get("file_sequence_number"), file.get("first_row_id"))
+    return (
+        entry["status"] == Status.ADDED
+        and entry.get("snapshot_id") in (None, snapshot_id)
+        and inherited == (None, None, None)
+        and not file.get("content")
+    )
