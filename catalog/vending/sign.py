@@ -167,7 +167,10 @@ def _is_value(value: str) -> bool:
 def _target(uri: str, reach: Reach, storage: StorageConfig) -> _Target:
     if len(uri) > LONGEST_URI or _PLAIN.fullmatch(uri) is None or "\\" in uri or "#" in uri:
         raise Invalid("uri: expected an absolute URI in ASCII, without a fragment")
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise Invalid(f"uri: {error}") from error
     where = f"{parts.scheme}://{parts.netloc}"
     if where in _path_style_hosts(storage):
         bucket, _, rest = parts.path.removeprefix("/").partition("/")

@@ -88,8 +88,9 @@ def sign_request(
     services: ServicesDep, request: Request, catalog: CatalogDep, name: TableDep, body: JsonBody
 ) -> Response:
     """Sign a request to S3. Java's client keeps the signature of a GET or HEAD for half a minute."""
-    if (body.get("provider") or "s3").lower() != "s3":
-        raise Invalid(f"provider: requests are signed for s3, not for {body['provider']}")
+    provider = optional_text_in(body, "provider") or "s3"
+    if provider.lower() != "s3":
+        raise Invalid(f"provider: requests are signed for s3, not for {provider}")
     asked = SignRequest(
         method=text_in(body, "method"),
         uri=text_in(body, "uri"),
