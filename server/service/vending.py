@@ -118,7 +118,11 @@ class Vending:
     def granted(
         self, caller: Caller | None, catalog: CatalogName, name: TableName, asked: Sequence[Mechanism]
     ) -> Granted:
-        """What a client that asks for these mechanisms is given with the table; NoSuchTable."""
+        """What a client that asks for these mechanisms is given with a table that is there."""
+        with self.database.reading() as uow:
+            storage = storage_of(uow, catalog)
+        if not storage.hands_out:  # most clients ask always
+            return Granted(hints=storage.hints)
         ground, pinned = self._ground(catalog, name)
         if not self.access.may_read(caller, catalog, name):
             return Granted(hints=ground.storage.hints, refused="it takes the privilege to read the table")
@@ -138,7 +142,13 @@ class Vending:
         return self._granted(ground, caller, name, asked, write=True)
 
     def credential(self, caller: Caller | None, catalog: CatalogName, name: TableName) -> Credential | None:
-        """New credentials for a table; None in a catalog that gives none, Forbidden when this table gets none."""
+        """New credentials for a table; None in a catalog that gives none, Forbidden when this table gets none.
+
+        NoSuchTable without the table.
+        """
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            served_by(uow, catalog, name)
         granted = self.granted(caller, catalog, name, [Mechanism.CREDENTIALS])
         if granted.refused is not None:
             raise Forbidden(f"no credentials for {name}: {granted.refused}")
@@ -234,7 +244,7 @@ class Vending:
 def _surveyed(uow: UnitOfWork, catalog: CatalogName, relation: Relation | None, metadata: Json) -> Ground:
     """Where a table's files lie; a staged table has no relation yet."""
     found = uow.catalogs.get(catalog)
-    storage = storage_of(uow, catalog)
+    storage = StorageConfig.of(found.properties)
     if not storage.hands_out:
         return Ground(storage=storage)
     own = own_locations(metadata)
