@@ -70,11 +70,11 @@ class Aws:
     def _credentials(self) -> Credentials:
         try:
             found = self._session.get_credentials()
-            if found is None:
-                raise Unavailable("the server has no keys for S3", hint=_HINT)
-            frozen = found.get_frozen_credentials()
+            frozen = None if found is None else found.get_frozen_credentials()
         except BotoCoreError as error:
             raise Unavailable(f"the server has no keys for S3: {error}", hint=_HINT) from error
+        if frozen is None or not frozen.access_key or not frozen.secret_key:
+            raise Unavailable("the server has no keys for S3", hint=_HINT)
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
     def _sts(self, storage: StorageConfig) -> Any:
