@@ -15,7 +15,7 @@ from uuid import UUID
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName, dotted
-from catalog.places import canonical, lies_in, overlaps
+from catalog.places import canonical, data_paths, lies_in, overlaps
 from catalog.policy import PROTECTED, parse_duration
 from catalog.relation import Relation, RelationKind
 
@@ -142,9 +142,9 @@ def belongs_to(location: str, own: str) -> bool:
 
 
 def other_places(metadata: Json) -> tuple[str, ...]:
-    """Directories outside of a table's location that its snapshots and older metadata lie in: it has moved before."""
+    """Directories outside of a table's location that its files lie in: it has moved before, or writes elsewhere."""
     own = canonical(metadata["location"])
     named = [one.get("manifest-list", "") for one in metadata.get("snapshots", ())]
     named += [one["metadata-file"] for one in metadata.get("metadata-log", ())]
     places = {location.rpartition("/")[0] for location in named} - {""}
-    return tuple(sorted(place for place in places if not lies_in(canonical(place), own)))
+    return tuple(sorted({*data_paths(metadata), *(place for place in places if not lies_in(canonical(place), own))}))

@@ -11,6 +11,7 @@ import re
 from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
+from catalog.iceberg.json import Json
 
 DEFAULT_METASTORE_PORT = 9083
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -86,3 +87,14 @@ def lies_in(location: str, directory: str) -> bool:
 def overlaps(one: str, other: str) -> bool:
     """Whether one of two places holds the other; both canonical."""
     return lies_in(one, other) or lies_in(other, one)
+
+
+DATA_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+"""Properties that send a table's new files elsewhere; the last two are older names of the first."""
+
+
+def data_paths(metadata: Json) -> tuple[str, ...]:
+    """Where a table's new files go when it is not to its location."""
+    own, properties = canonical(metadata["location"]), metadata.get("properties", {})
+    named = (str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
+    return tuple(dict.fromkeys(place for place in named if not lies_in(canonical(place), own)))

@@ -106,6 +106,8 @@ class Pointer:
 
     metadata_location: str
     location: str
+    also_at: tuple[str, ...] = ()
+    """Where else the table's files go from now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

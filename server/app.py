@@ -13,6 +13,7 @@ from typing import Any
 import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 
 from catalog.access import RoleName
@@ -20,6 +21,7 @@ from catalog.errors import CatalogError, CommitUnknown
 from catalog.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
+from catalog.ports.vending import Keys
 from catalog.scan.plan import ScanLimits
 from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
@@ -43,6 +45,7 @@ from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
 from server.console import mount_console
+from server.files.aws import Aws
 from server.files.joined import ManifestLists
 from server.files.listing import Listings
 from server.files.reachable import Reachable
@@ -54,6 +57,7 @@ from server.guard import rules
 from server.guard.authenticate import Authenticate
 from server.guard.gate import gate
 from server.iceberg import config as iceberg_config
+from server.iceberg import delegation as iceberg_delegation
 from server.iceberg import errors as iceberg_errors
 from server.iceberg import namespaces as iceberg_namespaces
 from server.iceberg import oauth as iceberg_oauth
@@ -97,9 +101,10 @@ from server.service.services import Services
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.undrop import Undrops
+from server.service.vending import StaticKeys, Vending
 from server.service.views import Views
 from server.service.viewversions import ViewVersions
-from server.settings import AccessSettings, Settings
+from server.settings import AccessSettings, Settings, StorageSettings
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -147,6 +152,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     metastores = MetastoreRegistry(times)
     index = HiveIndex(database, metastores)
     checks = Checks(database, index, files)
+    access = build_access(settings.access, database)
     hive = HiveServices(
         index=index,
         checks=checks,
@@ -175,7 +181,26 @@ def build_services(settings: Settings, database: Database) -> Services:
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),
         view_versions=ViewVersions(views),
-        access=build_access(settings.access, database),
+        access=access,
+        vending=Vending(
+            database=database,
+            metadata=metadata,
+            access=access,
+            cloud=Aws(settings.file_io),
+            static=_static_keys(settings.storage),
+        ),
+    )
+
+
+def _static_keys(storage: StorageSettings) -> StaticKeys:
+    def keys(key_id: str | None, secret: SecretStr | None) -> Keys | None:
+        if key_id is None or secret is None:
+            return None
+        return Keys(access_key_id=key_id, secret_access_key=secret.get_secret_value())
+
+    return StaticKeys(
+        read=keys(storage.read_key_id, storage.read_key_secret),
+        write=keys(storage.write_key_id, storage.write_key_secret),
     )
 
 
@@ -425,7 +450,8 @@ def create_iceberg(settings: Settings, services: Services) -> FastAPI:
     )
     app.state.services = services
     gates = _gates(services, rules.ICEBERG, "/iceberg/v1")
-    for module in (iceberg_config, iceberg_oauth, iceberg_namespaces, iceberg_tables, iceberg_scans, iceberg_views):
+    tables = (iceberg_tables, iceberg_delegation, iceberg_scans)
+    for module in (iceberg_config, iceberg_oauth, iceberg_namespaces, *tables, iceberg_views):
         app.include_router(module.router, dependencies=gates)
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from catalog.errors import Invalid
@@ -78,6 +87,23 @@ class ScanSettings(Group):
     task_files: PositiveInt = Field(default=1_000, description="Data files that one task of a larger scan looks at.")
     manifests: PositiveInt = Field(default=50, description="Manifests that one answer may have to read.")
     plan_seconds: PositiveInt = Field(default=3_600, description="Time in which a plan's tasks can be fetched.")
+
+
+class StorageSettings(Group):
+    """Keys that catalogs with `firn.storage.vending=static` hand out; see docs/storage-credentials.md."""
+
+    read_key_id: str | None = Field(default=None, description="Key given to those who may read a table.")
+    read_key_secret: SecretStr | None = Field(default=None, description="Its secret.")
+    write_key_id: str | None = Field(default=None, description="Key given to those who may write a table.")
+    write_key_secret: SecretStr | None = Field(default=None, description="Its secret.")
+
+    @model_validator(mode="after")
+    def _whole_keys(self) -> Self:
+        for name in ("read", "write"):
+            key, secret = getattr(self, f"{name}_key_id"), getattr(self, f"{name}_key_secret")
+            if (key is None) != (secret is None):
+                raise ValueError(f"{name}_key_id and {name}_key_secret belong together")
+        return self
 
 
 class AccessSettings(Group):
@@ -151,6 +177,7 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
+    storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")
 
     @field_validator("log_level")

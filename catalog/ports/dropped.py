@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -70,6 +70,12 @@ class DroppedRelations(Protocol):
 
     def places_in_use(self, but_for: UUID) -> Sequence[Place]:
         """Every location of live and restorable relations and of known Hive tables, without those of one entry."""
+
+    def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
+        """Those of live, dropped and Hive tables that hold one of these locations or lie in it.
+
+        Without those of the relations `but_for`, and of the stores that they own. For locations written plainly.
+        """
 
     def places_in_purge(self) -> Sequence[Place]:
         """Locations whose files are being deleted."""

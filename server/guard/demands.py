@@ -24,6 +24,7 @@ from catalog.names import (
     parse_namespace,
 )
 from catalog.operation import OperationId
+from catalog.vending.storage import PREFIX as STORAGE
 from server.iceberg.wire import name_of, namespace_in, objects_in
 from server.service.access.access import Access
 from server.service.hive.state import split_name
@@ -299,6 +300,18 @@ def parent_namespace(asked: Asked) -> Iterator[Demand]:
     """The namespace whose children an engine lists."""
     parent = asked.query.get("parent")
     return on_namespace(asked, decode_namespace(parent) if parent else (), None)
+
+
+def catalog_settings(asked: Asked) -> Iterator[Demand]:
+    """Maintainers look after a catalog; what its storage is, and by which role it is reached, is the server's affair.
+
+    They would else send the server's keys, or everybody's data, to a place of their own.
+    """
+    yield on_catalog(asked)
+    yield on_catalog(asked, Privilege.MAINTAIN)
+    named = [*asked.body.get("set", ()), *asked.body.get("remove", ())]
+    if any(isinstance(key, str) and key.startswith(STORAGE) for key in named):
+        yield from server(Privilege.CREATE)(asked)
 
 
 def new_namespace(asked: Asked) -> Iterator[Demand]:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from catalog.errors import Invalid
 from catalog.names import CatalogName
+from catalog.vending.storage import StorageConfig
 from server.iceberg.wire import ServicesDep, VisibleDep, json_response
 
 router = APIRouter()
@@ -28,6 +29,8 @@ ENDPOINTS = (
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
+    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign",
     "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
     "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
     "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
@@ -56,7 +59,7 @@ def config(services: ServicesDep, visible: VisibleDep, warehouse: Annotated[str 
     catalog = catalogs[0] if warehouse is None else services.namespaces.catalog(CatalogName(warehouse))
     return json_response(
         {
-            "defaults": {},
+            "defaults": StorageConfig.of(catalog.properties).hints,
             "overrides": {"prefix": catalog.name},
             "endpoints": list(ENDPOINTS),
             "idempotency-key-lifetime": IDEMPOTENCY_LIFETIME,

@@ -17,6 +17,7 @@ from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
 from server.iceberg.compression import Compressed, TakesGzipDep
+from server.iceberg.delegation import Delegation, DelegationDep, access_parts, loaded_with_access, tag_of
 from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
 from server.iceberg.wire import (
     CatalogDep,
@@ -29,7 +30,6 @@ from server.iceberg.wire import (
     TableDep,
     VisibleDep,
     commits,
-    etag_of,
     flag_in,
     is_known,
     listed_response,
@@ -61,7 +61,12 @@ def list_tables(
 
 @router.post("/namespaces/{namespace}/tables")
 def create_table(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    namespace: NamespaceDep,
+    body: JsonBody,
+    delegation: DelegationDep,
+    once: OnceWithBodyDep,
 ) -> Response:
     """Create or stage a table; the property firn.primary-key makes it a keyed one."""
     definition = TableDefinition(
@@ -79,17 +84,27 @@ def create_table(
                 "a keyed table cannot be created together with its data",
                 hint="CREATE TABLE first, then upsert with firn.spark or INSERT INTO its base store",
             )
-        return loaded_response(None, orjson.dumps(services.tables.stage(catalog, definition)))
+        return _staged(services, catalog, definition, delegation)
     name = definition.name if spec is None else TableName(definition.name.as_namespace, BASE)
 
     def create() -> Response:
         if spec is None:
-            return _loaded(name, services.tables.create(catalog, definition, idempotency=once.asked))
+            created = services.tables.create(catalog, definition, idempotency=once.asked)
+            return _made(catalog, name, created, delegation)
         services.keyed.create(catalog, definition, spec, idempotency=once.asked)
-        return _loaded(name, services.tables.load(catalog, name))
+        with reading_back():
+            created = services.tables.load(catalog, name)
+        return _made(catalog, name, created, delegation)
 
     kind = RelationKind.TABLE if spec is None else RelationKind.BASE
-    return once.run(create, _as_remembered(services, name, kind))
+    return once.run(create, _as_remembered(services, name, kind, lambda made: _made(catalog, name, made, delegation)))
+
+
+def _staged(services: Services, catalog: CatalogName, definition: TableDefinition, delegation: Delegation) -> Response:
+    metadata = services.tables.stage(catalog, definition)
+    granted = delegation.to_staged(catalog, definition.name, metadata)
+    config, more = access_parts(catalog, definition.name, granted)
+    return loaded_response(None, orjson.dumps(metadata), config=config, more=more)
 
 
 @router.get("/namespaces/{namespace}/tables/{table}")
@@ -97,6 +112,7 @@ def load_table(
     services: ServicesDep,
     catalog: CatalogDep,
     name: TableDep,
+    delegation: DelegationDep,
     snapshots: Annotated[str, Query()] = "all",
     if_none_match: Annotated[str | None, Header()] = None,
     *,
@@ -106,11 +122,12 @@ def load_table(
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
     loaded = load_any(services, catalog, name, refs_only=snapshots == "refs")
-    etag = _tag(name, loaded, snapshots)
+    granted = delegation.to(catalog, name)
+    etag = tag_of(name, loaded, granted, snapshots)
     if is_known(etag, if_none_match):
         return not_modified(etag)
-    answer = loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=loaded.config)
-    return _compressed.of(answer) if gzip else answer
+    answer = loaded_with_access(catalog, name, loaded, granted, snapshots=snapshots)
+    return _compressed.of(answer) if gzip and granted is None else answer  # what it compresses, it keeps
 
 
 def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_only: bool = False) -> Loaded:
@@ -212,18 +229,23 @@ def report_metrics(services: ServicesDep, catalog: CatalogDep, name: TableDep, b
 
 @router.post("/namespaces/{namespace}/register")
 def register_table(
-    services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep, body: JsonBody, once: OnceWithBodyDep
+    services: ServicesDep,
+    catalog: CatalogDep,
+    namespace: NamespaceDep,
+    body: JsonBody,
+    delegation: DelegationDep,
+    once: OnceWithBodyDep,
 ) -> Response:
     """Take over a table by its metadata file."""
     name = TableName(namespace, text_in(body, "name"))
     location, overwrite = text_in(body, "metadata-location"), flag_in(body, "overwrite")
 
     def register() -> Response:
-        return _loaded(
-            name, services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=once.asked)
-        )
+        made = services.tables.register(catalog, name, location, overwrite=overwrite, idempotency=once.asked)
+        return _made(catalog, name, made, delegation)
 
-    return once.run(register, _as_remembered(services, name, RelationKind.TABLE))
+    again = _as_remembered(services, name, RelationKind.TABLE, lambda made: _made(catalog, name, made, delegation))
+    return once.run(register, again)
 
 
 @router.post("/tables/rename", status_code=204)
@@ -233,16 +255,23 @@ def rename_table(services: ServicesDep, catalog: CatalogDep, body: JsonBody, onc
     return once.run(done(lambda: services.tables.rename(catalog, source, to, idempotency=once.asked)))
 
 
+def _made(catalog: CatalogName, name: TableName, made: Loaded, delegation: Delegation) -> Response:
+    """A table that is there now, whatever becomes of the access to it."""
+    with reading_back():
+        return loaded_with_access(catalog, name, made, delegation.to(catalog, name))
+
+
 def _loaded(name: TableName, loaded: Loaded) -> Response:
-    return loaded_response(loaded.metadata_location, loaded.text, etag=_tag(name, loaded, "all"), config=loaded.config)
+    etag = tag_of(name, loaded, None, "all")
+    return loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=loaded.config)
 
 
-def _tag(name: TableName, loaded: Loaded, snapshots: str) -> str:
-    told = (f"{key}={value}" for key, value in sorted(loaded.config.items()))
-    return etag_of(loaded.metadata_location or "", str(name), snapshots, *told)
-
-
-def _as_remembered(services: Services, name: TableName, kind: RelationKind | None = None) -> Callable[[Said], Response]:
+def _as_remembered(
+    services: Services,
+    name: TableName,
+    kind: RelationKind | None = None,
+    answer: Callable[[Loaded], Response] | None = None,
+) -> Callable[[Said], Response]:
     """The table as a request has left it: what it is answered, the first time and each time after.
 
     Without a kind it says nothing of the table's configuration: clients take that from loads, not from commits.
@@ -252,6 +281,7 @@ def _as_remembered(services: Services, name: TableName, kind: RelationKind | Non
         with reading_back():
             document = services.metadata.load(locations[0])
         config = {} if kind is None else planning_config(kind, document.parsed)
-        return _loaded(name, Loaded(metadata_location=locations[0], text=document.text, config=config))
+        then = Loaded(metadata_location=locations[0], text=document.text, config=config)
+        return _loaded(name, then) if answer is None else answer(then)
 
     return loaded

@@ -140,12 +140,18 @@ def json_response(value: object, status: int = 200) -> Response:
 
 
 def loaded_response(
-    metadata_location: str | None, text: bytes, *, etag: str | None = None, config: Mapping[str, str] | None = None
+    metadata_location: str | None,
+    text: bytes,
+    *,
+    etag: str | None = None,
+    config: Mapping[str, str] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> Response:
     """A LoadTableResult or LoadViewResult around metadata as it is stored, without decoding it."""
     location = b"" if metadata_location is None else b'"metadata-location":' + orjson.dumps(metadata_location) + b","
     headers = {} if etag is None else {"ETag": etag}
-    content = b"{" + location + b'"metadata":' + text + b',"config":' + orjson.dumps(config or {}) + b"}"
+    rest = orjson.dumps({"config": config or {}, **(more or {})})
+    content = b"{" + location + b'"metadata":' + text + b"," + rest[1:]
     return Response(content, media_type="application/json", headers=headers)
 
 

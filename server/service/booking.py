@@ -19,11 +19,13 @@ from catalog.job import CommitRecord, Job, JobKind, JobStatus, Lease, check_leas
 from catalog.judge import added_snapshots
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import KeyedTable, Version
+from catalog.places import data_paths
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
 from catalog.stats import advanced, event_of_snapshot
 from server.service.caller import caller
 from server.service.mirroring import Rewritten
+from server.service.places import refuse_moving_in
 
 OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
 
@@ -52,8 +54,10 @@ def book(
     now = uow.now()
     job = None if lease is None else _current_job(uow, lease)
     keyed = _locked_keyed(uow, written)
+    for one in written:
+        refuse_moving_in(uow, one.change.relation, one.change.before, one.change.after)
     for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
-        to = Pointer(one.location, one.change.after["location"])
+        to = Pointer(one.location, one.change.after["location"], data_paths(one.change.after))
         if not uow.relations.move_pointer(one.change.relation, to, now):
             raise MovedMeanwhile
         event = _event(one, job, engine, now)

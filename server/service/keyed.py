@@ -252,6 +252,18 @@ class KeyedTables:
         return pin, _view_metadata(pin)
 
 
+def served_by(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> tuple[Relation, bool]:
+    """The table whose files are read under this name, and whether that is all one may do: of a pinned table, its store.
+
+    NoSuchTable when there is none.
+    """
+    match = _PINNED.fullmatch(name.name) if len(name.namespace) > 1 else None
+    store = None if match is None else uow.relations.find(catalog, TableName(name.namespace, match[1]))
+    if store is not None and store.kind.is_store:
+        return store, True
+    return existing_table(uow, catalog, name), False
+
+
 def check_no_namespace(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> None:
     taken = uow.namespaces.holder(catalog, name.as_namespace)
     if taken is not None:

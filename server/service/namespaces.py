@@ -13,6 +13,7 @@ from catalog.policy import PROTECTED
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
+from catalog.vending.storage import StorageConfig
 from server.service.once import Idempotency, remember
 
 
@@ -47,6 +48,7 @@ class Namespaces:
         if metastore_uri is not None:
             metastore_uris(metastore_uri)
         check_catalog_properties(properties)
+        StorageConfig.of(properties)
         with self.database.writing() as uow:
             catalog = Catalog(
                 name=CatalogName(name),
@@ -76,7 +78,9 @@ class Namespaces:
             raise Invalid(f"{CASE_INSENSITIVE} is chosen when a catalog is created", hint="create another catalog")
         check_catalog_properties(updates)
         with self.database.writing() as uow:
-            return uow.catalogs.change_properties(name, updates=updates, removals=removals)
+            changed = uow.catalogs.change_properties(name, updates=updates, removals=removals)
+            StorageConfig.of(changed.properties)  # as a whole: one may need another
+        return changed
 
     def drop_catalog(self, name: CatalogName, *, forget_dropped: bool = False) -> None:
         """Conflict while it holds namespaces, or keeps what was dropped unless that may be forgotten.

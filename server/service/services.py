@@ -33,6 +33,7 @@ from server.service.scans import Scans
 from server.service.tables import Tables
 from server.service.tasks import Tasks
 from server.service.undrop import Undrops
+from server.service.vending import Vending
 from server.service.views import Views
 from server.service.viewversions import ViewVersions
 
@@ -63,6 +64,7 @@ class Services:
     comparisons: Comparisons
     view_versions: ViewVersions
     access: Access
+    vending: Vending
 
     def drop(self, catalog: CatalogName, name: TableName, *, purge: bool = False) -> Dropped:
         """Drop a plain or a keyed table, or a view."""

@@ -29,6 +29,7 @@ from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.places import refuse_occupied
 from server.service.retire import Drop, check_unprotected, refuse_purged_place, retire
 
 
@@ -364,6 +365,7 @@ def add_relation(
     relation = new_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
+    refuse_occupied(uow, relation, [relation.location, *relation.former_locations])
     uow.relations.add(relation)
     schema_id, head_id = state_of(new.metadata)
     source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Uuid, delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 
 from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress
 from catalog.errors import NoSuchTable, NotFound
@@ -17,8 +17,9 @@ from catalog.ports.page import Page
 from catalog.relation import Relation
 from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
+from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
-from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, TableStatsRow, UtcDateTime
+from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, TableStatsRow
 from server.store.session import ReadSession
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
@@ -63,7 +64,7 @@ class SqlDropped:
     def relations_of(self, entry_id: UUID) -> Sequence[Relation]:
         """The table itself first."""
         rows = self.session.scalars(select(DroppedRelationRow).where(DroppedRelationRow.dropped_id == entry_id))
-        found = [relation_from(RelationRow(**_decoded(row.relation))) for row in rows]
+        found = [kept_relation(row) for row in rows]
         return sorted(found, key=lambda one: (one.owner_id is not None, one.kind))
 
     def within(self, entry_id: UUID) -> Sequence[Dropped]:
@@ -165,6 +166,10 @@ class SqlDropped:
         hive = self.session.execute(select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location))
         return found + [Place(f"the Hive table {database}.{name}", location) for database, name, location in hive]
 
+    def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
+        """See server.store.meeting."""
+        return list(places_meeting(self.session, locations, but_for))
+
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""
         query = select(DroppedRow.path, DroppedRelationRow.location).join(
@@ -197,18 +202,6 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, UUID) else value
-
-
-def _decoded(stored: dict[str, Any]) -> dict[str, Any]:
-    """JSON as the columns' own types."""
-    made = dict(stored)
-    for column in _COLUMNS:
-        text = made.get(column.key)
-        if text is not None and isinstance(column.type, Uuid):
-            made[column.key] = UUID(text)
-        elif text is not None and isinstance(column.type, UtcDateTime):
-            made[column.key] = datetime.fromisoformat(text)
-    return made
 
 
 def _entry(row: DroppedRow) -> Dropped:

@@ -177,6 +177,7 @@ class SqlRelations:
     def move_pointer(self, relation: Relation, to: Pointer, now: datetime) -> bool:
         """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
         left = () if to.location == relation.location else (relation.location,)
+        former = dict.fromkeys((*relation.former_locations, *left, *to.also_at))
         moved = self.session.execute(
             _MOVE,
             {
@@ -184,7 +185,7 @@ class SqlRelations:
                 "seen_version": relation.version,
                 "metadata_location": to.metadata_location,
                 "location": to.location,
-                "former_locations": [*relation.former_locations, *left],
+                "former_locations": list(former),
                 "version": relation.version + 1,
                 "updated_at": now,
             },

@@ -58,17 +58,22 @@ class Guarded:
 
     def token(self, name: str, *grants: Grant) -> Secret:
         """Of a new user whose one role has these grants."""
-        role = RoleName(f"role-of-{name}")
-        with self.services.database.writing() as uow:
-            uow.roles.add(Role(name=role, description="", created_at=uow.now(), grants=frozenset(grants)))
-        self.services.access.directory.add_person(name)
-        admin = self.services.access.identities.of(self.admin.text)
-        self.services.access.directory.assign(admin, role, name)
-        return self.another_token(name)
+        return token_for(self.services, self.admin, name, *grants)
 
     def another_token(self, owner: str, **more: Any) -> Secret:
         admin = self.services.access.identities.of(self.admin.text)
         return self.services.access.tokens.create(admin, TokenRequest(name="test", owner=owner, **more)).secret
+
+
+def token_for(services: Services, admin: Secret, name: str, *grants: Grant) -> Secret:
+    """Of a new user whose one role has these grants."""
+    role = RoleName(f"role-of-{name}")
+    with services.database.writing() as uow:
+        uow.roles.add(Role(name=role, description="", created_at=uow.now(), grants=frozenset(grants)))
+    services.access.directory.add_person(name)
+    giver = services.access.identities.of(admin.text)
+    services.access.directory.assign(giver, role, name)
+    return services.access.tokens.create(giver, TokenRequest(name="test", owner=name)).secret
 
 
 def on(*path: str, table: str | None = None) -> Securable:

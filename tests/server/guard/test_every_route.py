@@ -50,6 +50,12 @@ BODIES: Mapping[str, Any] = {
     "POST /{catalog}/namespaces/{namespace}/properties": {"updates": {"a": "b"}},
     "POST /{catalog}/namespaces/{namespace}/tables/{table}/plan": {},
     "POST /{catalog}/namespaces/{namespace}/tables/{table}/tasks": {"plan-task": "x"},
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/sign": {
+        "region": "us-east-1",
+        "method": "GET",
+        "uri": "https://s3.amazonaws.com/lake/a",
+        "headers": {},
+    },
     "POST /catalogs": {"name": "more", "warehouse": "file:///nowhere"},
     "POST /catalogs/{catalog}/namespaces": {"name": "secret.inner"},
     "PUT /catalogs/{catalog}/policy": {"settings": {}},

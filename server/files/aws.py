@@ -1,0 +1,107 @@
+"""AWS, and stores that speak its protocols: credentials for a role, signatures for requests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import botocore.session
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.config import Config
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError, ClientError
+
+from catalog.errors import CatalogError, Invalid, Unavailable
+from catalog.ports.vending import Keys, ToSign
+from catalog.vending.storage import StorageConfig
+
+_CONFIG = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
+_OWN_KEYS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
+_TOO_LARGE = frozenset({"PackedPolicyTooLarge", "MalformedPolicyDocument"})
+_HINT = "set s3.access-key-id and s3.secret-access-key in file_io, or give the server a role; see docs/settings.md"
+
+
+class Aws:
+    """Works with the keys that the server reads and writes metadata with; safe to share between threads."""
+
+    def __init__(self, file_io: Mapping[str, str]) -> None:
+        """Without keys in `file_io` they come from where AWS's own tools find them: environment, profile, instance."""
+        self._session = botocore.session.Session()
+        access, secret, token = (file_io.get(key) for key in _OWN_KEYS)
+        if access and secret:
+            self._session.set_credentials(access, secret, token)
+        self._clients: dict[tuple[str | None, str], Any] = {}
+        self._lock = threading.Lock()  # making a client is not safe between threads, using one is
+
+    def assume(self, storage: StorageConfig, *, session_name: str, policy: str) -> Keys:
+        """Keys of the catalog's role, limited by the policy."""
+        more = {} if storage.external_id is None else {"ExternalId": storage.external_id}
+        try:
+            answer = self._sts(storage).assume_role(
+                RoleArn=storage.role_arn,
+                RoleSessionName=session_name,
+                Policy=policy,
+                DurationSeconds=storage.session_seconds,
+                **more,
+            )
+        except ClientError as error:
+            raise _refused(storage, error) from error
+        except BotoCoreError as error:
+            raise Unavailable(f"no credentials for {storage.role_arn}: {error}", hint=_HINT) from error
+        given = answer["Credentials"]
+        expires_at: datetime = given["Expiration"]
+        return Keys(
+            access_key_id=given["AccessKeyId"],
+            secret_access_key=given["SecretAccessKey"],
+            session_token=given["SessionToken"],
+            expires_at=expires_at,
+        )
+
+    def signature(self, request: ToSign) -> Mapping[str, str]:
+        """The headers that S3 knows the server by."""
+        signed = AWSRequest(method=request.method, url=request.url, headers=dict(request.headers))
+        _Sign(self._credentials(), request.payload, request.region).add_auth(signed)
+        names = ("Authorization", "X-Amz-Date", "X-Amz-Content-SHA256", "X-Amz-Security-Token")
+        return {name: signed.headers[name] for name in names if name in signed.headers}
+
+    def _credentials(self) -> Credentials:
+        try:
+            found = self._session.get_credentials()
+            frozen = None if found is None else found.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise Unavailable(f"the server has no keys for S3: {error}", hint=_HINT) from error
+        if frozen is None or not frozen.access_key or not frozen.secret_key:
+            raise Unavailable("the server has no keys for S3", hint=_HINT)
+        return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
+
+    def _sts(self, storage: StorageConfig) -> Any:
+        endpoint, region = storage.sts_endpoint or storage.endpoint, storage.signing_region
+        with self._lock:
+            client = self._clients.get((endpoint, region))
+            if client is None:
+                client = self._session.create_client("sts", region_name=region, endpoint_url=endpoint, config=_CONFIG)
+                self._clients[endpoint, region] = client
+            return client
+
+
+class _Sign(S3SigV4Auth):
+    """Signs what the body is said to be: the body itself is the client's."""
+
+    def __init__(self, credentials: Credentials, payload: str, region: str) -> None:
+        super().__init__(credentials, "s3", region)
+        self._payload = payload
+
+    def payload(self, request: AWSRequest) -> str:
+        del request
+        return self._payload
+
+
+def _refused(storage: StorageConfig, error: ClientError) -> CatalogError:
+    why = error.response.get("Error", {})
+    message = f"no credentials for {storage.role_arn}: {why.get('Message') or why.get('Code') or error}"
+    if why.get("Code") in _TOO_LARGE:
+        return Invalid(message, hint="the table's files lie in too many places for one policy")
+    return Unavailable(message, hint="check the role's trust policy and the server's keys")

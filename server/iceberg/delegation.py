@@ -1,0 +1,169 @@
+"""Access to a table's files by way of the catalog: with a load, by itself, or one signed request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+
+from catalog.access import Caller
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.names import CatalogName, TableName, encode_namespace
+from catalog.vending.sign import READING, SignRequest
+from server.iceberg.wire import (
+    CatalogDep,
+    JsonBody,
+    ServicesDep,
+    TableDep,
+    caller_of,
+    etag_of,
+    json_response,
+    loaded_response,
+    optional_text_in,
+    text_in,
+)
+from server.service.services import Services
+from server.service.tables import Loaded
+from server.service.vending import Credential, Granted, Mechanism
+
+router = APIRouter(prefix="/{catalog}/namespaces/{namespace}/tables/{table}")
+_NO_STORE = {"Cache-Control": "no-store"}
+_PY_SIGNER = {"s3.signer": "S3V4RestSigner", "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}
+REFUSED = "firn.storage.refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """The access that a client asks for with a table."""
+
+    services: Services
+    caller: Caller | None
+    asked: tuple[Mechanism, ...]
+
+    def to(self, catalog: CatalogName, name: TableName) -> Granted | None:
+        """What it is given; None when it has not asked, and nothing is looked up then."""
+        return self.services.vending.granted(self.caller, catalog, name, self.asked) if self.asked else None
+
+    def to_staged(self, catalog: CatalogName, name: TableName, metadata: Json) -> Granted | None:
+        """The same for a table that is to be created by a commit."""
+        if not self.asked:
+            return None
+        return self.services.vending.staged(self.caller, catalog, name, metadata, self.asked)
+
+
+async def delegation_of(
+    request: Request, services: ServicesDep, x_iceberg_access_delegation: Annotated[str | None, Header()] = None
+) -> Delegation:
+    """What the header asks for; mechanisms that nobody knows are passed over."""
+    named = () if x_iceberg_access_delegation is None else x_iceberg_access_delegation.split(",")
+    wanted = {one.strip() for one in named}
+    return Delegation(services, caller_of(request), tuple(one for one in Mechanism if one in wanted))
+
+
+DelegationDep = Annotated[Delegation, Depends(delegation_of)]
+
+
+@router.get("/credentials")
+def load_credentials(
+    services: ServicesDep,
+    request: Request,
+    catalog: CatalogDep,
+    name: TableDep,
+    plan_id: Annotated[str | None, Query(alias="planId")] = None,
+) -> Response:
+    """New credentials for a table's files; those of a plan's are the same."""
+    del plan_id
+    found = services.vending.credential(caller_of(request), catalog, name)
+    answer = json_response({"storage-credentials": [] if found is None else [_written(found, catalog, name)]})
+    answer.headers.update(_NO_STORE)
+    return answer
+
+
+@router.post("/sign")
+def sign_request(
+    services: ServicesDep, request: Request, catalog: CatalogDep, name: TableDep, body: JsonBody
+) -> Response:
+    """Sign a request to S3. Java's client keeps the signature of a GET or HEAD for half a minute."""
+    provider = optional_text_in(body, "provider") or "s3"
+    if provider.lower() != "s3":
+        raise Invalid(f"provider: requests are signed for s3, not for {provider}")
+    asked = SignRequest(
+        method=text_in(body, "method"),
+        uri=text_in(body, "uri"),
+        region=text_in(body, "region"),
+        headers=_headers_in(body),
+        body=optional_text_in(body, "body"),
+    )
+    signed = services.vending.signature(caller_of(request), catalog, name, asked)
+    answer = json_response({"uri": asked.uri, "headers": {key: [value] for key, value in signed.items()}})
+    answer.headers["Cache-Control"] = "private" if asked.method in READING else "no-cache"
+    return answer
+
+
+def _headers_in(body: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    headers = body.get("headers")
+    if not isinstance(headers, dict) or not all(
+        isinstance(values, list) and all(isinstance(value, str) for value in values) for values in headers.values()
+    ):
+        raise Invalid("headers: expected an object with lists of strings")
+    return headers
+
+
+def loaded_with_access(
+    catalog: CatalogName, name: TableName, loaded: Loaded, granted: Granted | None, *, snapshots: str = "all"
+) -> Response:
+    """A loaded table, and what the client was given to reach its files with."""
+    config, more = access_parts(catalog, name, granted)
+    answer = loaded_response(
+        loaded.metadata_location,
+        loaded.text,
+        etag=tag_of(name, loaded, granted, snapshots),
+        config=loaded.config if granted is None else {**loaded.config, **config},
+        more=more,
+    )
+    if granted is not None and granted.credential is not None:
+        answer.headers.update(_NO_STORE)
+    return answer
+
+
+def tag_of(name: TableName, loaded: Loaded, granted: Granted | None, snapshots: str) -> str:
+    """The entity tag of a load. With other credentials it is another answer: nobody is told to keep ended ones."""
+    told = (f"{key}={value}" for key, value in sorted(loaded.config.items()))
+    access = () if granted is None else granted.tag
+    return etag_of(loaded.metadata_location or "", str(name), snapshots, *told, *access)
+
+
+def access_parts(
+    catalog: CatalogName, name: TableName, granted: Granted | None
+) -> tuple[Mapping[str, str], Mapping[str, object]]:
+    """What access adds to the configuration of a table, and beside it."""
+    if granted is None:
+        return {}, {}
+    refused = {} if granted.refused is None else {REFUSED: granted.refused}
+    config = {**granted.hints, **refused}
+    if granted.credential is not None:
+        written = _written(granted.credential, catalog, name)
+        # Older clients look for credentials here only.
+        return {**config, **written["config"]}, {"storage-credentials": [written]}
+    if granted.signs:
+        # Paths, which clients complete by the address that they know the catalog under: the server may not know it.
+        endpoint = f"{_path(catalog, name)}/sign"
+        signer = {"s3.remote-signing-enabled": "true", "signer.endpoint": endpoint, "s3.signer.endpoint": endpoint}
+        return {**config, **signer, **_PY_SIGNER}, {"remote-signing-config": {"properties": {}, "headers": {}}}
+    return config, {}
+
+
+def _written(credential: Credential, catalog: CatalogName, name: TableName) -> dict[str, Any]:
+    config = dict(credential.config)
+    if "s3.session-token-expires-at-ms" in config:
+        config["client.refresh-credentials-endpoint"] = f"{_path(catalog, name)}/credentials"
+    return {"prefix": credential.prefix, "config": config}
+
+
+def _path(catalog: CatalogName, name: TableName) -> str:
+    namespace = quote(encode_namespace(name.namespace), safe="")
+    return f"v1/{quote(catalog, safe='')}/namespaces/{namespace}/tables/{quote(name.name, safe='')}"

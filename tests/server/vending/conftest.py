@@ -1,0 +1,166 @@
+"""An S3 and STS of our own, and a server with access control whose catalog lies there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from catalog.access import Grant, Privilege
+from catalog.names import CatalogName, TableName
+from catalog.ports.store import Database
+from catalog.ports.vending import Keys, ToSign
+from catalog.token import Secret
+from catalog.vending.storage import StorageConfig
+from server.app import build_background, build_services, create_app
+from server.files.aws import Aws
+from server.service.services import Services
+from server.settings import Settings
+from tests.server.guarded import client_of, listening, on, token_for
+from tests.server.lake import definition
+
+VAULT = CatalogName("lake")
+TABLE = TableName(("db",), "orders")
+OTHER = TableName(("db",), "customers")
+ROLE = "arn:aws:iam::123456789012:role/lake"
+PATH = "/iceberg/v1/lake/namespaces/db/tables"
+BOTH = {"X-Iceberg-Access-Delegation": "vended-credentials,remote-signing"}
+VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+STS = {"firn.storage.vending": "sts", "firn.storage.s3.role-arn": ROLE}
+SIGNS = {"firn.storage.remote-signing": "true"}
+SERVERS_KEYS = {"s3.access-key-id": "AKIASERVER", "s3.secret-access-key": "the-servers-own-secret"}
+STATIC_KEYS = {
+    "read_key_id": "AKIAREAD",
+    "read_key_secret": "secret-of-readers",
+    "write_key_id": "AKIAWRITE",
+    "write_key_secret": "secret-of-writers",
+}
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a moto server in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+    try:
+        while True:
+            assert process.poll() is None
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/moto-api/", trust_env=False)
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+        log.close()
+
+
+@pytest.fixture
+def bucket(s3: str, request: pytest.FixtureRequest) -> str:
+    """A new bucket."""
+    name = f"b{abs(hash((request.node.nodeid, time.time_ns()))):x}"
+    client_of_s3(s3).create_bucket(Bucket=name)
+    return name
+
+
+def client_of_s3(endpoint: str, **keys: str) -> Any:
+    session = botocore.session.Session()
+    session.set_credentials(keys.get("id", "admin"), keys.get("secret", "admin"), keys.get("token"))
+    return session.create_client("s3", endpoint_url=endpoint, region_name="us-east-1")
+
+
+@dataclass
+class Recorded:
+    """The real thing, and what it was asked."""
+
+    real: Aws
+    policies: list[str] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    signed: list[ToSign] = field(default_factory=list)
+    lives: Any = None
+    """Another moment for the keys to end."""
+
+    def assume(self, storage: StorageConfig, *, session_name: str, policy: str) -> Keys:
+        self.policies.append(policy)
+        self.sessions.append(session_name)
+        keys = self.real.assume(storage, session_name=session_name, policy=policy)
+        return keys if self.lives is None else replace(keys, expires_at=self.lives())
+
+    def signature(self, request: ToSign) -> Mapping[str, str]:
+        self.signed.append(request)
+        return self.real.signature(request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vault:
+    """A server whose catalog `lake` lies in S3, with the tables db.orders and db.customers."""
+
+    app: FastAPI
+    services: Services
+    cloud: Recorded
+    s3: str
+    bucket: str
+    admin: Secret
+
+    def listening(self) -> AbstractContextManager[str]:
+        return listening(self.app)
+
+    def configure(self, properties: Mapping[str, str], *removed: str) -> None:
+        self.services.namespaces.change_catalog_properties(VAULT, updates=properties, removals=removed)
+
+    def token(self, name: str, *privileges: Privilege, table: str | None = "orders") -> Secret:
+        """Of somebody who may do this with one table, or with the namespace."""
+        return token_for(self.services, self.admin, name, *(Grant(on("db", table=table), one) for one in privileges))
+
+    def client(self, url: str, token: Secret | None = None) -> httpx.Client:
+        return client_of(url, self.admin if token is None else token)
+
+    def create(self, name: TableName, **more: Any) -> str:
+        self.services.tables.create(VAULT, replace(definition(name), **more))
+        return self.location(name)
+
+    def location(self, name: TableName) -> str:
+        with self.services.database.reading() as uow:
+            found = uow.relations.find(VAULT, name)
+        assert found is not None
+        return found.location
+
+
+@pytest.fixture
+def vault(database: Database, tmp_path: Path, s3: str, bucket: str) -> Vault:
+    settings = Settings(
+        data_dir=tmp_path / "data",
+        access={"enabled": True},
+        storage=STATIC_KEYS,
+        file_io={"s3.endpoint": s3, "s3.region": "us-east-1", **SERVERS_KEYS},
+    )
+    services = build_services(settings, database)
+    cloud = Recorded(Aws(settings.file_io))
+    services = replace(services, vending=replace(services.vending, cloud=cloud))
+    storage = {"firn.storage.s3.endpoint": s3, "firn.storage.s3.region": "us-east-1"}
+    services.namespaces.create_catalog(VAULT, f"s3://{bucket}/wh", None, storage)
+    services.namespaces.create(VAULT, ("db",), {})
+    admin = services.access.directory.first_admin()
+    assert admin is not None
+    app = create_app(settings, services, build_background(settings, services))
+    found = Vault(app=app, services=services, cloud=cloud, s3=s3, bucket=bucket, admin=admin)
+    found.create(TABLE)
+    found.create(OTHER)
+    return found
