@@ -1,10 +1,17 @@
 import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
 
 import { useCatalog } from './components/catalog';
+import { Gate } from './components/gate';
 import { Empty, ProblemNote } from './components/notes';
 import { Page } from './components/panel';
 import { Shell } from './components/shell';
 import { paths } from './lib/paths';
+import { AuditPage } from './pages/access/audit';
+import { ToAccess } from './pages/access/frame';
+import { PeoplePage } from './pages/access/people';
+import { RolePage } from './pages/access/role';
+import { RolesPage } from './pages/access/roles';
+import { TokensPage } from './pages/access/tokens';
 import { HivePage } from './pages/hive';
 import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
@@ -39,7 +46,11 @@ function Broken() {
 
 export const router = createBrowserRouter([
   {
-    element: <Shell />,
+    element: (
+      <Gate>
+        <Shell />
+      </Gate>
+    ),
     errorElement: <Broken />,
     children: [
       {
@@ -55,6 +66,12 @@ export const router = createBrowserRouter([
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },
+          { path: '/access', element: <ToAccess /> },
+          { path: '/access/people', element: <PeoplePage /> },
+          { path: '/access/tokens', element: <TokensPage /> },
+          { path: '/access/roles', element: <RolesPage /> },
+          { path: '/access/roles/:role', element: <RolePage /> },
+          { path: '/access/audit', element: <AuditPage /> },
           { path: '/settings', element: <SettingsPage /> },
           { path: '*', element: <Nowhere /> },
         ],
