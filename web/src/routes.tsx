@@ -1,9 +1,12 @@
+import { useQuery } from '@tanstack/react-query';
 import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
 
+import { catalogs } from './api/queries';
 import { useCatalog } from './components/catalog';
 import { Gate } from './components/gate';
+import { useMe } from './components/me';
 import { Empty, ProblemNote } from './components/notes';
-import { Page } from './components/panel';
+import { Page, Panel } from './components/panel';
 import { Shell } from './components/shell';
 import { paths } from './lib/paths';
 import { AuditPage } from './pages/access/audit';
@@ -25,6 +28,18 @@ import { UpgradePage } from './pages/upgrade';
 
 function ToHome() {
   const { name } = useCatalog();
+  const { access, admin } = useMe();
+  const { data } = useQuery(catalogs());
+  if (access && data === undefined) return null;
+  if (access && !admin && data?.length === 0) {
+    return (
+      <Page title="Home">
+        <Panel>
+          <Empty title="Nothing is granted to you yet">What you may see and do comes from roles. Ask an administrator for one; this page changes by itself.</Empty>
+        </Panel>
+      </Page>
+    );
+  }
   return <Navigate to={paths.home(name)} replace />;
 }
 

@@ -1,6 +1,7 @@
-import { Button, Menu } from '@mantine/core';
+import { Button, Popover } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconLogout } from '@tabler/icons-react';
-import { useNavigate } from 'react-router';
+import { Link } from 'react-router';
 
 import { signOut } from '../api/session';
 import { grantText } from '../lib/access';
@@ -14,35 +15,36 @@ const SHOWN = 6;
 /** Who one is, what one may do in short, and the way out. */
 export function Who() {
   const me = useMe();
-  const navigate = useNavigate();
+  const [opened, { toggle, close }] = useDisclosure(false);
   if (!me.access) return null;
   return (
-    <Menu position="bottom-end" width={280}>
-      <Menu.Target>
-        <Button variant="subtle" color="gray" rightSection={<IconChevronDown size={13} />} aria-label={`signed in as ${me.name ?? ''}`} className={styles.who ?? ''}>
+    <Popover position="bottom-end" width={280} opened={opened} onChange={close} trapFocus>
+      <Popover.Target>
+        <Button variant="subtle" color="gray" rightSection={<IconChevronDown size={13} />} aria-label={`signed in as ${me.name ?? ''}`} className={styles.who ?? ''} onClick={toggle}>
           <span className="truncate">{me.name}</span>
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <div className={styles.facts}>
-          <div className="wrap-anywhere">
-            <b>{me.name}</b> <span className="dim">{me.kind}</span>
-          </div>
-          <May />
-          {me.catalogs !== null && <div className="dim">this token: {me.catalogs.length === 0 ? 'no catalog' : `in ${me.catalogs.join(', ')} only`}</div>}
-          {me.expires_at !== null && (
-            <div className="dim">
-              signed in until <When at={me.expires_at} />
-            </div>
-          )}
+      </Popover.Target>
+      <Popover.Dropdown className={styles.facts ?? ''}>
+        <div className="wrap-anywhere">
+          <b>{me.name}</b> <span className="dim">{me.kind}</span>
         </div>
-        <Menu.Divider />
-        <Menu.Item onClick={() => void navigate(paths.tokens())}>Your tokens</Menu.Item>
-        <Menu.Item leftSection={<IconLogout size={14} />} onClick={signOut}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+        <May />
+        {me.catalogs !== null && <div className="dim">this token: {me.catalogs.length === 0 ? 'no catalog' : `in ${me.catalogs.join(', ')} only`}</div>}
+        {me.expires_at !== null && (
+          <div className="dim">
+            this token ends <When at={me.expires_at} />
+          </div>
+        )}
+        <div className="row spread" style={{ marginTop: 6 }}>
+          <Link to={paths.tokens()} onClick={close}>
+            Your tokens
+          </Link>
+          <Button variant="default" leftSection={<IconLogout size={14} />} onClick={signOut}>
+            Sign out
+          </Button>
+        </div>
+      </Popover.Dropdown>
+    </Popover>
   );
 }
 
