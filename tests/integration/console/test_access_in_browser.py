@@ -164,7 +164,7 @@ def test_a_grant_makes_a_table_appear_for_who_has_the_role(server: ServerProcess
     page.get_by_role("button", name="Grant", exact=True).click()
     matrix = page.get_by_role("table", name="grants of order-readers")
     expect(matrix.get_by_label("read on lake.sales.orders")).to_be_checked()
-    page.get_by_label("name of a user or service").fill("carol")
+    page.get_by_role("combobox", name="name of a user or service").fill("carol")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Give the role").click()
     expect(page.get_by_role("button", name="take order-readers from carol")).to_be_visible()
