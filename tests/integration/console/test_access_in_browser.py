@@ -225,7 +225,9 @@ def test_a_service_is_made_with_its_secret_disabled_and_enabled(server: ServerPr
 def test_the_audit_log_is_filtered_by_the_server_and_a_link_is_a_view(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
-    token = a_person(server, "mallory", role=a_role(server, "pay-listers", ["list"], catalog="lake", namespace=["finance"]))
+    token = a_person(
+        server, "mallory", role=a_role(server, "pay-listers", ["list"], catalog="lake", namespace=["finance"])
+    )
     refused = httpx.get(f"{server.url}/api/v1/catalogs/lake/tables/finance.pay", headers=bearer(token))
     assert refused.status_code == 403
     page = signed_in(server, open_page, "/access/audit")

@@ -137,12 +137,13 @@ const TOKEN = {
   revoked: { icon: IconCircleMinus, tone: 'dim', says: 'revoked' },
 } satisfies Record<string, Look>;
 
-/** Whether it still opens anything; those that live for an hour always end soon, and nobody has to care. */
+/** Whether it still opens anything; those that were made for a short time always end soon, and nobody has to care. */
 export function tokenState(token: Token, now: number): keyof typeof TOKEN {
   if (token.revoked_at !== null) return 'revoked';
   const left = token.expires_at === null ? Infinity : Date.parse(token.expires_at) - now;
   if (left <= 0) return 'expired';
-  return left < SOON_MS && token.kind === 'bearer' ? 'soon' : 'good';
+  const isShort = token.expires_at !== null && Date.parse(token.expires_at) - Date.parse(token.created_at) <= SOON_MS;
+  return left < SOON_MS && !isShort ? 'soon' : 'good';
 }
 
 export function TokenMark({ token, now }: { token: Token; now: number }) {

@@ -52,7 +52,7 @@ const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (one) => <span className="mono">{one.name}</span> },
   { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
-  { key: 'does', title: 'Does', cell: (one) => one.does },
+  { key: 'does', title: 'Does', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
   { key: 'status', title: 'Last time', cell: (one) => <Outcome task={one} />, wide: true },
   { key: 'every', title: 'Every', cell: (one) => span(one.every_seconds), right: true },
   { key: 'took', title: 'Took', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
@@ -73,7 +73,7 @@ function statusText(status: string): string {
 function Outcome({ task }: { task: BackgroundTask }) {
   const text = task.error ?? (task.status === null ? '' : statusText(task.status));
   return (
-    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 420 }} title={text}>
+    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 360 }} title={text}>
       {text}
     </div>
   );

@@ -36,10 +36,10 @@ const COLUMNS: Column<AuditEntry>[] = [
   { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
   { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
   { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
-  { key: 'target', title: 'On', cell: (one) => <span className="mono wrap-anywhere">{one.target}</span>, wide: true },
+  { key: 'target', title: 'On', cell: (one) => <div className="mono wrap-anywhere" style={{ minWidth: 120 }}>{one.target}</div>, wide: true },
   { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
   { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
-  { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span> },
+  { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
   { key: 'token', title: 'Token', cell: (one) => <span className="mono dim">{one.token_id ?? '–'}</span>, extra: true },
   { key: 'request', title: 'Request', cell: (one) => <span className="mono dim">{one.request_id}</span>, extra: true },
 ];
@@ -92,7 +92,7 @@ export function AuditPage() {
         <Text name="who" label="who" placeholder="User or service" />
         <Text name="on" label="on what" placeholder="lake.sales.orders" wide />
         <Select aria-label="decision" w={150} value={get('decision') ?? ''} onChange={(value) => set({ decision: value ?? undefined })} data={VERDICTS} />
-        <Select aria-label="reads or changes" w={150} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
+        <Select aria-label="reads or changes" w={170} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
         <Select aria-label="since" w={150} value={since ?? ''} onChange={(value) => set({ since: value ?? undefined })} data={SPANS} />
       </div>
       <DataTable

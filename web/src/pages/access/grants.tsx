@@ -68,7 +68,7 @@ function ScopeName({ on }: { on: Scope }) {
   const what = on.table !== null ? 'table' : on.namespace.length > 0 ? 'namespace' : 'catalog';
   return (
     <>
-      <span className={`mono ${styles.scope ?? ''}`}>{scopeText(on)}</span> <span className="dim">{what}</span>
+      <span className="mono">{scopeText(on)}</span> <span className="dim">{what}</span>
     </>
   );
 }
