@@ -1,12 +1,16 @@
-"""A real OpenID Connect issuer in a process of its own, as far as a server that checks tokens needs one.
+"""A real OpenID Connect issuer in a process of its own, as far as a server that checks tokens and a browser that signs
+its user in need one.
 
-Beside what the specification asks for it takes orders: mint this token, take a new key, fail; and it says how often it
-was asked.
+Beside what the specification asks for it takes orders: mint this token, take a new key, fail, let this person sign in;
+and it says how often it was asked.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import secrets
 import subprocess
 import sys
 import time
@@ -15,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import jwt
@@ -29,6 +34,8 @@ class State:
         self.keys: list[tuple[str, str, Any]] = []
         self.failing = False
         self.asked = 0
+        self.person: dict[str, Any] = {}
+        self.codes: dict[str, dict[str, str]] = {}
         self.rotate("RS256")
 
     def rotate(self, algorithm: str, *, withdraw: bool = False) -> None:
@@ -62,31 +69,70 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = f"http://127.0.0.1:{self.server.server_port}"
         known: dict[str, Callable[[], object]] = {
-            "/.well-known/openid-configuration": lambda: {"issuer": url, "jwks_uri": f"{url}/jwks"},
+            "/.well-known/openid-configuration": lambda: {
+                "issuer": url,
+                "jwks_uri": f"{url}/jwks",
+                "authorization_endpoint": f"{url}/authorize",
+                "token_endpoint": f"{url}/token",
+            },
             "/jwks": lambda: {"keys": STATE.jwks()},
             "/asked": lambda: {"asked": STATE.asked},
         }
         if STATE.failing and self.path != "/asked":
             self.send_error(500)
+        elif self.path.startswith("/authorize?"):
+            self._authorize(url)
         elif self.path in known:
             self._answer(known[self.path]())
         else:
             self.send_error(404)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.path == "/mint":
+        content = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/token":
+            self._answer(self._redeem(_flat(content.decode())))
+            return
+        body = json.loads(content)
+        if self.path == "/person":
+            STATE.person = body
+        elif self.path == "/mint":
             self._answer({"token": STATE.mint(body)})
             return
-        if self.path == "/rotate":
+        elif self.path == "/rotate":
             STATE.rotate(body["algorithm"], withdraw=body["withdraw"])
         else:
             STATE.failing = body["failing"]
         self._answer({})
 
+    def _authorize(self, url: str) -> None:
+        """The person is signed in already, and agrees."""
+        asked = _flat(urlsplit(self.path).query)
+        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        code = secrets.token_urlsafe()
+        STATE.codes[code] = {**asked, "issuer": url}
+        self.send_response(302)
+        self.send_header("location", f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
+        self.end_headers()
+
+    def _redeem(self, form: dict[str, str]) -> object:
+        """Tokens for a code, which is good once, and only for who can show what its challenge was made of."""
+        asked = STATE.codes.pop(form["code"])
+        digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+        assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == asked["code_challenge"]
+        assert form["redirect_uri"] == asked["redirect_uri"]
+        now = int(time.time())
+        claims = {**STATE.person, "iss": asked["issuer"], "iat": now, "exp": now + 600}
+        return {
+            "access_token": STATE.mint({**claims, "aud": "firn"}),
+            "id_token": STATE.mint({**claims, "aud": asked["client_id"], "nonce": asked["nonce"]}),
+            "token_type": "Bearer",
+            "expires_in": 600,
+        }
+
     def _answer(self, value: object) -> None:
         content = json.dumps(value).encode()
         self.send_response(200)
+        self.send_header("access-control-allow-origin", "*")
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
         self.end_headers()
@@ -94,6 +140,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet."""
+
+
+def _flat(query: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(query).items()}
 
 
 @dataclass(frozen=True)
@@ -111,6 +161,10 @@ class Issuer:
 
     def rotate(self, algorithm: str = "RS256", *, withdraw: bool = False) -> None:
         self._order("rotate", {"algorithm": algorithm, "withdraw": withdraw})
+
+    def sign_in_as(self, subject: str, **claims: Any) -> None:
+        """Who is at the browser from now on."""
+        self._order("person", {"sub": subject, **claims})
 
     def fail(self, *, failing: bool) -> None:
         self._order("fail", {"failing": failing})

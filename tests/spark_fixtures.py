@@ -61,6 +61,8 @@ class ServerProcess:
     data_dir: Path
     process: subprocess.Popen[str]
     http: httpx.Client
+    first_token: str | None = None
+    """Of the first administrator, when the server is guarded and has just been made."""
 
     def post(self, path: str, body: object = None) -> dict[str, Any]:
         """Ask the management API; fails on anything but success."""
@@ -99,9 +101,9 @@ def server_process(data_dir: Path, **environment: str) -> Iterator[ServerProcess
         ) as process,
     ):
         try:
-            url = address(process)
+            token, url = announced(process)
             with httpx.Client(base_url=url, timeout=30) as http:
-                yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http)
+                yield ServerProcess(url=url, data_dir=data_dir, process=process, http=http, first_token=token)
         finally:
             process.terminate()
             process.wait(20)
@@ -119,8 +121,16 @@ def running_server(data_dir: Path, **environment: str) -> Iterator[RunningServer
 
 def address(process: subprocess.Popen[str]) -> str:
     """Where a server that has just been started answers."""
+    return announced(process)[1]
+
+
+def announced(process: subprocess.Popen[str]) -> tuple[str | None, str]:
+    """The first administrator's token, if there is one, and where the server answers."""
     assert process.stdout is not None
+    token = None
     for line in process.stdout:
+        if made := re.search(r"token.*: (firn_\w+)", line):
+            token = made.group(1)
         if found := re.search(r"http://\S+", line):
-            return found.group()
+            return token, found.group()
     raise AssertionError("the server ended before it answered: its log is beside its data directory")

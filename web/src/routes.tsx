@@ -1,10 +1,20 @@
+import { useQuery } from '@tanstack/react-query';
 import { createBrowserRouter, Navigate, useRouteError } from 'react-router';
 
+import { catalogs } from './api/queries';
 import { useCatalog } from './components/catalog';
+import { Gate } from './components/gate';
+import { useMe } from './components/me';
 import { Empty, ProblemNote } from './components/notes';
-import { Page } from './components/panel';
+import { Page, Panel } from './components/panel';
 import { Shell } from './components/shell';
 import { paths } from './lib/paths';
+import { AuditPage } from './pages/access/audit';
+import { ToAccess } from './pages/access/frame';
+import { PeoplePage } from './pages/access/people';
+import { RolePage } from './pages/access/role';
+import { RolesPage } from './pages/access/roles';
+import { TokensPage } from './pages/access/tokens';
 import { HivePage } from './pages/hive';
 import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
@@ -18,6 +28,18 @@ import { UpgradePage } from './pages/upgrade';
 
 function ToHome() {
   const { name } = useCatalog();
+  const { access, admin } = useMe();
+  const { data } = useQuery(catalogs());
+  if (access && data === undefined) return null;
+  if (access && !admin && data?.length === 0) {
+    return (
+      <Page title="Home">
+        <Panel>
+          <Empty title="Nothing is granted to you yet">What you may see and do comes from roles. Ask an administrator for one; this page changes by itself.</Empty>
+        </Panel>
+      </Page>
+    );
+  }
   return <Navigate to={paths.home(name)} replace />;
 }
 
@@ -39,7 +61,11 @@ function Broken() {
 
 export const router = createBrowserRouter([
   {
-    element: <Shell />,
+    element: (
+      <Gate>
+        <Shell />
+      </Gate>
+    ),
     errorElement: <Broken />,
     children: [
       {
@@ -55,6 +81,12 @@ export const router = createBrowserRouter([
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },
+          { path: '/access', element: <ToAccess /> },
+          { path: '/access/people', element: <PeoplePage /> },
+          { path: '/access/tokens', element: <TokensPage /> },
+          { path: '/access/roles', element: <RolesPage /> },
+          { path: '/access/roles/:role', element: <RolePage /> },
+          { path: '/access/audit', element: <AuditPage /> },
           { path: '/settings', element: <SettingsPage /> },
           { path: '*', element: <Nowhere /> },
         ],

@@ -2,6 +2,7 @@ import createClient from 'openapi-fetch';
 
 import type { paths } from './generated';
 import { problemOf, UNREACHABLE } from './problem';
+import { bearer, refused } from './session';
 
 export const api = createClient<paths>({
   baseUrl: '/api/v1',
@@ -11,11 +12,30 @@ export const api = createClient<paths>({
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
+const SCHEME = 'Bearer ';
+
+api.use({
+  async onRequest({ request }) {
+    if (request.headers.has('Authorization')) return;
+    const token = await bearer();
+    if (token !== null) request.headers.set('Authorization', SCHEME + token);
+  },
+  async onResponse({ request, response }) {
+    if (response.status !== 401) return;
+    const sent = request.headers.get('Authorization')?.slice(SCHEME.length) ?? null;
+    const body: unknown = await response.clone().json().catch(() => null);
+    refused(sent, problemOf(body, response.status));
+  },
+});
+
 interface Answer<T> {
   data?: T;
   error?: unknown;
   response: Response;
 }
+
+/** Headers for a request with another token than the one of this tab. */
+export const withToken = (token: string) => ({ Authorization: SCHEME + token });
 
 /** The answer's body; a Problem is thrown for a refusal and for no answer. */
 export async function answered<T>(call: Promise<Answer<T>>): Promise<T> {

@@ -5,7 +5,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, Topic } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TokenKind, Topic, Verdict } from './types';
 import { ACTIVE } from './types';
 
 const PULSE_MS = 3000;
@@ -15,17 +15,25 @@ const PAGE = 100;
 
 export const keys = { pulse: ['pulse'] } as const;
 
-export const pulse = () =>
+/** How the server is; `health` is null for who may not see that. */
+export const pulse = (seesServer: boolean) =>
   queryOptions({
-    queryKey: keys.pulse,
+    queryKey: [...keys.pulse, seesServer],
     queryFn: async () => {
-      const [health, jobs] = await Promise.all([answered(api.GET('/health')), answered(api.GET('/jobs/counts'))]);
-      return { health, counts: jobs.counts };
+      const health = seesServer ? answered(api.GET('/health')) : null;
+      const [found, jobs] = await Promise.all([health, answered(api.GET('/jobs/counts'))]);
+      return { health: found, counts: jobs.counts };
     },
     refetchInterval: PULSE_MS,
     refetchIntervalInBackground: true,
     retry: false,
   });
+
+/** How one gets in; asked before anybody has said who they are. */
+export const login = () => queryOptions({ queryKey: ['login'], queryFn: () => answered(api.GET('/login')), staleTime: Infinity });
+
+export const me = () =>
+  queryOptions({ queryKey: ['me'], queryFn: () => answered(api.GET('/me')), refetchInterval: SLOW_MS, refetchOnWindowFocus: true });
 
 export const catalogs = () => queryOptions({ queryKey: ['catalogs'], queryFn: () => answered(api.GET('/catalogs')) });
 
@@ -192,9 +200,10 @@ export const jobLog = (id: string, live: boolean) =>
     refetchInterval: live ? BAR_MS * 2 : false,
   });
 
-export const optimizers = () =>
+export const optimizers = (seesServer: boolean) =>
   queryOptions({
     queryKey: ['optimizers'],
+    enabled: seesServer,
     queryFn: () => answered(api.GET('/optimizers')),
     refetchInterval: PULSE_MS,
   });
@@ -281,4 +290,53 @@ export const hiveReport = (catalog: string, name: string, primaryKey: string[]) 
     // Reads footers: asked for again only when somebody asks for it.
     staleTime: Infinity,
     retry: false,
+  });
+
+const paged = { initialPageParam: undefined as string | undefined };
+
+export const principals = (kind: 'users' | 'services', enabled: boolean) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['principals', kind],
+    queryFn: ({ pageParam }) => answered(api.GET(`/${kind}`, { params: { query: { limit: PAGE, cursor: pageParam } } })),
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    enabled,
+  });
+
+export const tokens = (owner: string | undefined, kind: TokenKind | undefined) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['tokens', owner, kind],
+    queryFn: ({ pageParam }) => answered(api.GET('/tokens', { params: { query: { owner, kind, limit: PAGE, cursor: pageParam } } })),
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    retry: false,
+  });
+
+export const roles = () => queryOptions({ queryKey: ['roles'], queryFn: () => answered(api.GET('/roles')) });
+
+export const role = (name: string) =>
+  queryOptions({
+    queryKey: ['roles', name],
+    queryFn: () => answered(api.GET('/roles/{role}', { params: { path: { role: name } } })),
+    retry: false,
+  });
+
+export interface AuditFilter {
+  principal?: string;
+  target?: string;
+  verdict?: Verdict;
+  changes?: boolean;
+}
+
+/** What was asked in the last so many seconds, so that a link stays a view. */
+export const audit = (filter: AuditFilter, seconds: number | undefined, enabled: boolean) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['audit', filter, seconds],
+    queryFn: ({ pageParam }) => {
+      const since = seconds === undefined ? undefined : new Date(Date.now() - seconds * 1000).toISOString();
+      return answered(api.GET('/audit', { params: { query: { ...filter, since, limit: PAGE, cursor: pageParam } } }));
+    },
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+    enabled,
   });

@@ -1,17 +1,23 @@
 import { Button, Tooltip, type ButtonProps } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
 
+import type { Need } from '../lib/access';
+import { useWhyNot } from './me';
+
 interface ActProps extends ButtonProps {
   children: ReactNode;
   /** Why it cannot be pressed now; without one it can. */
   disabledReason?: string | null | undefined;
+  /** The privileges that it takes. */
+  needs?: readonly Need[];
   onClick?: (event: MouseEvent<HTMLButtonElement>) => void;
   type?: 'button' | 'submit';
 }
 
 /** A button that says why when it cannot be pressed. It stays reachable by keyboard, or the reason could not be read. */
-export function Act({ children, disabledReason, onClick, type = 'button', ...rest }: ActProps) {
-  if (disabledReason === undefined || disabledReason === null) {
+export function Act({ children, disabledReason, needs = [], onClick, type = 'button', ...rest }: ActProps) {
+  const reason = useWhyNot()(...needs) ?? disabledReason ?? null;
+  if (reason === null) {
     return (
       <Button type={type} onClick={onClick} {...rest}>
         {children}
@@ -19,12 +25,12 @@ export function Act({ children, disabledReason, onClick, type = 'button', ...res
     );
   }
   return (
-    <Tooltip label={disabledReason} events={{ hover: true, focus: true, touch: true }}>
+    <Tooltip label={reason} events={{ hover: true, focus: true, touch: true }}>
       <Button
         {...rest}
         data-disabled
         aria-disabled
-        aria-description={disabledReason}
+        aria-description={reason}
         onClick={(event) => event.preventDefault()}
       >
         {children}

@@ -2,6 +2,10 @@
 import {
   IconAlertTriangleFilled,
   IconBan,
+  IconCircleOff,
+  IconClockExclamation,
+  IconEyeOff,
+  IconLock,
   IconCheck,
   IconCircleCheckFilled,
   IconCircleDashed,
@@ -18,7 +22,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 
-import type { HiveState, ImportState, JobStatus, Operation, TableKind } from '../api/types';
+import type { HiveState, ImportState, JobStatus, Operation, TableKind, Token, Verdict } from '../api/types';
 
 interface Look {
   icon: Icon;
@@ -114,6 +118,39 @@ export function CheckMark({ status }: { status: string }) {
   );
 }
 
+const VERDICT: Record<Verdict, Look> = {
+  allowed: { icon: IconCheck, tone: 'dim', says: 'allowed' },
+  forbidden: { icon: IconLock, tone: 'bad', says: 'forbidden' },
+  hidden: { icon: IconEyeOff, tone: 'bad', says: 'hidden' },
+  unauthenticated: { icon: IconBan, tone: 'bad', says: 'not signed in' },
+};
+
+export function VerdictMark({ verdict }: { verdict: Verdict }) {
+  return <Mark look={VERDICT[verdict]} />;
+}
+
+const SOON_MS = 7 * 86_400_000;
+const TOKEN = {
+  good: { icon: IconCheck, tone: 'ok', says: 'good' },
+  soon: { icon: IconClockExclamation, tone: 'warn', says: 'ends soon' },
+  expired: { icon: IconCircleOff, tone: 'dim', says: 'expired' },
+  revoked: { icon: IconCircleMinus, tone: 'dim', says: 'revoked' },
+} satisfies Record<string, Look>;
+
+/** Whether it still opens anything; those that were made for a short time always end soon, and nobody has to care. */
+export function tokenState(token: Token, now: number): keyof typeof TOKEN {
+  if (token.revoked_at !== null) return 'revoked';
+  const left = token.expires_at === null ? Infinity : Date.parse(token.expires_at) - now;
+  if (left <= 0) return 'expired';
+  const isShort = token.expires_at !== null && Date.parse(token.expires_at) - Date.parse(token.created_at) <= SOON_MS;
+  return left < SOON_MS && !isShort ? 'soon' : 'good';
+}
+
+export function TokenMark({ token, now }: { token: Token; now: number }) {
+  return <Mark look={TOKEN[tokenState(token, now)]} />;
+}
+
+export const DISABLED: Look = { icon: IconCircleOff, tone: 'dim', says: 'disabled' };
 export const HEALTHY: Look = { icon: IconCheck, tone: 'ok', says: 'fine' };
 export const NEVER_RAN: Look = { icon: IconCircleDashed, tone: 'dim', says: 'has not run yet' };
 export const BROKEN: Look = JOB.failed;

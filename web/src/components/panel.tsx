@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { useLayoutEffect, useRef, type ReactNode } from 'react';
 
 import styles from './components.module.css';
 
@@ -19,8 +19,31 @@ export function Panel({ title, aside, flush = false, children }: PanelProps) {
           {aside}
         </header>
       )}
-      <div className={flush ? styles.panelFlush : styles.panelBody}>{children}</div>
+      {flush ? <Scrolling>{children}</Scrolling> : <div className={styles.panelBody}>{children}</div>}
     </section>
+  );
+}
+
+/** Scrolls sideways when it has to; then a keyboard must be able to reach it. */
+function Scrolling({ children }: { children: ReactNode }) {
+  const area = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = area.current;
+    if (element === null) return;
+    const look = () => {
+      if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
+      else element.removeAttribute('tabindex');
+    };
+    const seen = new ResizeObserver(look);
+    seen.observe(element);
+    for (const child of element.children) seen.observe(child);
+    look();
+    return () => seen.disconnect();
+  });
+  return (
+    <div ref={area} className={styles.panelFlush}>
+      {children}
+    </div>
   );
 }
 

@@ -17,11 +17,13 @@ export const openSearch = (): void => spotlight.open();
 /** Tables and Hive tables by a part of their name. */
 export function Search() {
   const [typed, setTyped] = useState('');
+  // Nothing is asked of the server before somebody looks for something.
+  const [opened, setOpened] = useState(false);
   const [search] = useDebouncedValue(typed.trim(), 150);
   const { name: catalog } = useCatalog();
   const navigate = useNavigate();
-  const found = useInfiniteQuery(tables(catalog, search === '' ? {} : { search }, HITS));
-  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false });
+  const found = useInfiniteQuery({ ...tables(catalog, search === '' ? {} : { search }, HITS), enabled: opened });
+  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false, enabled: opened });
   // What the server found belongs to an earlier keystroke: Enter must never open what no longer fits.
   const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
   const own = (found.data?.pages[0]?.items ?? []).filter(
@@ -31,7 +33,7 @@ export function Search() {
     (row) => row.state !== 'upgraded' && fits(`${row.database}.${row.name}`),
   );
   return (
-    <Spotlight.Root query={typed} onQueryChange={setTyped} shortcut={null} scrollable maxHeight={420}>
+    <Spotlight.Root query={typed} onQueryChange={setTyped} onSpotlightOpen={() => setOpened(true)} onSpotlightClose={() => setOpened(false)} shortcut={null} scrollable maxHeight={420}>
       <Spotlight.Search placeholder={`Tables of ${catalog}`} aria-label="search tables" leftSection={<IconSearch size={16} />} />
       <Spotlight.ActionsList>
         {own.length + hive.length === 0 && <Spotlight.Empty>No table of {catalog} is named like that.</Spotlight.Empty>}

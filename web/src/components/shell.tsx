@@ -10,6 +10,7 @@ import {
   IconMoon,
   IconSearch,
   IconSettings,
+  IconShieldLock,
   IconSun,
   IconTable,
 } from '@tabler/icons-react';
@@ -17,13 +18,18 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { Link, NavLink, Outlet, useLocation, useNavigate } from 'react-router';
 
-import { catalogs, pulse } from '../api/queries';
+import { catalogs } from '../api/queries';
 import type { JobStatus } from '../api/types';
 import { clock } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useCatalog } from './catalog';
+import { Logo } from './logo';
+import { useMe, usePulse, useSeesServer } from './me';
 import { Search, openSearch } from './search';
+import { Who } from './who';
 import styles from './shell.module.css';
+
+const UNTOLD_MS = 15_000;
 
 /** What surrounds every page: where one is, what needs somebody, search, and whether the server still answers. */
 export function Shell() {
@@ -47,6 +53,7 @@ export function Shell() {
         </Button>
         <NeedsYou />
         <SchemeToggle />
+        <Who />
       </AppShell.Header>
       <AppShell.Navbar className={styles.navbar}>
         <Places />
@@ -65,13 +72,7 @@ function Brand() {
   const { name } = useCatalog();
   return (
     <Link to={paths.home(name)} className={styles.brand} aria-label="Firn, home">
-      <svg width="22" height="22" viewBox="0 0 32 32" aria-hidden>
-        <rect width="32" height="32" rx="7" fill="#0b5c7d" />
-        <g fill="none" stroke="#e6f6fc" strokeWidth="2.4" strokeLinecap="round" strokeLinejoin="round">
-          <path d="M6 23 13 10l4.2 7.4" />
-          <path d="M12.5 23 19 12.5 26 23Z" />
-        </g>
-      </svg>
+      <Logo />
       Firn
     </Link>
   );
@@ -104,7 +105,8 @@ function CatalogChoice() {
 
 function Places() {
   const { name } = useCatalog();
-  const { data } = useQuery(pulse());
+  const { data } = usePulse();
+  const { access } = useMe();
   const active = sum(data?.counts, ['pending', 'running', 'committing', 'unknown']);
   const places = [
     { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
@@ -112,6 +114,7 @@ function Places() {
     { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },
     { to: paths.optimizers(), label: 'Optimizers', icon: IconCpu },
+    ...(access ? [{ to: paths.access(), label: 'Access', icon: IconShieldLock }] : []),
     { to: paths.settings(), label: 'Settings', icon: IconSettings },
   ];
   return (
@@ -136,8 +139,8 @@ function sum(counts: Partial<Record<JobStatus, number>> | undefined, statuses: J
 }
 
 function NeedsYou() {
-  const { data } = useQuery(pulse());
-  const failing = data?.health.tasks.filter((task) => task.error !== null).length ?? 0;
+  const { data } = usePulse();
+  const failing = data?.health?.tasks.filter((task) => task.error !== null).length ?? 0;
   const needs = sum(data?.counts, ['unknown']) + failing;
   if (needs === 0) return null;
   return (
@@ -162,13 +165,13 @@ function SchemeToggle() {
 }
 
 function Version() {
-  const { data } = useQuery(pulse());
-  return <div className={styles.version}>{data === undefined ? ' ' : `${data.health.version} · ${data.health.database}`}</div>;
+  const { data } = usePulse();
+  return <div className={styles.version}>{data?.health ? `${data.health.version} · ${data.health.database}` : ' '}</div>;
 }
 
 /** Says since when the page may be old. */
 function Stale() {
-  const { isError, dataUpdatedAt, error } = useQuery(pulse());
+  const { isError, dataUpdatedAt, error } = usePulse();
   if (!isError) return null;
   return (
     <div className={styles.stale} role="status">
@@ -182,8 +185,11 @@ function Stale() {
 /** Asks again for what is on the screen when the pulse has changed: a commit, a job, a lost or a regained server. */
 function useFreshness(): void {
   const queries = useQueryClient();
-  const { data, isError } = useQuery(pulse());
-  const state = isError ? 'lost' : JSON.stringify([data?.health.last_event_id, data?.counts]);
+  const { data, isError, dataUpdatedAt } = usePulse();
+  const seesServer = useSeesServer();
+  // Who may not see the server is not told of commits either: their pages are asked for again now and then.
+  const tick = seesServer ? 0 : Math.floor(dataUpdatedAt / UNTOLD_MS);
+  const state = isError ? 'lost' : JSON.stringify([data?.health?.last_event_id, data?.counts, tick]);
   const before = useRef(state);
   useHotkeys([['mod+K', openSearch]]);
   useEffect(() => {

@@ -17,6 +17,15 @@ export const paths = {
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,
   optimizers: () => '/optimizers',
+  access: () => '/access',
+  people: () => '/access/people',
+  tokens: () => '/access/tokens',
+  roles: () => '/access/roles',
+  role: (name: string) => `/access/roles/${encodeURIComponent(name)}`,
+  audit: (filter: Record<string, string> = {}) => {
+    const query = new URLSearchParams(filter).toString();
+    return `/access/audit${query === '' ? '' : `?${query}`}`;
+  },
   settings: () => '/settings',
 };
 

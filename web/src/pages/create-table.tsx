@@ -7,6 +7,8 @@ import { useNavigate } from 'react-router';
 import { answered, api } from '../api/client';
 import { Act } from '../components/act';
 import { ProblemNote } from '../components/notes';
+import { partsOf } from '../lib/names';
+import { need, scopeOf } from '../lib/access';
 import { paths } from '../lib/paths';
 import styles from './create-table.module.css';
 
@@ -109,7 +111,7 @@ function Form({ catalog, namespace, close }: Omit<CreateTableProps, 'opened'>) {
         <span className="dim" style={{ fontSize: 13 }}>
           {keys.length === 0 ? 'No key: a plain Iceberg table.' : `Keyed by ${keys.join(', ')}: takes upserts and merges itself.`}
         </span>
-        <Act type="submit" loading={create.isPending} disabledReason={missing(name, named)}>
+        <Act type="submit" needs={need(scopeOf(catalog, partsOf(name.trim()).slice(0, -1)), 'create')} loading={create.isPending} disabledReason={missing(name, named)}>
           {keys.length === 0 ? 'Create plain table' : 'Create keyed table'}
         </Act>
       </div>

@@ -13,6 +13,8 @@ import { DataTable, type Column } from '../components/data-table';
 import { useNow, When } from '../components/figures';
 import { TableName } from '../components/job-parts';
 import { Empty, Note, ProblemNote } from '../components/notes';
+import { partsOf } from '../lib/names';
+import { need, onTable, scopeOf } from '../lib/access';
 import { many, moment, span } from '../lib/format';
 import { paths } from '../lib/paths';
 
@@ -35,7 +37,7 @@ export function DroppedList({ catalog, database, search }: DroppedListProps) {
     <>
       <DataTable
         name="dropped tables"
-        columns={columns(undrop, purge)}
+        columns={columns(catalog, undrop, purge)}
         rows={rows}
         error={found.error}
         id={(row) => row.id}
@@ -54,7 +56,7 @@ export function DroppedList({ catalog, database, search }: DroppedListProps) {
 
 type Choose = (entry: Dropped) => void;
 
-function columns(undrop: Choose, purge: Choose): Column<Dropped>[] {
+function columns(catalog: string, undrop: Choose, purge: Choose): Column<Dropped>[] {
   return [
     { key: 'name', title: 'Dropped', cell: (row) => <TableName table={row.name} />, wide: true },
     { key: 'kind', title: 'Kind', cell: (row) => row.kind },
@@ -63,7 +65,7 @@ function columns(undrop: Choose, purge: Choose): Column<Dropped>[] {
     { key: 'then', title: 'Then', cell: (row) => <span className="dim">{thenText(row)}</span> },
     { key: 'files', title: 'Files', cell: (row) => <Files row={row} /> },
     { key: 'id', title: 'Id', cell: (row) => <span className="mono dim">{row.id}</span>, extra: true },
-    { key: 'act', title: '', cell: (row) => <Actions row={row} undrop={undrop} purge={purge} />, right: true },
+    { key: 'act', title: '', cell: (row) => <Actions catalog={catalog} row={row} undrop={undrop} purge={purge} />, right: true },
   ];
 }
 
@@ -92,14 +94,15 @@ function Files({ row }: { row: Dropped }) {
   return <span className="dim">{row.files === 'present' ? 'present' : 'the storage does not answer'}</span>;
 }
 
-function Actions({ row, undrop, purge }: { row: Dropped; undrop: Choose; purge: Choose }) {
+function Actions({ catalog, row, undrop, purge }: { catalog: string; row: Dropped; undrop: Choose; purge: Choose }) {
+  const on = row.kind === 'namespace' ? scopeOf(catalog, partsOf(row.name)) : onTable(catalog, row.name);
   const reason = (action: string) => (row.can.includes(action) ? null : (row.cannot[action] ?? 'That cannot be done now.'));
   return (
     <span className="row" style={{ gap: 6, justifyContent: 'flex-end' }}>
-      <Act size="compact-xs" variant="default" disabledReason={reason('undrop')} onClick={() => undrop(row)}>
+      <Act size="compact-xs" variant="default" needs={need(on, 'read', 'create')} disabledReason={reason('undrop')} onClick={() => undrop(row)}>
         Undrop
       </Act>
-      <Act size="compact-xs" variant="default" disabledReason={reason('purge')} onClick={() => purge(row)}>
+      <Act size="compact-xs" variant="default" needs={need(on, 'read', 'drop')} disabledReason={reason('purge')} onClick={() => purge(row)}>
         Purge
       </Act>
     </span>

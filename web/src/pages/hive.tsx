@@ -14,6 +14,7 @@ import { Choice } from '../components/choice';
 import { Empty } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { Snippet } from '../components/snippet';
+import { need, scopeOf } from '../lib/access';
 import { many } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
@@ -79,7 +80,7 @@ function Linked({ catalog, metastore }: { catalog: string; metastore: string }) 
       }
       actions={
         <>
-          <Act variant="default" leftSection={<IconRefresh size={14} />} loading={refresh.isPending} onClick={() => refresh.mutate()}>
+          <Act variant="default" leftSection={<IconRefresh size={14} />} needs={need(scopeOf(catalog), 'maintain')} loading={refresh.isPending} onClick={() => refresh.mutate()}>
             Refresh
           </Act>
           <UpgradeChosen catalog={catalog} chosen={chosen} clear={() => choose(new Set())} />

@@ -3,12 +3,13 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
-import { events, hiveTables, jobs, operations, optimizers, pulse } from '../api/queries';
+import { events, hiveTables, jobs, operations } from '../api/queries';
 import type { CommitEvent, Health, Job, Operation } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, useNow, When } from '../components/figures';
 import { jobColumns } from '../components/job-parts';
+import { useOptimizers, usePulse, useSeesServer } from '../components/me';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
 import { engineText, many, secondsBetween } from '../lib/format';
@@ -33,8 +34,8 @@ export function HomePage() {
 }
 
 function Figures({ catalog }: { catalog: string }) {
-  const { data: beat } = useQuery(pulse());
-  const { data: workers } = useQuery(optimizers());
+  const { data: beat } = usePulse();
+  const { data: workers } = useOptimizers();
   const { data: commits } = useQuery(events(catalog, 100));
   const now = useNow();
   const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
@@ -49,7 +50,9 @@ function Figures({ catalog }: { catalog: string }) {
         note={`running, ${beat?.counts.pending ?? 0} queued`}
         to={paths.jobs()}
       />
-      <Figure name="Optimizers" value={<Count value={workers?.length} />} note={`${busy} busy`} to={paths.optimizers()} />
+      {workers !== undefined && (
+        <Figure name="Optimizers" value={<Count value={workers.length} />} note={`${busy} busy`} to={paths.optimizers()} />
+      )}
       <Figure
         name="Jobs that succeeded"
         value={<Count value={beat?.counts.succeeded ?? 0} />}
@@ -101,22 +104,23 @@ function useNeeds(catalog: string): Need[] | undefined {
   const failed = useInfiniteQuery(jobs({ catalog, status: ['failed', 'unknown'] }, 20));
   const newest = useInfiniteQuery(jobs({ catalog }, 100));
   const drifted = useInfiniteQuery(hiveTables(catalog, { state: 'upgraded' }, 200));
-  const { data: beat } = useQuery(pulse());
-  const { data: workers } = useQuery(optimizers());
+  const { data: beat } = usePulse();
+  const { data: workers } = useOptimizers();
   const { data: works } = useQuery(operations(catalog));
+  const seesServer = useSeesServer();
   const now = useNow();
-  if (failed.data === undefined || beat === undefined || workers === undefined) return undefined;
+  if (failed.data === undefined || beat === undefined || (seesServer && workers === undefined)) return undefined;
   const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
   const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
   const waiting = beat.counts.pending ?? 0;
   return [
-    ...(waiting > 0 && workers.length === 0 ? [nobodyWorks(waiting)] : []),
+    ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
     ...left.slice(0, 5).map(failedJob),
     ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
     ...(drifted.data?.pages[0]?.items ?? [])
       .filter((row) => row.drift !== null)
       .map((row) => driftedTable(catalog, `${row.database}.${row.name}`, row.upgraded_to, row.drift ?? '')),
-    ...brokenTasks(beat.health),
+    ...(beat.health === null ? [] : brokenTasks(beat.health)),
   ];
 }
 

@@ -37,7 +37,7 @@ const COLUMNS: Column<ImportEntry>[] = [
 
 function Remarks({ entry }: { entry: ImportEntry }) {
   const said = [entry.reason, entry.hint, ...entry.warnings].filter((one) => one !== null && one !== '');
-  return <span className="dim wrap-anywhere">{said.join(' · ')}</span>;
+  return <div className="dim wrap-anywhere" style={{ minWidth: 220 }}>{said.join(' · ')}</div>;
 }
 
 interface ImportProgressProps {

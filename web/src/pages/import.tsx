@@ -9,6 +9,7 @@ import { Act } from '../components/act';
 import { Choice } from '../components/choice';
 import { Note, ProblemNote } from '../components/notes';
 import { Page, Panel } from '../components/panel';
+import { need, scopeOf } from '../lib/access';
 import { useUrlState } from '../lib/url-state';
 import { ImportProgress } from './import-progress';
 
@@ -51,7 +52,7 @@ export function ImportPage() {
   return (
     <Page title={`Import tables into ${catalog}`} sub="Registers Iceberg tables where they are. No file is copied, moved or changed.">
       {operation === undefined ? (
-        <Form known={request} start={(body) => start.mutate(body)} starting={start.isPending} problem={start.error} />
+        <Form catalog={catalog} known={request} start={(body) => start.mutate(body)} starting={start.isPending} problem={start.error} />
       ) : (
         <ImportProgress
           key={operation}
@@ -67,13 +68,14 @@ export function ImportPage() {
 }
 
 interface FormProps {
+  catalog: string;
   known: ImportIn | null;
   start: (body: ImportIn) => void;
   starting: boolean;
   problem: unknown;
 }
 
-function Form({ known, start, starting, problem }: FormProps) {
+function Form({ catalog, known, start, starting, problem }: FormProps) {
   const [body, setBody] = useState<ImportIn>(known ?? { source: 'warehouse', address: '' });
   const change = (changes: Partial<ImportIn>) => setBody((before) => ({ ...before, ...changes }));
   const source = SOURCES[body.source];
@@ -105,7 +107,7 @@ function Form({ known, start, starting, problem }: FormProps) {
           one table lose data.
         </Note>
         {problem !== null && problem !== undefined && <ProblemNote error={problem} />}
-        <Act type="submit" loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
+        <Act type="submit" needs={need(scopeOf(catalog), 'read', 'create', 'drop', 'maintain')} loading={starting} disabledReason={body.address.trim() === '' ? 'Say where to import from.' : null} style={{ alignSelf: 'flex-start' }}>
           Look what is there
         </Act>
       </form>

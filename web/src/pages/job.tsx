@@ -11,6 +11,7 @@ import { isLive, JobBar, JobTime, TableLink } from '../components/job-parts';
 import { JobMark } from '../components/marks';
 import { Note, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
+import { need, onTable } from '../lib/access';
 import { clock, words } from '../lib/format';
 import { paths } from '../lib/paths';
 import styles from './job.module.css';
@@ -83,6 +84,7 @@ function shown(value: unknown): React.ReactNode {
 function Actions({ job }: { job: Job }) {
   const navigate = useNavigate();
   const at = { params: { path: { job_id: job.id } } };
+  const needs = need(onTable(job.catalog, job.table), 'maintain');
   const cancel = useDo('cannot cancel', () => answered(api.POST('/jobs/{job_id}/cancel', at)));
   const retry = useDo('cannot retry', async () => {
     const next = await answered(api.POST('/jobs/{job_id}/retry', at));
@@ -92,6 +94,7 @@ function Actions({ job }: { job: Job }) {
     <>
       <Act
         variant="default"
+        needs={needs}
         loading={retry.isPending}
         disabledReason={job.can.includes('retry') ? null : `Only a failed or canceled job can be tried again; this one is ${job.status}.`}
         onClick={() => retry.mutate()}
@@ -100,6 +103,7 @@ function Actions({ job }: { job: Job }) {
       </Act>
       <Act
         variant="default"
+        needs={needs}
         loading={cancel.isPending}
         disabledReason={job.can.includes('cancel') ? null : whyNoCancel(job)}
         onClick={() => cancel.mutate()}

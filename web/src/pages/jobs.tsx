@@ -1,10 +1,11 @@
 import { Select } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 
-import { catalogs, jobs, optimizers, pulse } from '../api/queries';
+import { catalogs, jobs } from '../api/queries';
 import type { JobKind, JobStatus } from '../api/types';
 import { DataTable } from '../components/data-table';
 import { jobColumns } from '../components/job-parts';
+import { useOptimizers, usePulse } from '../components/me';
 import { Empty, Note } from '../components/notes';
 import { Page } from '../components/panel';
 import { Choice } from '../components/choice';
@@ -80,8 +81,8 @@ export function JobsPage() {
 
 /** One sentence for the most asked question. */
 function WhyNothingRuns() {
-  const { data: beat } = useQuery(pulse());
-  const { data: workers } = useQuery(optimizers());
+  const { data: beat } = usePulse();
+  const { data: workers } = useOptimizers();
   if (beat === undefined || workers === undefined) return null;
   const pending = beat.counts.pending ?? 0;
   const running = (beat.counts.running ?? 0) + (beat.counts.committing ?? 0);

@@ -1,11 +1,10 @@
-import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { optimizers } from '../api/queries';
 import type { Optimizer } from '../api/types';
 import { DataTable, type Column } from '../components/data-table';
 import { When, useNow } from '../components/figures';
 import { Mark, HEALTHY, NEVER_RAN, WARNING } from '../components/marks';
+import { useOptimizers, useSeesServer } from '../components/me';
 import { Empty } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { Snippet } from '../components/snippet';
@@ -29,7 +28,16 @@ const COLUMNS: Column<Optimizer>[] = [
 
 /** The processes that run jobs. */
 export function OptimizersPage() {
-  const { data, error } = useQuery(optimizers());
+  const { data, error } = useOptimizers();
+  if (!useSeesServer()) {
+    return (
+      <Page title="Optimizers">
+        <Panel>
+          <Empty title="You may not see the optimizers">They work on every table: it takes the privilege “list” on the server.</Empty>
+        </Panel>
+      </Page>
+    );
+  }
   return (
     <Page title="Optimizers" sub="PySpark processes that take jobs from this server, run them and report. Stopping one loses nothing.">
       <DataTable

@@ -6,14 +6,16 @@ import { useState, type SyntheticEvent } from 'react';
 import { Link } from 'react-router';
 
 import { answered, api } from '../api/client';
-import { catalogs, pulse } from '../api/queries';
+import { catalogs } from '../api/queries';
 import type { BackgroundTask, Catalog } from '../api/types';
 import { Act } from '../components/act';
 import { DataTable, type Column } from '../components/data-table';
 import { Span, When } from '../components/figures';
 import { BROKEN, HEALTHY, Mark, NEVER_RAN } from '../components/marks';
+import { useMe, usePulse, useSeesServer } from '../components/me';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
+import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
 
@@ -45,10 +47,12 @@ const CATALOGS: Column<Catalog>[] = [
   },
 ];
 
+const CREATE: Need[] = [{ privilege: 'create', on: SERVER }];
+
 const TASKS: Column<BackgroundTask>[] = [
   { key: 'name', title: 'Task', cell: (one) => <span className="mono">{one.name}</span> },
   { key: 'state', title: 'State', cell: (one) => <TaskState task={one} /> },
-  { key: 'does', title: 'Does', cell: (one) => one.does },
+  { key: 'does', title: 'Does', cell: (one) => <div className="wrap-anywhere" style={{ minWidth: 200 }}>{one.does}</div> },
   { key: 'status', title: 'Last time', cell: (one) => <Outcome task={one} />, wide: true },
   { key: 'every', title: 'Every', cell: (one) => span(one.every_seconds), right: true },
   { key: 'took', title: 'Took', cell: (one) => <Span seconds={one.last_seconds} />, right: true },
@@ -69,7 +73,7 @@ function statusText(status: string): string {
 function Outcome({ task }: { task: BackgroundTask }) {
   const text = task.error ?? (task.status === null ? '' : statusText(task.status));
   return (
-    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 420 }} title={text}>
+    <div className={`truncate ${task.error === null ? 'dim' : 'bad'}`} style={{ maxWidth: 360 }} title={text}>
       {text}
     </div>
   );
@@ -78,7 +82,9 @@ function Outcome({ task }: { task: BackgroundTask }) {
 /** Catalogs, metastores and how the server itself is. */
 export function SettingsPage() {
   const found = useQuery(catalogs());
-  const { data: beat, error } = useQuery(pulse());
+  const { data: beat, error } = usePulse();
+  const { access } = useMe();
+  const seesServer = useSeesServer();
   const [creating, { open, close }] = useDisclosure(false);
   return (
     <Page title="Settings">
@@ -86,9 +92,9 @@ export function SettingsPage() {
         name="catalogs"
         title="Catalogs"
         aside={
-          <Button variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} onClick={open}>
+          <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={CREATE} onClick={open}>
             Create catalog
-          </Button>
+          </Act>
         }
         columns={CATALOGS}
         rows={found.data}
@@ -97,22 +103,25 @@ export function SettingsPage() {
         link={(one) => paths.home(one.name)}
         empty={<Empty title="No catalog">Create one: a name and a place for its tables.</Empty>}
       />
-      <DataTable
-        name="background tasks"
-        title="Background tasks"
-        aside={beat && <span className="dim">{beat.health.leads ? 'run by this server' : 'another server runs them now'}</span>}
-        columns={TASKS}
-        rows={beat?.health.tasks}
-        error={error}
-        id={(one) => one.name}
-        empty={<Empty title="This server runs none" />}
-      />
-      {beat && (
+      {seesServer && (
+        <DataTable
+          name="background tasks"
+          title="Background tasks"
+          aside={beat?.health && <span className="dim">{beat.health.leads ? 'run by this server' : 'another server runs them now'}</span>}
+          columns={TASKS}
+          rows={beat?.health?.tasks}
+          error={error}
+          id={(one) => one.name}
+          empty={<Empty title="This server runs none" />}
+        />
+      )}
+      {beat?.health && (
         <Panel title="Server">
           <Facts
             facts={[
               { name: 'version', value: <span className="mono">{beat.health.version}</span> },
               { name: 'database', value: <span className="mono">{beat.health.database}</span> },
+              { name: 'access', value: access ? 'by roles' : <Mark look={{ ...NEVER_RAN, says: 'no access control' }} /> },
               { name: 'address', value: <span className="mono">{location.origin}</span> },
               { name: 'metrics', value: <a href="/metrics">/metrics</a> },
               { name: 'API', value: <a href="/api/v1/docs">/api/v1/docs</a> },

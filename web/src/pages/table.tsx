@@ -10,9 +10,11 @@ import { DataTable } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { JobBar, jobColumns, TableName } from '../components/job-parts';
 import { JobMark, KindMark } from '../components/marks';
+import { useWhyNot } from '../components/me';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
+import { need, onTable } from '../lib/access';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
@@ -93,6 +95,7 @@ function Kind({ table }: { table: Table }) {
 /** Whether it may be dropped, from whatever engine. */
 function Protection({ table }: { table: Table }) {
   const path = { catalog: table.catalog, table: fullName(table) };
+  const why = useWhyNot()(...need(onTable(table.catalog, fullName(table)), 'maintain'));
   const change = useDo('cannot change the protection', () =>
     answered(
       table.protected
@@ -105,7 +108,8 @@ function Protection({ table }: { table: Table }) {
       size="xs"
       label="protected against dropping"
       checked={table.protected}
-      disabled={change.isPending}
+      disabled={change.isPending || why !== null}
+      title={why ?? undefined}
       onChange={() => change.mutate()}
     />
   );

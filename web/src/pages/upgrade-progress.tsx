@@ -11,6 +11,7 @@ import { Count, Span, useNow } from '../components/figures';
 import { OperationMark } from '../components/marks';
 import { Note, ProblemNote } from '../components/notes';
 import { Facts, Panel } from '../components/panel';
+import { need, onTable } from '../lib/access';
 import { secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { OperationBar } from './operations';
@@ -62,6 +63,7 @@ function Cancel({ operation }: { operation: Operation }) {
     <Act
       variant="default"
       size="compact-xs"
+      needs={need(onTable(operation.catalog, operation.target), 'maintain')}
       loading={cancel.isPending}
       disabledReason={operation.can.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
       onClick={() => cancel.mutate()}

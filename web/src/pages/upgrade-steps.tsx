@@ -11,6 +11,8 @@ import { Bytes, Count } from '../components/figures';
 import { CheckMark } from '../components/marks';
 import { Note, ProblemNote } from '../components/notes';
 import { Facts } from '../components/panel';
+import { need, onTable, scopeOf } from '../lib/access';
+import { partsOf } from '../lib/names';
 import { bytes, many } from '../lib/format';
 import styles from './upgrade.module.css';
 
@@ -251,7 +253,7 @@ export function Consequences(props: StepProps & { started: (operation: string) =
       {start.error && <ProblemNote error={start.error} />}
       <Footer>
         <Back to={2} go={go} />
-        <Act loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
+        <Act needs={[...need(scopeOf(catalog, partsOf(report.target).slice(0, -1)), 'create'), ...need(onTable(catalog, report.target), 'read')]} loading={start.isPending} disabledReason={whyNotOn(props)} onClick={() => start.mutate()}>
           Upgrade {report.table}
         </Act>
       </Footer>

@@ -12,6 +12,7 @@ import { KindMark } from '../components/marks';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy, Snippet } from '../components/snippet';
+import { need, onTable } from '../lib/access';
 import { fullName } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { ChangeList } from './table/changes';
@@ -93,7 +94,7 @@ function Versions({ view }: { view: View }) {
       title: '',
       right: true,
       cell: (one) => (
-        <Act size="compact-xs" variant="default" disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
+        <Act size="compact-xs" variant="default" needs={need(onTable(view.catalog, fullName(view)), 'write')} disabledReason={one.is_current ? 'The view reads as this version.' : null} onClick={() => set({ back: String(one.version_id) })}>
           Go back to it
         </Act>
       ),

@@ -9,6 +9,7 @@ import { Act } from '../../components/act';
 import { useDo } from '../../components/ask';
 import { ProblemNote } from '../../components/notes';
 import { Facts } from '../../components/panel';
+import { need, onTable } from '../../lib/access';
 import { words } from '../../lib/format';
 import { fullName } from '../../lib/paths';
 import { DropTable } from './drop';
@@ -44,6 +45,7 @@ export function TableActions({ table }: { table: Table }) {
         <Act
           key={kind}
           variant={index === 0 && table.kind === 'keyed' ? 'filled' : 'default'}
+          needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
           disabledReason={table.can.includes(kind) ? null : (table.cannot[kind] ?? 'This table does not take it.')}
           onClick={() => ask(kind)}
         >
@@ -77,6 +79,7 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
     <Act
       variant="default"
       loading={sync.isPending}
+      needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
       disabledReason={table.can.includes('sync') ? null : (table.cannot.sync ?? 'This table is not linked to Hive.')}
       onClick={() => sync.mutate()}
     >

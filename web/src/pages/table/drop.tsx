@@ -9,6 +9,8 @@ import { answered, api } from '../../api/client';
 import { catalogs } from '../../api/queries';
 import type { Table } from '../../api/types';
 import { Ask } from '../../components/ask';
+import { useWhyNot } from '../../components/me';
+import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
 
 /** The rarely wanted, behind three dots. */
@@ -20,7 +22,8 @@ export function DropTable({ table }: { table: Table }) {
   const keeps = data?.find((one) => one.name === table.catalog)?.properties['firn.drop.retention'] ?? '7 d';
   const stores = table.kind === 'keyed' ? ', both its stores included,' : '';
   const name = fullName(table);
-  const reason = table.can.includes('drop') ? null : (table.cannot.drop ?? 'It cannot be dropped now.');
+  const whyNot = useWhyNot();
+  const reason = whyNot(...need(onTable(table.catalog, name), 'drop')) ?? (table.can.includes('drop') ? null : (table.cannot.drop ?? 'It cannot be dropped now.'));
   return (
     <>
       <Menu position="bottom-end">

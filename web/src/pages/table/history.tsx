@@ -11,8 +11,9 @@ import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';
 import { Empty, ProblemNote } from '../../components/notes';
 import { Facts } from '../../components/panel';
+import { need, onTable } from '../../lib/access';
 import { engineText, many } from '../../lib/format';
-import { paths } from '../../lib/paths';
+import { fullName, paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
 import { ChangeList } from './changes';
 import styles from './changes.module.css';
@@ -76,7 +77,7 @@ export function HistoryTab({ catalog, name, table }: HistoryProps) {
           options={TOPICS.filter((one) => table !== undefined || OF_VIEWS.includes(one.value))}
         />
         {table !== undefined && (
-          <Act variant="default" disabledReason={rollbackReason(table)} onClick={() => set({ rollback: 'choose' })}>
+          <Act variant="default" needs={need(onTable(catalog, name), 'write')} disabledReason={rollbackReason(table)} onClick={() => set({ rollback: 'choose' })}>
             Roll back
           </Act>
         )}
@@ -158,16 +159,18 @@ function Entry({ catalog, name, event, table }: HistoryProps & { event: CommitEv
 function EntryActions({ table, event, head }: { table: Table; event: CommitEvent; head: string }) {
   const [, set] = useUrlState();
   const change = event.table.endsWith('.change') && table.kind === 'keyed';
+  const needs = need(onTable(table.catalog, fullName(table)), 'write');
   return (
     <div className="row row-wrap">
       <Act
         variant="default"
+        needs={needs}
         disabledReason={table.can.includes('tag') ? (change ? 'Only states of the base store can be tagged.' : null) : (table.cannot.tag ?? 'It takes no tags now.')}
         onClick={() => set({ tab: 'refs', entry: undefined, new: head })}
       >
         Tag this state
       </Act>
-      <Act variant="default" disabledReason={rollbackReason(table)} onClick={() => set({ entry: undefined, rollback: head })}>
+      <Act variant="default" needs={needs} disabledReason={rollbackReason(table)} onClick={() => set({ entry: undefined, rollback: head })}>
         Roll back to this
       </Act>
     </div>

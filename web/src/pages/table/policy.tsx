@@ -8,9 +8,10 @@ import type { Setting, Table } from '../../api/types';
 import { Act } from '../../components/act';
 import { DataTable, type Column } from '../../components/data-table';
 import { ProblemNote } from '../../components/notes';
+import { need, onTable, type Need } from '../../lib/access';
 import { fullName } from '../../lib/paths';
 
-const COLUMNS = (change: (setting: Setting) => void): Column<Setting>[] => [
+const COLUMNS = (needs: Need[], change: (setting: Setting) => void): Column<Setting>[] => [
   { key: 'key', title: 'Setting', cell: (one) => <span className="mono">{one.key}</span> },
   { key: 'value', title: 'Value', cell: (one) => <span className="mono">{one.value}</span>, right: true },
   {
@@ -23,7 +24,7 @@ const COLUMNS = (change: (setting: Setting) => void): Column<Setting>[] => [
     key: 'act',
     title: '',
     cell: (one) => (
-      <Act size="compact-xs" variant="default" onClick={() => change(one)} aria-label={`change ${one.key}`}>
+      <Act size="compact-xs" variant="default" needs={needs} onClick={() => change(one)} aria-label={`change ${one.key}`}>
         Change
       </Act>
     ),
@@ -37,7 +38,7 @@ export function PolicyTab({ table }: { table: Table }) {
   const [changing, change] = useState<Setting | undefined>();
   return (
     <>
-      <DataTable plain name="policy" columns={COLUMNS(change)} rows={data} error={error} id={(one) => one.key} empty={null} />
+      <DataTable plain name="policy" columns={COLUMNS(need(onTable(table.catalog, fullName(table)), 'write'), change)} rows={data} error={error} id={(one) => one.key} empty={null} />
       <Modal
         opened={changing !== undefined}
         onClose={() => change(undefined)}

@@ -10,6 +10,7 @@ import { Ask, useDo } from '../../components/ask';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, Span, When } from '../../components/figures';
 import { Empty, ProblemNote } from '../../components/notes';
+import { need, onTable } from '../../lib/access';
 import { many } from '../../lib/format';
 import { fullName } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
@@ -60,7 +61,7 @@ export function RefsTab({ table }: { table: Table }) {
         <span className="dim">
           {table.kind === 'keyed' ? 'Tags name states of the base store: rows that are merged already.' : 'A tag keeps a snapshot from expiring; a branch is written to by its name.'}
         </span>
-        <Act variant="default" disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
+        <Act variant="default" needs={need(onTable(table.catalog, name), 'write')} disabledReason={reason ?? (data?.length === 0 ? 'The table has no snapshot yet.' : null)} onClick={() => set({ new: 'main' })}>
           {table.can.includes('branch') ? 'New tag or branch' : 'New tag'}
         </Act>
       </div>
@@ -103,10 +104,11 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
   const publish = useDo('cannot fast-forward main', () => forward('main', one.name));
   if (one.name === 'main') return null;
   const branch = one.type === 'branch';
+  const needs = need(onTable(table.catalog, fullName(table)), 'write');
   return (
     <span className="row" style={{ justifyContent: 'flex-end' }}>
       {branch && one.can_forward && (
-        <Act size="compact-xs" variant="default" loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
+        <Act size="compact-xs" variant="default" needs={needs} loading={catchUp.isPending} onClick={() => catchUp.mutate()}>
           Forward to main
         </Act>
       )}
@@ -114,6 +116,7 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
         <Act
           size="compact-xs"
           variant="default"
+          needs={needs}
           loading={publish.isPending}
           disabledReason={one.behind > 0 ? `Main has ${many(one.behind, 'snapshot')} that ${one.name} does not stand on: it would lose them.` : null}
           onClick={() => publish.mutate()}
@@ -121,7 +124,7 @@ function RefActions({ table, one, drop }: { table: Table; one: Ref; drop: (one: 
           Forward main to it
         </Act>
       )}
-      <Act size="compact-xs" variant="default" onClick={() => drop(one)}>
+      <Act size="compact-xs" variant="default" needs={needs} onClick={() => drop(one)}>
         Drop
       </Act>
     </span>

@@ -8,7 +8,7 @@ import { Bytes, Count, useNow, When } from '../../components/figures';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
 import { axisOf, place, ticks, tickText, type Axis } from '../../lib/axis';
-import { count, engineText, moment } from '../../lib/format';
+import { count, engineText, many, moment } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
 import { ChangeList } from './changes';
@@ -50,7 +50,7 @@ export function Timeline({ catalog, table }: { catalog: string; table: string })
         <Commit catalog={catalog} event={open} />
       ) : (
         <div className={styles.hint}>
-          {count(events.length)} commits. Choose one to see who wrote what; arrow keys go from one to the next.
+          {many(events.length, 'commit')}. Choose one to see who wrote what; arrow keys go from one to the next.
         </div>
       )}
     </Panel>

@@ -1,0 +1,140 @@
+import { Select, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useEffect, useRef } from 'react';
+
+import { audit, type AuditFilter } from '../../api/queries';
+import type { AuditEntry, Verdict } from '../../api/types';
+import { DataTable, type Column } from '../../components/data-table';
+import { When } from '../../components/figures';
+import { VerdictMark } from '../../components/marks';
+import { useMe } from '../../components/me';
+import { Empty } from '../../components/notes';
+import { useUrlState } from '../../lib/url-state';
+import { AccessFrame, AdminsOnly } from './frame';
+
+const VERDICTS: { value: '' | Verdict; label: string }[] = [
+  { value: '', label: 'Every decision' },
+  { value: 'allowed', label: 'allowed' },
+  { value: 'forbidden', label: 'forbidden' },
+  { value: 'hidden', label: 'hidden' },
+  { value: 'unauthenticated', label: 'not signed in' },
+];
+const WHAT = [
+  { value: '', label: 'Reads and changes' },
+  { value: 'changes', label: 'Changes' },
+  { value: 'reads', label: 'Reads' },
+];
+const SPANS = [
+  { value: '', label: 'At any time' },
+  { value: '3600', label: 'In the last hour' },
+  { value: '86400', label: 'In the last day' },
+  { value: '604800', label: 'In the last week' },
+];
+
+const COLUMNS: Column<AuditEntry>[] = [
+  { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
+  { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
+  { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
+  { key: 'target', title: 'On', cell: (one) => <div className="mono wrap-anywhere" style={{ minWidth: 120 }}>{one.target}</div>, wide: true },
+  { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
+  { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
+  { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
+  { key: 'token', title: 'Token', cell: (one) => <span className="mono dim">{one.token_id ?? '–'}</span>, extra: true },
+  { key: 'request', title: 'Request', cell: (one) => <span className="mono dim">{one.request_id}</span>, extra: true },
+];
+
+function What({ entry }: { entry: AuditEntry }) {
+  const route = entry.route.replace(/^\/(api|iceberg)\/v1/, '');
+  return (
+    <span className="mono" style={{ whiteSpace: 'nowrap' }} title={entry.route}>
+      {entry.changes ? entry.method : <span className="dim">{entry.method}</span>} <span className="dim">{entry.route.startsWith('/iceberg') ? 'iceberg' : ''}</span>
+      {route}
+    </span>
+  );
+}
+
+function Status({ entry }: { entry: AuditEntry }) {
+  if (entry.status !== null) return <>{entry.status}</>;
+  return entry.changes ? (
+    <span className="warn" title="It was not seen to end: the table’s history knows whether it happened.">
+      unknown
+    </span>
+  ) : (
+    <span className="dim">–</span>
+  );
+}
+
+/** What was asked, by whom, on what, and what was decided. */
+export function AuditPage() {
+  const { admin } = useMe();
+  const [get, set] = useUrlState();
+  const what = get('what');
+  const filter: AuditFilter = {
+    ...given('principal', get('who')),
+    ...given('target', get('on')),
+    ...given('verdict', get('decision') as Verdict | undefined),
+    ...given('changes', what === undefined ? undefined : what === 'changes'),
+  };
+  const since = get('since');
+  const found = useInfiniteQuery(audit(filter, since === undefined ? undefined : Number(since), admin));
+  const filtered = Object.keys(filter).length > 0 || since !== undefined;
+  if (!admin) {
+    return (
+      <AccessFrame>
+        <AdminsOnly what="the audit log" />
+      </AccessFrame>
+    );
+  }
+  return (
+    <AccessFrame>
+      <div className="row row-wrap">
+        <Text name="who" label="who" placeholder="User or service" />
+        <Text name="on" label="on what" placeholder="lake.sales.orders" wide />
+        <Select aria-label="decision" w={150} value={get('decision') ?? ''} onChange={(value) => set({ decision: value ?? undefined })} data={VERDICTS} />
+        <Select aria-label="reads or changes" w={170} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
+        <Select aria-label="since" w={150} value={since ?? ''} onChange={(value) => set({ since: value ?? undefined })} data={SPANS} />
+      </div>
+      <DataTable
+        name="audit"
+        columns={COLUMNS}
+        rows={found.data?.pages.flatMap((page) => page.items)}
+        error={found.error}
+        id={(one) => String(one.id)}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={
+          <Empty title={filtered ? 'Nothing was asked like that' : 'Nothing has been asked yet'}>
+            Reads appear here some seconds after they were answered, changes and refusals at once.
+          </Empty>
+        }
+      />
+    </AccessFrame>
+  );
+}
+
+function given<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
+  return value === undefined ? {} : ({ [key]: value } as Record<Key, Value>);
+}
+
+/** A filter by a whole name, kept in the address. */
+function Text({ name, label, placeholder, wide = false }: { name: string; label: string; placeholder: string; wide?: boolean }) {
+  const [get, set] = useUrlState();
+  const value = get(name) ?? '';
+  const field = useRef<HTMLInputElement>(null);
+  const find = useDebouncedCallback((text: string) => set({ [name]: text.trim() }), 300);
+  // Back, forward and links change the address from outside.
+  useEffect(() => {
+    if (field.current !== null && document.activeElement !== field.current) field.current.value = value;
+  }, [value]);
+  return (
+    <TextInput
+      ref={field}
+      aria-label={label}
+      placeholder={placeholder}
+      defaultValue={value}
+      w={wide ? 240 : 160}
+      onChange={(event) => find(event.currentTarget.value)}
+      classNames={{ input: 'mono' }}
+    />
+  );
+}

@@ -1,0 +1,77 @@
+import { Modal, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+
+import { answered, api } from '../../api/client';
+import { login } from '../../api/queries';
+import { Act } from '../../components/act';
+import { ProblemNote } from '../../components/notes';
+import type { Shown } from './secret';
+
+interface CreatePrincipalProps {
+  kind: 'users' | 'services';
+  close: () => void;
+  made: (shown: Shown) => void;
+}
+
+export function CreatePrincipal({ kind, close, made }: CreatePrincipalProps) {
+  const queries = useQueryClient();
+  const { data } = useQuery(login());
+  const [name, setName] = useState('');
+  const [subject, setSubject] = useState('');
+  const create = useMutation({
+    mutationFn: async () => {
+      if (kind === 'users') {
+        await answered(api.POST('/users', { body: { name: name.trim(), subject: subject.trim() === '' ? null : subject.trim() } }));
+        return undefined;
+      }
+      return answered(api.POST('/services', { body: { name: name.trim() } }));
+    },
+    onSuccess: async (service) => {
+      close();
+      if (service !== undefined) {
+        made({
+          title: `The service ${service.name}`,
+          secret: `${service.client_id}:${service.client_secret}`,
+          says: 'Engines take it as their credential. Give the service a role, or it may do nothing.',
+        });
+      }
+      await queries.invalidateQueries();
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    create.mutate();
+  };
+  const isUser = kind === 'users';
+  return (
+    <Modal opened onClose={close} title={isUser ? 'Create a user' : 'Create a service'} closeButtonProps={{ 'aria-label': 'close' }}>
+      <form onSubmit={submit} className="stack">
+        <TextInput
+          label="Name"
+          description={isUser ? 'Letters, digits, and any of . _ - @ +' : 'It is the client id, too'}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          classNames={{ input: 'mono' }}
+          data-autofocus
+        />
+        {isUser && data?.oidc && (
+          <TextInput
+            label="Subject"
+            description={`Optional: their id at ${new URL(data.oidc.issuer).host}. Who just signs in there needs no creating.`}
+            value={subject}
+            onChange={(event) => setSubject(event.currentTarget.value)}
+            classNames={{ input: 'mono' }}
+          />
+        )}
+        {isUser && <div className="dim">They may do nothing until they have a role, and get in with a token that you make for them.</div>}
+        {create.error && <ProblemNote error={create.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+            Create
+          </Act>
+        </div>
+      </form>
+    </Modal>
+  );
+}

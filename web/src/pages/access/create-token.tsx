@@ -1,0 +1,82 @@
+import { Modal, MultiSelect, Select, TextInput } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+
+import { answered, api } from '../../api/client';
+import { catalogs, roles } from '../../api/queries';
+import { Act } from '../../components/act';
+import { useMe } from '../../components/me';
+import { ProblemNote } from '../../components/notes';
+import type { Shown } from './secret';
+
+const DAY = 86_400;
+const LASTS = [
+  { value: '', label: 'as long as the server’s default' },
+  { value: String(DAY), label: '1 day' },
+  { value: String(7 * DAY), label: '7 days' },
+  { value: String(30 * DAY), label: '30 days' },
+  { value: String(90 * DAY), label: '90 days' },
+  { value: String(365 * DAY), label: '1 year' },
+];
+
+/** A token that can do what its owner can, or less. */
+export function CreateToken({ close, made }: { close: () => void; made: (shown: Shown) => void }) {
+  const me = useMe();
+  const queries = useQueryClient();
+  const [name, setName] = useState('');
+  const [owner, setOwner] = useState('');
+  const [lasts, setLasts] = useState('');
+  const [onlyRoles, setRoles] = useState<string[]>([]);
+  const [onlyCatalogs, setCatalogs] = useState<string[]>([]);
+  const known = useQuery(catalogs());
+  const all = useQuery({ ...roles(), enabled: me.admin });
+  const create = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/tokens', {
+          body: {
+            name: name.trim(),
+            owner: owner.trim() === '' ? null : owner.trim(),
+            roles: onlyRoles.length === 0 ? null : onlyRoles,
+            catalogs: onlyCatalogs.length === 0 ? null : onlyCatalogs,
+            expires_in_seconds: lasts === '' ? null : Number(lasts),
+          },
+        }),
+      ),
+    onSuccess: async (token) => {
+      close();
+      made({ title: `The token ${token.name}`, secret: token.token, says: 'Firn keeps only its hash. Put it where it is needed now; if it is lost, make another one.' });
+      await queries.invalidateQueries({ queryKey: ['tokens'] });
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    create.mutate();
+  };
+  const ownRoles = owner.trim() === '' ? me.roles : (all.data ?? []).map((one) => one.name);
+  return (
+    <Modal opened onClose={close} title="Create a token" closeButtonProps={{ 'aria-label': 'close' }}>
+      <form onSubmit={submit} className="stack">
+        <TextInput label="Name" description="What it is for" placeholder="nightly load" value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+        {me.admin && (
+          <TextInput label="For" description="Another user or a service; empty means you" value={owner} onChange={(event) => setOwner(event.currentTarget.value)} classNames={{ input: 'mono' }} />
+        )}
+        <Select label="Lasts" value={lasts} onChange={(value) => setLasts(value ?? '')} data={LASTS} />
+        <MultiSelect label="Only these roles" placeholder={onlyRoles.length === 0 ? 'all that the owner has' : ''} data={ownRoles} value={onlyRoles} onChange={setRoles} />
+        <MultiSelect
+          label="Only in these catalogs"
+          placeholder={onlyCatalogs.length === 0 ? 'all' : ''}
+          data={(known.data ?? []).map((one) => one.name)}
+          value={onlyCatalogs}
+          onChange={setCatalogs}
+        />
+        {create.error && <ProblemNote error={create.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+            Create
+          </Act>
+        </div>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,122 @@
+import { ActionIcon, Autocomplete } from '@mantine/core';
+import { IconX } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+
+import { answered, api } from '../../api/client';
+import { principals, role as roleQuery } from '../../api/queries';
+import { Act } from '../../components/act';
+import { Ask, useDo } from '../../components/ask';
+import { When } from '../../components/figures';
+import { useMe } from '../../components/me';
+import { ProblemNote } from '../../components/notes';
+import { Panel } from '../../components/panel';
+import { paths } from '../../lib/paths';
+import styles from './access.module.css';
+import { AccessFrame } from './frame';
+import { Grants } from './grants';
+
+/** One role: what it gives, and who has it. */
+export function RolePage() {
+  const { role: name = '' } = useParams();
+  const { data, error } = useQuery(roleQuery(name));
+  const { admin } = useMe();
+  const navigate = useNavigate();
+  const [dropping, drop] = useState(false);
+  if (data === undefined) return <AccessFrame>{error ? <ProblemNote error={error} /> : <Panel>…</Panel>}</AccessFrame>;
+  const why = data.builtin ? 'It came with the server and stays as it is.' : admin ? null : 'Only administrators drop roles.';
+  return (
+    <AccessFrame
+      actions={
+        <Act variant="default" disabledReason={why} onClick={() => drop(true)}>
+          Drop role
+        </Act>
+      }
+    >
+      <div className="row row-wrap">
+        <Link to={paths.roles()}>Roles</Link>
+        <span className="dim">/</span>
+        <b className="mono">{data.name}</b>
+        <span className="dim">
+          {data.description}
+          {data.builtin ? ' · built in' : ''} · created <When at={data.created_at} />
+        </span>
+      </div>
+      <Grants role={data} />
+      <Members role={data.name} members={data.members} />
+      <Ask
+        title={`Drop ${data.name}`}
+        opened={dropping}
+        close={() => drop(false)}
+        yes="Drop it"
+        danger
+        act={() => answered(api.DELETE('/roles/{role}', { params: { path: { role: data.name } } }))}
+        done={() => void navigate(paths.roles())}
+      >
+        It is taken from {data.members.length === 0 ? 'nobody: nobody has it' : data.members.join(', ')}. Its grants are gone; this cannot be
+        undone.
+      </Ask>
+    </AccessFrame>
+  );
+}
+
+function Members({ role, members }: { role: string; members: string[] }) {
+  return (
+    <Panel title="Who has it">
+      <div className="stack">
+        {members.length === 0 && <span className="dim">Nobody yet.</span>}
+        <div className={styles.members}>
+          {members.map((name) => (
+            <Member key={name} role={role} name={name} />
+          ))}
+        </div>
+        <AddMember role={role} members={members} />
+      </div>
+    </Panel>
+  );
+}
+
+function Member({ role, name }: { role: string; name: string }) {
+  const take = useDo(`cannot take ${role} from ${name}`, () => answered(api.DELETE('/roles/{role}/members/{name}', { params: { path: { role, name } } })));
+  return (
+    <span className={`${styles.member ?? ''} mono`}>
+      {name}
+      <ActionIcon size="xs" aria-label={`take ${role} from ${name}`} loading={take.isPending} onClick={() => take.mutate()}>
+        <IconX size={12} />
+      </ActionIcon>
+    </span>
+  );
+}
+
+function AddMember({ role, members }: { role: string; members: string[] }) {
+  const { admin } = useMe();
+  const users = useInfiniteQuery(principals('users', admin));
+  const services = useInfiniteQuery(principals('services', admin));
+  const known = [users, services].flatMap((found) => found.data?.pages.flatMap((page) => page.items) ?? []).map((one) => one.name);
+  const [name, setName] = useState('');
+  const give = useDo(`cannot give ${role}`, async () => {
+    await answered(api.PUT('/roles/{role}/members/{name}', { params: { path: { role, name: name.trim() } } }));
+    setName('');
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (name.trim() !== '') give.mutate();
+  };
+  return (
+    <form onSubmit={submit} className="row">
+      <Autocomplete
+        size="xs"
+        aria-label="name of a user or service"
+        placeholder="A user or service"
+        data={known.filter((one) => !members.includes(one))}
+        limit={20}
+        value={name}
+        onChange={setName}
+      />
+      <Act type="submit" variant="default" loading={give.isPending} disabledReason={name.trim() === '' ? 'Say to whom.' : null}>
+        Give the role
+      </Act>
+    </form>
+  );
+}

@@ -1,0 +1,63 @@
+import { Checkbox, Modal } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import { roles } from '../../api/queries';
+import type { Principal } from '../../api/types';
+import { Act } from '../../components/act';
+import { ProblemNote } from '../../components/notes';
+import { grantText } from '../../lib/access';
+
+const at = (role: string, name: string) => ({ params: { path: { role, name } } });
+
+/** Gives and takes several roles at once. */
+export function RolesOf({ one, close }: { one: Principal; close: () => void }) {
+  const queries = useQueryClient();
+  const { data, error } = useQuery(roles());
+  const before = new Set(one.roles.map((role) => role.role));
+  const [chosen, choose] = useState(before);
+  const added = [...chosen].filter((role) => !before.has(role));
+  const taken = [...before].filter((role) => !chosen.has(role));
+  const save = useMutation({
+    mutationFn: async () => {
+      for (const role of added) await answered(api.PUT('/roles/{role}/members/{name}', at(role, one.name)));
+      for (const role of taken) await answered(api.DELETE('/roles/{role}/members/{name}', at(role, one.name)));
+    },
+    onSuccess: close,
+    // A refusal may come after some were given.
+    onSettled: () => queries.invalidateQueries(),
+  });
+  const toggle = (role: string, on: boolean) => {
+    const next = new Set(chosen);
+    if (on) next.add(role);
+    else next.delete(role);
+    choose(next);
+  };
+  return (
+    <Modal opened onClose={close} title={`Roles of ${one.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+      <div className="stack">
+        {data?.map((role) => {
+          const byClaim = one.roles.some((had) => had.role === role.name && had.by_claim);
+          return (
+            <Checkbox
+              key={role.name}
+              size="xs"
+              label={<span className="mono">{role.name}</span>}
+              description={byClaim ? 'The issuer gives it: change their group there.' : role.description || role.grants.map(grantText).join('; ') || 'gives nothing yet'}
+              checked={chosen.has(role.name)}
+              disabled={byClaim}
+              onChange={(event) => toggle(role.name, event.currentTarget.checked)}
+            />
+          );
+        })}
+        {(save.error ?? error) && <ProblemNote error={save.error ?? error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act loading={save.isPending} disabledReason={added.length + taken.length === 0 ? 'Nothing has been changed.' : null} onClick={() => save.mutate()}>
+            Save
+          </Act>
+        </div>
+      </div>
+    </Modal>
+  );
+}

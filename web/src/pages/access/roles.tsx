@@ -1,0 +1,95 @@
+import { Modal, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconPlus } from '@tabler/icons-react';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+import { useNavigate } from 'react-router';
+
+import { answered, api } from '../../api/client';
+import { roles } from '../../api/queries';
+import type { Role } from '../../api/types';
+import { Act } from '../../components/act';
+import { DataTable, type Column } from '../../components/data-table';
+import { When } from '../../components/figures';
+import { useMe } from '../../components/me';
+import { Empty, ProblemNote } from '../../components/notes';
+import { grantText } from '../../lib/access';
+import { paths } from '../../lib/paths';
+import { AccessFrame } from './frame';
+
+const COLUMNS: Column<Role>[] = [
+  { key: 'name', title: 'Role', cell: (one) => <span className="mono">{one.name}</span> },
+  { key: 'description', title: 'For', cell: (one) => <span className="dim">{one.builtin ? `${one.description} (built in)` : one.description}</span> },
+  { key: 'grants', title: 'Grants', cell: (one) => <Grants role={one} />, wide: true, help: 'as far as you may see what they are on' },
+  { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
+];
+
+function Grants({ role }: { role: Role }) {
+  if (role.grants.length === 0) return <span className="dim">nothing yet</span>;
+  const more = role.grants.length - 3;
+  return (
+    <span className="wrap-anywhere">
+      {role.grants.slice(0, 3).map(grantText).join('; ')}
+      {more > 0 && <span className="dim"> and {more} more</span>}
+    </span>
+  );
+}
+
+/** Names for grants; people and services have roles. */
+export function RolesPage() {
+  const { admin } = useMe();
+  const { data, error } = useQuery(roles());
+  const [creating, { open, close }] = useDisclosure(false);
+  return (
+    <AccessFrame
+      actions={
+        <Act leftSection={<IconPlus size={14} />} disabledReason={admin ? null : 'Only administrators create roles.'} onClick={open}>
+          Create role
+        </Act>
+      }
+    >
+      <DataTable
+        name="roles"
+        columns={COLUMNS}
+        rows={data}
+        error={error}
+        id={(one) => one.name}
+        link={(one) => paths.role(one.name)}
+        empty={<Empty title="No role that you may see">What you may do comes from roles; ask an administrator for one.</Empty>}
+      />
+      {creating && <CreateRole close={close} />}
+    </AccessFrame>
+  );
+}
+
+function CreateRole({ close }: { close: () => void }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [name, setName] = useState('');
+  const [description, setDescription] = useState('');
+  const create = useMutation({
+    mutationFn: () => answered(api.POST('/roles', { body: { name: name.trim(), description: description.trim() } })),
+    onSuccess: async (role) => {
+      await queries.invalidateQueries({ queryKey: ['roles'] });
+      void navigate(paths.role(role.name));
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    create.mutate();
+  };
+  return (
+    <Modal opened onClose={close} title="Create a role" closeButtonProps={{ 'aria-label': 'close' }}>
+      <form onSubmit={submit} className="stack">
+        <TextInput label="Name" placeholder="analysts" value={name} onChange={(event) => setName(event.currentTarget.value)} classNames={{ input: 'mono' }} data-autofocus />
+        <TextInput label="For" description="Optional: what it is meant to allow" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+        {create.error && <ProblemNote error={create.error} />}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Act type="submit" loading={create.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+            Create
+          </Act>
+        </div>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,122 @@
+import { Select } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconPlus } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import { tokens } from '../../api/queries';
+import type { Token, TokenKind } from '../../api/types';
+import { Act } from '../../components/act';
+import { Ask } from '../../components/ask';
+import { Choice } from '../../components/choice';
+import { DataTable, type Column } from '../../components/data-table';
+import { useNow, When } from '../../components/figures';
+import { TokenMark, tokenState } from '../../components/marks';
+import { useMe } from '../../components/me';
+import { Empty } from '../../components/notes';
+import { useUrlState } from '../../lib/url-state';
+import { AccessFrame } from './frame';
+import { CreateToken } from './create-token';
+import { ShowOnce, type Shown } from './secret';
+import { Tags } from './tags';
+
+const KINDS: { value: '' | TokenKind; label: string }[] = [
+  { value: '', label: 'Every kind' },
+  { value: 'bearer', label: 'made by people' },
+  { value: 'access', label: 'given to engines' },
+];
+
+/** One's own tokens; an administrator sees everybody's. */
+export function TokensPage() {
+  const { admin } = useMe();
+  const [get, set] = useUrlState();
+  const [creating, { open, close }] = useDisclosure(false);
+  const [shown, show] = useState<Shown | undefined>();
+  const [revoking, revoke] = useState<Token | undefined>();
+  const owner = get('owner');
+  const kind = get('kind') as TokenKind | undefined;
+  const found = useInfiniteQuery(tokens(owner, kind));
+  return (
+    <AccessFrame
+      actions={
+        <Act leftSection={<IconPlus size={14} />} onClick={open}>
+          Create token
+        </Act>
+      }
+    >
+      <div className="row row-wrap">
+        {admin && (
+          <Choice
+            label="whose tokens"
+            value={owner === undefined ? 'own' : 'all'}
+            set={(value) => set({ owner: value === 'all' ? '*' : undefined })}
+            options={[
+              { value: 'own', label: 'Yours' },
+              { value: 'all', label: owner === undefined || owner === '*' ? 'Everybody’s' : `${owner}’s` },
+            ]}
+          />
+        )}
+        <Select aria-label="kind of token" w={150} value={kind ?? ''} onChange={(value) => set({ kind: value ?? undefined })} data={KINDS} />
+      </div>
+      <DataTable
+        name="tokens"
+        columns={columns(owner !== undefined, revoke)}
+        rows={found.data?.pages.flatMap((page) => page.items)}
+        error={found.error}
+        id={(one) => one.id}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={<Empty title="No token is like that">Programs that cannot sign in by themselves use one: a job, a notebook, the command line.</Empty>}
+      />
+      {creating && <CreateToken close={close} made={show} />}
+      <ShowOnce shown={shown} close={() => show(undefined)} />
+      <Ask
+        title={`Revoke ${revoking?.name ?? ''}`}
+        opened={revoking !== undefined}
+        close={() => revoke(undefined)}
+        yes="Revoke it"
+        danger
+        act={() => answered(api.DELETE('/tokens/{token_id}', { params: { path: { token_id: revoking?.id ?? '' } } }))}
+      >
+        Whatever uses the token <span className="mono">{revoking?.id}</span> is refused from now on, on other servers within seconds, and so
+        is every token that it was exchanged for. This cannot be undone.
+      </Ask>
+    </AccessFrame>
+  );
+}
+
+function columns(withOwner: boolean, revoke: (token: Token) => void): Column<Token>[] {
+  const owner: Column<Token> = { key: 'owner', title: 'Of', cell: (one) => <span className="mono">{one.owner}</span> };
+  return [
+    { key: 'name', title: 'Token', cell: (one) => <span className="wrap-anywhere">{one.name}</span>, wide: true },
+    { key: 'state', title: 'State', cell: (one) => <State token={one} /> },
+    ...(withOwner ? [owner] : []),
+    { key: 'roles', title: 'Roles', cell: (one) => <Limits names={one.roles} all="all of its owner" />, help: 'what it is limited to' },
+    { key: 'catalogs', title: 'Catalogs', cell: (one) => <Limits names={one.catalogs} all="all" />, help: 'what it is limited to' },
+    { key: 'used', title: 'Last used', cell: (one) => (one.last_used_at === null ? <span className="dim">never</span> : <When at={one.last_used_at} />), right: true },
+    { key: 'ends', title: 'Ends', cell: (one) => (one.expires_at === null ? <span className="dim">never</span> : <When at={one.expires_at} />), right: true },
+    { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true, extra: true },
+    { key: 'id', title: 'Id', cell: (one) => <span className="mono dim">{one.id}</span>, extra: true },
+    { key: 'act', title: '', cell: (one) => <Revoke token={one} revoke={revoke} />, right: true },
+  ];
+}
+
+function State({ token }: { token: Token }) {
+  return <TokenMark token={token} now={useNow()} />;
+}
+
+function Limits({ names, all }: { names: string[] | null; all: string }) {
+  return names === null ? <span className="dim">{all}</span> : <Tags names={names} />;
+}
+
+function Revoke({ token, revoke }: { token: Token; revoke: (token: Token) => void }) {
+  const { token_id } = useMe();
+  const state = tokenState(token, useNow());
+  const over = state === 'revoked' ? 'It was revoked.' : state === 'expired' ? 'It has expired.' : null;
+  const own = token.id === token_id ? 'You are signed in with it: sign out, and revoke it with another one.' : null;
+  return (
+    <Act size="compact-xs" variant="default" aria-label={`Revoke ${token.name}`} disabledReason={over ?? own} onClick={() => revoke(token)}>
+      Revoke
+    </Act>
+  );
+}
