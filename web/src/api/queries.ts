@@ -2,7 +2,7 @@
  * What pages ask for. Pages do not poll by themselves: the pulse asks one cheap question every few seconds, and when its
  * answer has changed, what is on the screen is asked for again. Only bars that move between commits poll on their own.
  */
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
 import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TokenKind, Topic, Verdict } from './types';
@@ -232,7 +232,7 @@ export const operation = (id: string) =>
 
 export const importEntries = (catalog: string, id: string, states: ImportState[], live: boolean) =>
   infiniteQueryOptions({
-    queryKey: ['import', catalog, id, states],
+    queryKey: ['import', catalog, id, states, live], // asked once more when it has ended: the last look may be older
     queryFn: ({ pageParam }) =>
       answered(
         api.GET('/catalogs/{catalog}/imports/{operation_id}/entries', {
@@ -241,6 +241,7 @@ export const importEntries = (catalog: string, id: string, states: ImportState[]
       ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
+    placeholderData: keepPreviousData,
     refetchInterval: live ? BAR_MS : false,
   });
 
