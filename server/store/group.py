@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from catalog.errors import Unavailable
+from catalog.errors import CommitUnknown, Unavailable
 
 LARGEST_GROUP = 64
 """Writers in one transaction: the first of them waits for the last."""
@@ -74,6 +74,10 @@ class GroupCommit:
                 yield session
                 session.commit()  # releases the savepoint
                 group.members += 1
+        except DBAPIError as error:
+            if not _in_transaction(group.connection):  # SQLite has undone all of it, as it does when the disk is full
+                group.outcome = Unavailable(f"the database has undone the transaction: {first_line(error)}")
+            raise
         finally:
             self._leave(group)
             group.ended.wait()  # also for who fails: what it has seen of those before it may still be undone
@@ -110,12 +114,14 @@ class GroupCommit:
 
     def _leave(self, group: _Group) -> None:
         """Hand the transaction on, or end it when nobody waits."""
-        if not _in_transaction(group.connection):  # SQLite has undone all of it, as it does when the disk is full
+        if group.outcome is None and not _in_transaction(group.connection):
             group.outcome = Unavailable("the database has undone the transaction", hint="look at the server's log")
-        elif group.members < LARGEST_GROUP and self._call_next(group):
+        if group.outcome is None and group.members < LARGEST_GROUP and self._call_next(group):
             return
-        self._end(group)
-        self._call_next(None)
+        try:
+            self._end(group)
+        finally:
+            self._call_next(None)
 
     def _call_next(self, group: _Group | None) -> bool:
         """Give the turn to who waits longest; False when nobody does."""
@@ -134,11 +140,27 @@ class GroupCommit:
                 group.connection.commit()
         except DBAPIError as error:
             group.outcome = self._failed(error)
+            group.connection.invalidate(error)  # it may still be in the transaction, and nobody may go on in that
+        except BaseException as error:
+            group.outcome = CommitUnknown(f"the commit broke off: {error!r}")
+            group.connection.invalidate()
+            raise
         finally:
-            group.connection.close()
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
-            group.ended.set()
+            try:
+                group.connection.close()
+            finally:
+                fcntl.flock(self._gate, fcntl.LOCK_UN)
+                group.ended.set()
 
 
 def _in_transaction(connection: Connection) -> bool:
     return bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
+
+
+def first_line(error: DBAPIError) -> str:
+    """What went wrong first: after it SQLite has rolled back, and undoing a savepoint fails too."""
+    first, before = error, error.__context__
+    while before is not None:
+        first = before if isinstance(before, DBAPIError) else first
+        before = before.__context__
+    return str(first.orig).partition("\n")[0]

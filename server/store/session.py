@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Invalid, Unavailable
-from server.store.group import GroupCommit
+from server.store.group import GroupCommit, first_line
 
 ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
@@ -107,11 +107,11 @@ def answering() -> Iterator[None]:
     except PoolTimeout as error:
         raise Unavailable("every connection to the database is in use", hint="try again") from error
     except DataError as error:
-        raise Invalid(f"the database cannot hold a value: {_first_line(error)}") from error
+        raise Invalid(f"the database cannot hold a value: {first_line(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated or _is_operational(error):
             raise Unavailable(
-                f"the database does not answer: {_first_line(error)}", hint="check the database, then try again"
+                f"the database does not answer: {first_line(error)}", hint="check the database, then try again"
             ) from error
         raise
 
@@ -120,21 +120,12 @@ def _failed_commit(error: DBAPIError) -> Exception:
     """A refused COMMIT is known to have changed nothing; one whose answer is missing is not."""
     code = getattr(error.orig, "sqlite_errorname", None)
     if code in ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CONSTRAINT"):
-        return Unavailable(f"the database refused the commit: {_first_line(error)}")
+        return Unavailable(f"the database refused the commit: {first_line(error)}")
     sqlstate = getattr(error.orig, "sqlstate", None)
     if sqlstate is not None and not sqlstate.startswith(("08", "57")):
-        return Unavailable(f"the database refused the commit: {_first_line(error)}")
-    return CommitUnknown(f"the database did not say whether it committed: {_first_line(error)}")
+        return Unavailable(f"the database refused the commit: {first_line(error)}")
+    return CommitUnknown(f"the database did not say whether it committed: {first_line(error)}")
 
 
 def _is_operational(error: DBAPIError) -> bool:
     return type(error).__name__ in ("OperationalError", "InterfaceError")
-
-
-def _first_line(error: DBAPIError) -> str:
-    """What went wrong first: after it SQLite has rolled back, and undoing a savepoint fails too."""
-    first, before = error, error.__context__
-    while before is not None:
-        first = before if isinstance(before, DBAPIError) else first
-        before = before.__context__
-    return str(first.orig).partition("\n")[0]

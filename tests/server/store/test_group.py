@@ -124,6 +124,21 @@ def test_all_are_told_how_the_common_commit_ended(opened_sqlite: OpenDatabase) -
     assert all(isinstance(future.exception(), CommitUnknown) for future in futures)
 
 
+def test_nobody_takes_a_commit_that_broke_off_for_done(opened_sqlite: OpenDatabase) -> None:
+    """An error that is not the database's own: whoever waits must neither be told that it landed nor wait for ever."""
+
+    def break_off(_connection: Connection) -> None:
+        raise RuntimeError("no thread left")
+
+    event.listen(opened_sqlite.engine, "commit", break_off)
+    with pytest.raises(CommitUnknown), queue(opened_sqlite, adding(opened_sqlite)) as futures:
+        pass
+    assert all(isinstance(future.exception(), CommitUnknown | RuntimeError) for future in futures)
+    event.remove(opened_sqlite.engine, "commit", break_off)
+    adding(opened_sqlite)(99)
+    assert names(opened_sqlite) == {"n99"}
+
+
 def test_a_transaction_that_sqlite_undoes_is_refused_to_all_and_the_next_one_works(
     opened_sqlite: OpenDatabase,
 ) -> None:
