@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
 import httpx
+from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 
 from server.app import build_background, create_app
@@ -26,7 +26,9 @@ class Client:
             async with httpx.AsyncClient(transport=transport, base_url="http://firn", trust_env=False) as client:
                 return await client.request(method, path, **how)
 
-        return anyio.run(send)
+        # A loop in a thread of its own: Playwright, once started, keeps one running in the main thread of its process.
+        with start_blocking_portal() as portal:
+            return portal.call(send)
 
     def get(self, path: str, **how: Any) -> httpx.Response:
         return self.request("GET", path, **how)
