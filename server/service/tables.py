@@ -399,9 +399,10 @@ def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation
 
 def _refuse_store(relation: Relation, verb: str) -> None:
     if relation.kind.is_store:
+        whole = dotted(relation.name.namespace)
         raise Conflict(
-            f"{relation.name} is a store of a keyed table and cannot be {verb} alone",
-            hint=f"the keyed table {dotted(relation.name.namespace)} can be {verb} as a whole",
+            f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
+            hint=f"{whole} can be {verb} as a whole",
         )
 
 
