@@ -20,15 +20,9 @@ from sqlalchemy.exc import DBAPIError
 from catalog.access import RoleName
 from catalog.errors import CatalogError, Invalid
 from server import logs
-from server.app import (
-    VERSION,
-    build_access,
-    build_background,
-    build_services,
-    create_app,
-    ensure_default_catalog,
-    open_database,
-)
+from server.app import VERSION, create_app
+from server.assembly import build_access, build_services, ensure_default_catalog, open_database
+from server.schedule import build_background
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
 

@@ -19,7 +19,9 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from server import logs
-from server.app import build_background, build_services, connect_database, create_app
+from server.app import create_app
+from server.assembly import build_services, connect_database
+from server.schedule import build_background
 from server.settings import Settings
 
 

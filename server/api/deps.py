@@ -50,7 +50,7 @@ class Paging(BaseModel):
 
 
 def services_of(request: Request) -> Services:
-    """The services that server.app has put together."""
+    """The services that server.assembly has put together."""
     return cast("Services", request.app.state.services)
 
 

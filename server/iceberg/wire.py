@@ -46,7 +46,7 @@ JsonBody = Annotated[dict[str, Any], Depends(json_body)]
 
 
 async def services_of(request: Request) -> Services:
-    """The services that server.app has put together."""
+    """The services that server.assembly has put together."""
     return cast("Services", request.app.state.services)
 
 

@@ -1,4 +1,4 @@
-"""All services of one server, put together by server.app and handed to the routes."""
+"""All services of one server, put together by server.assembly and handed to the routes."""
 
 from __future__ import annotations
 

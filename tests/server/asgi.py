@@ -9,7 +9,8 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 from fastapi import FastAPI
 
-from server.app import build_background, create_app
+from server.app import create_app
+from server.schedule import build_background
 from server.service.services import Services
 from server.settings import Settings
 

@@ -22,7 +22,9 @@ from catalog.names import TableName
 from catalog.operation import OperationId
 from catalog.ports.store import Database
 from catalog.token import Secret
-from server.app import build_background, build_services, create_app
+from server.app import create_app
+from server.assembly import build_services
+from server.schedule import build_background
 from server.service.access.tokens import TokenRequest
 from server.service.services import Services
 from server.service.views import ViewDefinition

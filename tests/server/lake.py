@@ -17,7 +17,7 @@ from catalog.job import Job, JobKind, Lease
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
 from catalog.ports.store import Database
-from server.app import build_services
+from server.assembly import build_services
 from server.service.commit import CommitRequest, Committed
 from server.service.services import Services
 from server.service.tables import TableDefinition

@@ -12,7 +12,8 @@ import pytest
 
 from catalog.names import TableName
 from catalog.ports.store import Database
-from server.app import build_background, create_app
+from server.app import create_app
+from server.schedule import build_background
 from server.settings import Settings
 from tests.server.lake import PLAIN, Lake, a_lake, appended
 from tests.server.listening import listening

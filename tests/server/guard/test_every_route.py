@@ -16,9 +16,11 @@ from fastapi.routing import APIRoute
 
 from catalog.access import SERVER, Grant, Privilege
 from catalog.token import new_secret
-from server.app import build_background, build_services, create_api, create_app, create_iceberg
+from server.app import create_api, create_app, create_iceberg
+from server.assembly import build_services
 from server.guard import rules
 from server.guard.authenticate import OPEN as OPEN_PATHS
+from server.schedule import build_background
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.conftest import open_database

@@ -19,7 +19,8 @@ from catalog.commit import Change
 from catalog.errors import Unavailable
 from catalog.iceberg.json import Json
 from catalog.names import TableName
-from server.app import build_background, create_app
+from server.app import create_app
+from server.schedule import build_background
 from server.service.metadata import Document, MetadataFiles
 from server.settings import Settings
 from tests.factories import LAKE

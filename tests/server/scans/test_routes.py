@@ -12,7 +12,8 @@ import pytest
 
 from catalog.ports.store import Database
 from catalog.scan.mode import CONFIG, PROPERTY
-from server.app import build_background, create_app
+from server.app import create_app
+from server.schedule import build_background
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.iceberg.malformed import spoiled, text_of

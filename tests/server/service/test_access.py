@@ -13,7 +13,7 @@ from catalog.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticat
 from catalog.names import CatalogName
 from catalog.ports.store import Database
 from catalog.token import Secret, TokenKind
-from server.app import build_access
+from server.assembly import build_access
 from server.service.access.access import Access
 from server.service.access.tokens import TokenRequest
 from server.service.access.upkeep import Upkeep

@@ -24,8 +24,10 @@ from catalog.ports.store import Database
 from catalog.ports.vending import Keys, ToSign
 from catalog.token import Secret
 from catalog.vending.storage import StorageConfig
-from server.app import build_background, build_services, create_app
+from server.app import create_app
+from server.assembly import build_services
 from server.files.aws import Aws
+from server.schedule import build_background
 from server.service.services import Services
 from server.settings import Settings
 from tests.server.guarded import client_of, listening, on, token_for

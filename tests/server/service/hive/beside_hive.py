@@ -20,7 +20,7 @@ from catalog.names import CatalogName, TableName
 from catalog.operation import Operation
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Located, RelationKind
-from server.app import build_services
+from server.assembly import build_services
 from server.files.listing import Listings
 from server.files.storage import Storage
 from server.files.table_files import TableFiles

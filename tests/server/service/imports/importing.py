@@ -22,7 +22,7 @@ from catalog.operation import Operation
 from catalog.ports.imports import ForeignCatalog
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
-from server.app import build_services
+from server.assembly import build_services
 from server.metastore.fake import FakeMetastore
 from server.service.imports.imports import Imports
 from server.service.services import Services

@@ -1,0 +1,214 @@
+"""What a server is made of: the one place that names adapters, and puts them and the services together."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import SecretStr
+
+from catalog.access import RoleName
+from catalog.job import JobKind
+from catalog.names import CatalogName
+from catalog.ports.store import Database
+from catalog.ports.vending import Keys
+from catalog.scan.plan import ScanLimits
+from server.files.aws import Aws
+from server.files.joined import ManifestLists
+from server.files.listing import Listings
+from server.files.reachable import Reachable
+from server.files.scans import ManifestScans
+from server.files.storage import Storage
+from server.files.table_files import TableFiles
+from server.foreign.rest import RestCatalogs
+from server.identity.oidc import OidcIssuer, OidcSettings
+from server.metastore.registry import MetastoreRegistry, MetastoreTimes
+from server.service.access.access import Access
+from server.service.access.directory import Directory
+from server.service.access.identities import Identities
+from server.service.access.roles import Roles
+from server.service.access.tokens import Tokens as AccessTokens
+from server.service.access.tokens import TokenTimes
+from server.service.access.trail import Trail
+from server.service.commit import Committer
+from server.service.compare import Comparisons
+from server.service.hive.books import advance_with_job, staged_task
+from server.service.hive.check import Checks
+from server.service.hive.index import HiveIndex
+from server.service.hive.services import HiveServices
+from server.service.hive.sync import Syncs
+from server.service.hive.upgrade import Upgrades
+from server.service.imports.imports import Imports
+from server.service.imports.register import Registrar
+from server.service.imports.sources import Sources
+from server.service.jobs import Jobs, LeaseTimes
+from server.service.keyed import KeyedTables
+from server.service.layout import Layouts
+from server.service.metadata import MetadataFiles
+from server.service.metrics import Reports
+from server.service.namespaces import Namespaces
+from server.service.planner import Planner
+from server.service.purge import Purges
+from server.service.recursive import RecursiveDrops
+from server.service.refs import Refs
+from server.service.scans import Scans
+from server.service.services import Services
+from server.service.tables import Tables
+from server.service.tasks import Tasks
+from server.service.undrop import Undrops
+from server.service.vending import StaticKeys, Vending
+from server.service.views import Views
+from server.service.viewversions import ViewVersions
+from server.settings import AccessSettings, HiveSettings, LeaseSettings, ScanSettings, Settings, StorageSettings
+from server.store.schema import upgrade_schema
+from server.store.session import Sessions, open_engine
+from server.store.uow import SqlDatabase
+
+DEFAULT_CATALOG = CatalogName("lake")
+
+
+def open_database(settings: Settings) -> Database:
+    """The database that the settings name, its schema up to date."""
+    url = settings.resolved_database_url
+    if url.startswith("sqlite"):
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    engine = open_engine(url)
+    upgrade_schema(engine)
+    return SqlDatabase(Sessions(engine))
+
+
+def connect_database(settings: Settings) -> Database:
+    """The same for a worker, whose parent has seen to the schema."""
+    return SqlDatabase(Sessions(open_engine(settings.resolved_database_url)))
+
+
+def build_services(settings: Settings, database: Database) -> Services:
+    """All services over one database."""
+    storage = Storage(settings.file_io)
+    metadata = MetadataFiles(storage)
+    tables = Tables(database, metadata)
+    views = Views(database, metadata)
+    keyed = KeyedTables(database, metadata, tables)
+    committer = Committer(database, metadata, ManifestLists(storage), {JobKind.SYNC: advance_with_job})
+    files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
+    metastores = _metastores(settings.hive)
+    reachable = Reachable(storage)
+    access = build_access(settings.access, database)
+    return Services(
+        database=database,
+        metadata=metadata,
+        namespaces=Namespaces(database),
+        tables=tables,
+        views=views,
+        keyed=keyed,
+        committer=committer,
+        jobs=Jobs(database, _lease_times(settings.lease)),
+        planner=Planner(database),
+        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
+        hive=_hive(keyed, committer, metastores, files),
+        imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
+        layouts=Layouts(database, metadata, files),
+        scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
+        reports=Reports(database, timedelta(days=settings.metrics_days)),
+        undrops=Undrops(database, metadata, reachable),
+        purges=Purges(database, metadata, reachable),
+        recursive_drops=RecursiveDrops(database, metadata),
+        refs=Refs(database, metadata, committer),
+        comparisons=Comparisons(database, metadata),
+        view_versions=ViewVersions(views),
+        access=access,
+        vending=_vending(settings, database, metadata, access),
+    )
+
+
+def _hive(keyed: KeyedTables, committer: Committer, metastores: MetastoreRegistry, files: TableFiles) -> HiveServices:
+    database, metadata = committer.database, committer.metadata
+    index = HiveIndex(database, metastores)
+    checks = Checks(database, index, files)
+    return HiveServices(
+        index=index,
+        checks=checks,
+        upgrades=Upgrades(database, Namespaces(database), keyed.tables, keyed, index, checks, files),
+        syncs=Syncs(database, metadata, committer, index, files),
+    )
+
+
+def _vending(settings: Settings, database: Database, metadata: MetadataFiles, access: Access) -> Vending:
+    return Vending(
+        database=database,
+        metadata=metadata,
+        access=access,
+        cloud=Aws(settings.file_io),
+        static=_static_keys(settings.storage),
+    )
+
+
+def _metastores(hive: HiveSettings) -> MetastoreRegistry:
+    times = MetastoreTimes(
+        connect_seconds=hive.connect_seconds, read_seconds=hive.read_seconds, connections=hive.pool_size
+    )
+    return MetastoreRegistry(times)
+
+
+def _static_keys(storage: StorageSettings) -> StaticKeys:
+    def keys(key_id: str | None, secret: SecretStr | None) -> Keys | None:
+        if key_id is None or secret is None:
+            return None
+        return Keys(access_key_id=key_id, secret_access_key=secret.get_secret_value())
+
+    return StaticKeys(
+        read=keys(storage.read_key_id, storage.read_key_secret),
+        write=keys(storage.write_key_id, storage.write_key_secret),
+    )
+
+
+def build_access(settings: AccessSettings, database: Database) -> Access:
+    """Access control over one database."""
+    issuer = None if settings.oidc_issuer is None else OidcIssuer(_oidc(settings, settings.oidc_issuer))
+    identities = Identities(database, issuer, settings.remember_seconds)
+    times = TokenTimes(
+        access=timedelta(seconds=settings.access_token_seconds),
+        default=timedelta(days=settings.token_days),
+        longest=timedelta(days=settings.longest_token_days),
+    )
+    return Access(
+        enabled=settings.enabled,
+        database=database,
+        identities=identities,
+        directory=Directory(database, identities),
+        roles=Roles(database, identities),
+        tokens=AccessTokens(database, identities, times),
+        trail=Trail(database),
+    )
+
+
+def _oidc(settings: AccessSettings, issuer: str) -> OidcSettings:
+    return OidcSettings(
+        issuer=issuer,
+        audience=settings.oidc_audience or "",
+        name_claim=settings.oidc_name_claim,
+        roles_claim=settings.oidc_roles_claim,
+        roles={group: RoleName(role) for group, role in settings.oidc_roles.items()},
+    )
+
+
+def _lease_times(lease: LeaseSettings) -> LeaseTimes:
+    return LeaseTimes(
+        lasts=timedelta(seconds=lease.seconds),
+        beat=timedelta(seconds=lease.beat_seconds),
+        max_attempts=lease.max_attempts,
+    )
+
+
+def ensure_default_catalog(services: Services, settings: Settings) -> None:
+    """A fresh server has one catalog."""
+    if not services.namespaces.catalogs():
+        services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
+
+
+def _scan_limits(scan: ScanSettings) -> ScanLimits:
+    return ScanLimits(
+        inline_files=scan.inline_files,
+        task_files=scan.task_files,
+        manifests=scan.manifests,
+        plan_seconds=scan.plan_seconds,
+    )

@@ -1,0 +1,135 @@
+"""All work that a server does by itself: the one list of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from server.background.driver import Driver, TaskDef
+from server.background.leadership import Leadership
+from server.background.tidy import Tidy
+from server.service.access.upkeep import Upkeep
+from server.service.services import Services
+from server.settings import BackgroundSettings, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """The server's own work and whether this server does it."""
+
+    driver: Driver
+    leadership: Leadership
+
+
+def build_background(settings: Settings, services: Services) -> Background:
+    """All background tasks, started and stopped together."""
+    leadership = Leadership(services.database, timedelta(seconds=settings.background.leader_seconds))
+    tasks = [
+        *_optimizing(settings.background, services),
+        *_taking_over(settings.background, services),
+        *_keeping(settings.background, services),
+        *_access_tasks(settings, services),
+    ]
+    driver = Driver(tasks, leadership.leads)
+    services.hive.poke = lambda: driver.poke("upgrade")
+    services.imports.signals.poke = lambda: driver.poke("import")
+    return Background(driver, leadership)
+
+
+def _optimizing(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
+            name="plan",
+            does="plans jobs for tables that need one",
+            every_seconds=every.plan_seconds,
+            activate=services.planner.tick,
+        ),
+        TaskDef(
+            name="reap",
+            does="ends the leases of silent optimizers and settles what they left",
+            every_seconds=every.reap_seconds,
+            activate=services.jobs.reap,
+        ),
+    ]
+
+
+def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
+            name="list_hive",
+            does="lists the tables of linked metastores",
+            every_seconds=every.hive_index_seconds,
+            activate=services.hive.index.activate,
+        ),
+        TaskDef(
+            name="upgrade",
+            does="carries out upgrades that were started, also those of a server that died",
+            every_seconds=every.operation_seconds,
+            activate=services.hive.upgrades.activate,
+        ),
+        TaskDef(
+            name="sync",
+            does="takes over what Hive-side writers did to linked tables",
+            every_seconds=every.hive_sync_seconds,
+            activate=services.hive.syncs.activate,
+        ),
+        TaskDef(
+            name="import",
+            does="carries out imports that were started, also those of a server that died",
+            every_seconds=every.operation_seconds,
+            activate=services.imports.activate,
+        ),
+    ]
+
+
+def _keeping(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
+            name="purge",
+            does="forgets what was dropped once it is kept no longer, and deletes the files that are to go",
+            every_seconds=every.purge_seconds,
+            activate=services.purges.activate,
+        ),
+        TaskDef(
+            name="reports",
+            does="writes what engines have reported of scans and commits",
+            every_seconds=every.reports_seconds,
+            activate=services.reports.flush,
+            on_every_server=True,
+        ),
+        TaskDef(
+            name="tidy_reports",
+            does="forgets old reports of scans and commits",
+            every_seconds=every.tidy_seconds,
+            activate=services.reports.tidy,
+        ),
+        TaskDef(
+            name="tidy",
+            does="forgets old answers and optimizers that are gone",
+            every_seconds=every.tidy_seconds,
+            activate=Tidy(services.database).activate,
+        ),
+    ]
+
+
+def _access_tasks(settings: Settings, services: Services) -> list[TaskDef]:
+    access = services.access
+    if not access.enabled:
+        return []
+    kept = timedelta(days=settings.access.audit_days)
+    upkeep = Upkeep(services.database, access.identities, access.trail, kept)
+    return [
+        TaskDef(
+            name="audit",
+            does="writes the reads that were audited and when tokens were used",
+            every_seconds=settings.access.audit_flush_seconds,
+            activate=upkeep.flush,
+            on_every_server=True,
+        ),
+        TaskDef(
+            name="tidy_access",
+            does="forgets old audit entries and tokens that have ended",
+            every_seconds=settings.background.tidy_seconds,
+            activate=upkeep.tidy,
+        ),
+    ]
