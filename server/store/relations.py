@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import bindparam, delete, func, or_, select, tuple_, update
+from sqlalchemy import Table, bindparam, delete, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NoSuchTable
@@ -31,7 +31,7 @@ from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
 
 _PLAIN = tuple(f.name for f in fields(Relation) if f.name != "name")
-_TABLE = RelationRow.__table__
+_TABLE = cast("Table", RelationRow.__table__)
 _FIND = select(_TABLE).where(
     _TABLE.c.catalog == bindparam("catalog"),
     _TABLE.c.namespace == bindparam("namespace"),
@@ -58,10 +58,10 @@ _NAMES = (
 _KINDS = {str(kind): kind for kind in RelationKind}
 _MOVED = ("metadata_location", "location", "former_locations", "version", "updated_at")
 _MOVE = (
-    update(RelationRow)
+    update(_TABLE)
     .where(_TABLE.c.id == bindparam("moved_id"), _TABLE.c.version == bindparam("seen_version"))
     .values({name: bindparam(name) for name in _MOVED})
-    .returning(RelationRow.id)
+    .returning(_TABLE.c.id)
 )
 
 
