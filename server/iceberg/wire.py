@@ -1,7 +1,7 @@
 """What all routes of the Iceberg REST catalog share: names out of URLs, the caller's headers, spliced answers.
 
 The dependencies here are coroutines, though they wait for nothing but the request's own body: FastAPI would run each
-plain function in a thread, and four such hops cost a small load more than the load itself (docs/decisions/0020-many-requests.md).
+plain function in a thread, and four such hops cost a small load more than the load itself (docs/decisions/0020).
 """
 
 from __future__ import annotations
