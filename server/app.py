@@ -44,7 +44,7 @@ from server.iceberg import oauth as iceberg_oauth
 from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
-from server.middleware import RequestRecords, SlashesInNames, restore_slashes
+from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
 from server.schedule import Background
 from server.service.services import Services
 from server.settings import AccessSettings, Settings
@@ -76,13 +76,12 @@ def create_app(
         services.reports.flush()
 
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
-    app.mount("/iceberg/v1", create_iceberg(settings, services))
-    app.mount("/api/v1", api)
     app.include_router(probes.router, dependencies=_gates(services, rules.SERVER, ""))
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
+    app.add_middleware(Below, applications={"/iceberg/v1/": create_iceberg(settings, services), "/api/v1/": api})
     if services.access.enabled:
         app.add_middleware(Authenticate, access=services.access)
     app.add_middleware(SlashesInNames)
@@ -145,8 +144,8 @@ def create_iceberg(settings: Settings, services: Services) -> FastAPI:
     )
     app.state.services = services
     gates = _gates(services, rules.ICEBERG, "/iceberg/v1")
-    tables = (iceberg_tables, iceberg_delegation, iceberg_scans)
-    for module in (iceberg_config, iceberg_oauth, iceberg_namespaces, *tables, iceberg_views):
+    tables = (iceberg_tables, iceberg_delegation, iceberg_scans)  # first: they are asked for most, and tried in order
+    for module in (*tables, iceberg_views, iceberg_namespaces, iceberg_config, iceberg_oauth):
         app.include_router(module.router, dependencies=gates)
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)

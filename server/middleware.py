@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Mapping
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -93,6 +94,26 @@ class SlashesInNames:
             parts = _ENCODED_SLASH.split(scope["raw_path"])
             if len(parts) > 1:
                 scope = {**scope, "path": _SLASH_IN_NAME.join(unquote(part.decode("latin-1")) for part in parts)}
+        await self.app(scope, receive, send)
+
+
+class Below:
+    """ASGI middleware: hands what is below a path to the application there.
+
+    As mounting it would, without routing each request twice and wrapping it in exception handlers twice.
+    """
+
+    def __init__(self, app: ASGIApp, applications: Mapping[str, ASGIApp]) -> None:
+        self.app = app
+        self.applications = applications
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand over one request."""
+        if scope["type"] == "http":
+            for path, application in self.applications.items():
+                if scope["path"].startswith(path):
+                    await application({**scope, "root_path": path.rstrip("/")}, receive, send)
+                    return
         await self.app(scope, receive, send)
 
 
