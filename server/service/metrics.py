@@ -43,7 +43,8 @@ class Reports:
 
     database: Database
     keep: timedelta
-    _waiting: deque[MetricsReport] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+    most_waiting: int = MOST_WAITING
+    _waiting: deque[MetricsReport] = field(default_factory=deque)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, catalog: CatalogName, name: TableName, report: Json) -> None:
@@ -71,6 +72,7 @@ class Reports:
         )
         with self._lock:
             self._waiting.append(one)
+            self._let_go()
 
     def of(
         self, catalog: CatalogName, name: TableName, kind: ReportKind | None, *, limit: int, cursor: str | None
@@ -95,8 +97,13 @@ class Reports:
         except Exception:
             with self._lock:
                 self._waiting.extendleft(reversed(waiting))
+                self._let_go()
             raise
         return Kept(written=len(waiting))
+
+    def _let_go(self) -> None:
+        while len(self._waiting) > self.most_waiting:
+            self._waiting.popleft()
 
     def tidy(self) -> Kept:
         """Forget those that were kept long enough."""

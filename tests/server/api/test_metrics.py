@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from catalog.errors import Unavailable
-from server.service.metrics import MOST_WAITING
 from tests.factories import LAKE
 from tests.server.api.conftest import Api
 from tests.server.lake import ORDERS, PLAIN
@@ -101,14 +100,16 @@ def test_a_filter_that_makes_a_report_too_large_is_left_out(api: Api) -> None:
 def test_what_cannot_be_written_waits_within_limits(api: Api) -> None:
     api.lake.create()
     waiting = api.lake.services.reports
-    for number in range(MOST_WAITING + 5):
+    waiting.most_waiting = 10
+    for number in range(15):
         waiting.take(LAKE, PLAIN, {**SCAN, "snapshot-id": number})
     api.lake.database.refuse()
     with pytest.raises(Unavailable):
         waiting.flush()
     newest = reports(api, limit=1)[0]
-    assert newest["snapshot_id"] == str(MOST_WAITING + 4)
+    assert newest["snapshot_id"] == "14"
     assert waiting.flush().written == 0
+    assert len(reports(api)) == 10
 
 
 def test_reports_are_forgotten_after_their_time(api: Api) -> None:
