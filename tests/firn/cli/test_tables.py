@@ -168,7 +168,7 @@ def test_properties_and_policy(run: Command, keyed: str) -> None:
 
 def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) -> None:
     assert run("catalog", "create", "second", "--warehouse", tmp_path.as_uri()).code == 0
-    assert [one["name"] for one in run("catalog", "list", "--json").json] == ["lake", "second"]
+    assert {"lake", "second"} <= {one["name"] for one in run("catalog", "list", "--json").json}
     assert "warehouse=second" in run("catalog", "show", "second").out
     assert run("table", "create", "second.db.t", "--columns", "id long").code == 0
     assert run("table", "list", "--catalog", "second", "--json").json[0]["name"] == "t"
