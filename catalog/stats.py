@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -99,20 +99,29 @@ def _small_files(stats: TableStats, summary: Mapping[str, Any], small_file_bytes
     return min(grown, number(summary, "total-data-files"))
 
 
-def event_of_snapshot(event: CommitEvent, snapshot: Json) -> CommitEvent:
-    """A commit event with what the snapshot says of itself."""
-    summary: Mapping[str, str] = snapshot.get("summary") or {}
+def event_of_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitEvent:
+    """A commit event with what its snapshots, at least one, say of themselves: counts of all, the rest of the last.
+
+    PyIceberg overwrites by two of them, one that deletes and one that appends.
+    """
+    said: list[Mapping[str, str]] = [one.get("summary") or {} for one in snapshots]
+    operations = {summary.get("operation", "unknown") for summary in said}
+    summary, last = said[-1], snapshots[-1]
+
+    def total(key: str) -> int:
+        return min(sum(number(one, key) for one in said), HIGHEST_COUNT)
+
     return replace(
         event,
-        snapshot_id=snapshot["snapshot-id"],
-        parent_id=snapshot.get("parent-snapshot-id"),
-        sequence_number=snapshot.get("sequence-number"),
-        operation=summary.get("operation", "unknown"),
-        added_rows=number(summary, "added-records"),
-        added_bytes=number(summary, "added-files-size"),
-        added_files=number(summary, "added-data-files"),
-        removed_rows=number(summary, "deleted-records"),
-        removed_files=number(summary, "deleted-data-files"),
+        snapshot_id=last["snapshot-id"],
+        parent_id=last.get("parent-snapshot-id"),
+        sequence_number=last.get("sequence-number"),
+        operation=operations.pop() if len(operations) == 1 else "overwrite",
+        added_rows=total("added-records"),
+        added_bytes=total("added-files-size"),
+        added_files=total("added-data-files"),
+        removed_rows=total("deleted-records"),
+        removed_files=total("deleted-data-files"),
         writer_id=summary.get("firn.writer-id"),
         batch_id=summary.get("firn.batch-id"),
         engine=engine_named(summary) or event.engine,

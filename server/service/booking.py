@@ -22,7 +22,7 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.places import data_paths
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
-from catalog.stats import advanced, event_of_snapshot
+from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
 from server.service.mirroring import Rewritten
 from server.service.places import refuse_moving_in
@@ -104,7 +104,7 @@ def _event(one: Written, job: Job | None, engine: str | None, now: datetime) -> 
     )
     added = {snapshot["snapshot-id"] for snapshot in added_snapshots(one.change.updates)}
     stored = [snapshot for snapshot in one.change.after.get("snapshots", ()) if snapshot["snapshot-id"] in added]
-    return event_of_snapshot(event, stored[-1]) if stored else event
+    return event_of_snapshots(event, stored) if stored else event
 
 
 _NAMED = {

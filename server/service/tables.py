@@ -23,7 +23,7 @@ from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_f
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.scan.mode import planning_config
-from catalog.stats import advanced, event_of_snapshot
+from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
@@ -374,7 +374,7 @@ def add_relation(
     )
     for snapshot in new.metadata.get("snapshots", ())[-1:]:
         engine = event.engine  # a registered snapshot was written by somebody else, long ago
-        event = event_of_snapshot(event, snapshot)
+        event = event_of_snapshots(event, [snapshot])
         event = replace(event, engine=engine) if registered else event
     uow.events.add(event)
     uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))

@@ -11,7 +11,7 @@ import pytest
 from catalog.iceberg.json import Json
 from catalog.names import RelationId
 from catalog.relation import TableStats
-from catalog.stats import HIGHEST_COUNT, advanced, event_of_snapshot, number
+from catalog.stats import HIGHEST_COUNT, advanced, event_of_snapshots, number
 from tests.factories import NOW, an_event
 
 EMPTY = TableStats(relation_id=RelationId(uuid4()))
@@ -116,7 +116,7 @@ def test_an_event_says_what_its_snapshot_says() -> None:
         "engine-name": "spark",
     }
     snapshot = {"snapshot-id": 9, "parent-snapshot-id": 8, "sequence-number": 4, "summary": summary}
-    event = event_of_snapshot(an_event(), snapshot)
+    event = event_of_snapshots(an_event(), [snapshot])
     assert (event.snapshot_id, event.parent_id, event.sequence_number, event.operation) == (9, 8, 4, "overwrite")
     assert (event.added_rows, event.added_bytes, event.added_files) == (5, 50, 1)
     assert (event.removed_rows, event.removed_files) == (2, 3)
@@ -124,5 +124,19 @@ def test_an_event_says_what_its_snapshot_says() -> None:
 
 
 def test_an_event_of_a_snapshot_without_a_summary_counts_nothing() -> None:
-    event = event_of_snapshot(an_event(engine="trino"), {"snapshot-id": 9})
+    event = event_of_snapshots(an_event(engine="trino"), [{"snapshot-id": 9}])
     assert (event.operation, event.added_rows, event.engine, event.parent_id) == ("unknown", 0, "trino", None)
+
+
+def test_an_event_of_several_snapshots_counts_what_all_of_them_did() -> None:
+    deleted = {"operation": "delete", "deleted-records": "4000", "deleted-data-files": "4"}
+    appended = {"operation": "append", "added-records": "10", "added-data-files": "1", "added-files-size": "7"}
+    snapshots = [
+        {"snapshot-id": 8, "parent-snapshot-id": 7, "sequence-number": 3, "summary": deleted},
+        {"snapshot-id": 9, "parent-snapshot-id": 8, "sequence-number": 4, "summary": appended},
+    ]
+    event = event_of_snapshots(an_event(), snapshots)
+    assert (event.snapshot_id, event.parent_id, event.sequence_number, event.operation) == (9, 8, 4, "overwrite")
+    assert (event.added_rows, event.added_files, event.added_bytes) == (10, 1, 7)
+    assert (event.removed_rows, event.removed_files) == (4000, 4)
+    assert event_of_snapshots(an_event(), [snapshots[1], snapshots[1]]).operation == "append"
