@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from cachetools import LRUCache
-from fastapi import Depends, Header, Response
+from fastapi import Depends, Request, Response
 
 CACHE_BYTES = 64 * 1024 * 1024
 WORTH_BYTES = 32 * 1024
@@ -41,9 +41,14 @@ class Compressed:
         return Response(smaller, response.status_code, headers=headers, media_type="application/json")
 
 
-async def takes_gzip(accept_encoding: Annotated[str, Header()] = "") -> bool:
+async def takes_gzip(request: Request) -> bool:
+    """For routes that answer much."""
+    return accepts_gzip(request)
+
+
+def accepts_gzip(request: Request) -> bool:
     """Whether the client takes gzip (RFC 9110, section 12.5.3), without weighing it against others."""
-    for one in accept_encoding.lower().split(","):
+    for one in request.headers.get("accept-encoding", "").lower().split(","):
         coding, _, weight = one.strip().partition(";")
         if coding.strip() in ("gzip", "*"):
             return weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from catalog.access import Caller
 from catalog.errors import Invalid
@@ -55,13 +55,16 @@ class Delegation:
         return self.services.vending.staged(self.caller, catalog, name, metadata, self.asked)
 
 
-async def delegation_of(
-    request: Request, services: ServicesDep, x_iceberg_access_delegation: Annotated[str | None, Header()] = None
-) -> Delegation:
+def delegation_asked(request: Request) -> Delegation:
     """What the header asks for; mechanisms that nobody knows are passed over."""
-    named = () if x_iceberg_access_delegation is None else x_iceberg_access_delegation.split(",")
-    wanted = {one.strip() for one in named}
-    return Delegation(services, caller_of(request), tuple(one for one in Mechanism if one in wanted))
+    wanted = {one.strip() for one in request.headers.get("x-iceberg-access-delegation", "").split(",")}
+    asked = tuple(one for one in Mechanism if one in wanted)
+    return Delegation(request.app.state.services, caller_of(request), asked)
+
+
+async def delegation_of(request: Request) -> Delegation:
+    """For routes that create."""
+    return delegation_asked(request)
 
 
 DelegationDep = Annotated[Delegation, Depends(delegation_of)]

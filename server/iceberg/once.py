@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request, Response
 
 from catalog.errors import CatalogError, Conflict, Invalid, Unavailable
 from server.iceberg.errors import refused
-from server.iceberg.wire import JsonBody, ServicesDep
+from server.iceberg.wire import JsonBody
 from server.service.once import APPLIED, Idempotency, settle
 from server.service.services import Services
 
@@ -81,7 +81,8 @@ class Once:
         return self._settled(asked, again) or refusal
 
 
-def _key(request: Request, idempotency_key: str | None) -> str | None:
+def _key(request: Request) -> str | None:
+    idempotency_key = request.headers.get("idempotency-key")
     if idempotency_key is None:
         return None
     request.state.keyed = True
@@ -91,25 +92,24 @@ def _key(request: Request, idempotency_key: str | None) -> str | None:
         raise Invalid(f"invalid idempotency key {idempotency_key!r}: expected a UUID") from error
 
 
-async def once(
-    request: Request, services: ServicesDep, idempotency_key: Annotated[str | None, Header()] = None
-) -> Once:
+async def once(request: Request) -> Once:
     """For a request without a body."""
-    return _once(request, services, _key(request, idempotency_key), b"")
+    return _once(request, _key(request), b"")
 
 
-async def once_with_body(
-    request: Request,
-    services: ServicesDep,
-    body: JsonBody,
-    idempotency_key: Annotated[str | None, Header()] = None,
-) -> Once:
+async def once_with_body(request: Request, body: JsonBody) -> Once:
     """For a request with a JSON body."""
-    key = _key(request, idempotency_key)
-    return _once(request, services, key, b"" if key is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    return once_of(request, body)
 
 
-def _once(request: Request, services: Services, key: str | None, body: bytes) -> Once:
+def once_of(request: Request, body: object) -> Once:
+    """The same, outside of a dependency."""
+    key = _key(request)
+    return _once(request, key, b"" if key is None else orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+
+
+def _once(request: Request, key: str | None, body: bytes) -> Once:
+    services: Services = request.app.state.services
     if key is None:
         return Once(request, services, None)
     path, query = request.scope["raw_path"], request.scope["query_string"]

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from catalog.commit import Change
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.updates import parsed_updates
+from catalog.job import Lease
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
-from server.iceberg.compression import Compressed, TakesGzipDep
-from server.iceberg.delegation import Delegation, DelegationDep, access_parts, loaded_with_access, tag_of
-from server.iceberg.once import OnceDep, OnceWithBodyDep, Said, done
+from server.iceberg.compression import Compressed, accepts_gzip
+from server.iceberg.delegation import (
+    Delegation,
+    DelegationDep,
+    access_parts,
+    delegation_asked,
+    loaded_with_access,
+    tag_of,
+)
+from server.iceberg.once import Once, OnceDep, OnceWithBodyDep, Said, done, once_of
 from server.iceberg.wire import (
     CatalogDep,
     EngineDep,
@@ -27,11 +35,16 @@ from server.iceberg.wire import (
     NamespaceDep,
     PageDep,
     ServicesDep,
+    TableCall,
+    TableCallDep,
     TableDep,
     VisibleDep,
     commits,
+    engine_of,
     flag_in,
     is_known,
+    json_body,
+    lease_of,
     listed_response,
     loaded_response,
     name_of,
@@ -108,26 +121,19 @@ def _staged(services: Services, catalog: CatalogName, definition: TableDefinitio
 
 
 @router.get("/namespaces/{namespace}/tables/{table}")
-def load_table(
-    services: ServicesDep,
-    catalog: CatalogDep,
-    name: TableDep,
-    delegation: DelegationDep,
-    snapshots: Annotated[str, Query()] = "all",
-    if_none_match: Annotated[str | None, Header()] = None,
-    *,
-    gzip: TakesGzipDep,
-) -> Response:
+def load_table(call: TableCallDep) -> Response:
     """A table's metadata, whole or with the snapshots that refs name; 304 when the client has it already."""
+    catalog, name, snapshots = call.catalog, call.name, call.request.query_params.get("snapshots", "all")
     if snapshots not in ("all", "refs"):
         raise Invalid(f"snapshots={snapshots}: expected all or refs")
-    loaded = load_any(services, catalog, name, refs_only=snapshots == "refs")
-    granted = delegation.to(catalog, name)
+    loaded = load_any(call.services, catalog, name, refs_only=snapshots == "refs")
+    granted = delegation_asked(call.request).to(catalog, name)
     etag = tag_of(name, loaded, granted, snapshots)
-    if is_known(etag, if_none_match):
+    if is_known(etag, call.header("if-none-match")):
         return not_modified(etag)
     answer = loaded_with_access(catalog, name, loaded, granted, snapshots=snapshots)
-    return _compressed.of(answer) if gzip and granted is None else answer  # what it compresses, it keeps
+    keeps = granted is None  # what it compresses, it keeps
+    return _compressed.of(answer) if keeps and accepts_gzip(call.request) else answer
 
 
 def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_only: bool = False) -> Loaded:
@@ -144,24 +150,36 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
 
 
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
-def table_exists(services: ServicesDep, catalog: CatalogDep, name: TableDep) -> None:
+def table_exists(call: TableCallDep) -> None:
     """204 or 404."""
-    if services.keyed.pinned_table(catalog, name) is None:
-        services.tables.check_exists(catalog, name)
+    if call.services.keyed.pinned_table(call.catalog, call.name) is None:
+        call.services.tables.check_exists(call.catalog, call.name)
 
 
-@router.post("/namespaces/{namespace}/tables/{table}", dependencies=[Depends(commits)])
-def commit_table(
-    services: ServicesDep,
-    catalog: CatalogDep,
-    name: TableDep,
-    body: JsonBody,
-    lease: LeaseDep,
-    engine: EngineDep,
-    once: OnceWithBodyDep,
-) -> Response:
+@dataclass(frozen=True, slots=True)
+class CommitCall:
+    """A request to commit, read by a single dependency; see TableCall."""
+
+    table: TableCall
+    body: dict[str, Any]
+    lease: Lease | None
+    engine: str | None
+    once: Once
+
+
+async def commit_call(request: Request) -> CommitCall:
+    """A malformed one is refused as every commit is: the mark comes first."""
+    await commits(request)
+    body = await json_body(request)
+    table = TableCall.of(request)
+    return CommitCall(table, body, await lease_of(request), await engine_of(request), once_of(request, body))
+
+
+@router.post("/namespaces/{namespace}/tables/{table}")
+def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     """Commit to one table, or end a create transaction."""
-    change = _change(name, body)
+    services, catalog, name, once = call.table.services, call.table.catalog, call.table.name, call.once
+    change = _change(name, call.body)
 
     def commit() -> Response:
         if services.keyed.pinned_table(catalog, name) is not None:
@@ -169,7 +187,9 @@ def commit_table(
         if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
             made = services.tables.create_by_commit(catalog, change, idempotency=once.asked)
             return _loaded(name, replace(made, config={}))
-        request = CommitRequest(catalog=catalog, changes=[change], lease=lease, engine=engine, idempotency=once.asked)
+        request = CommitRequest(
+            catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=once.asked
+        )
         return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
 
     return once.run(commit, _as_remembered(services, name))

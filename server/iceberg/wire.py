@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import orjson
-from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
@@ -86,14 +87,16 @@ async def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path
     return TableName(decode_namespace(namespace), view)
 
 
-async def lease_of(x_firn_lease: Annotated[str | None, Header()] = None) -> Lease | None:
+async def lease_of(request: Request) -> Lease | None:
     """The lease a job's request comes with."""
-    return None if x_firn_lease is None else Lease.parse(x_firn_lease)
+    lease = request.headers.get("x-firn-lease")
+    return None if lease is None else Lease.parse(lease)
 
 
-async def engine_of(x_client_version: Annotated[str | None, Header()] = None) -> str | None:
+async def engine_of(request: Request) -> str | None:
     """What the client says it is: `Apache Iceberg 1.12.0`, without the commit it was built from."""
-    return None if x_client_version is None else x_client_version.partition(" (")[0][:LONGEST_ENGINE]
+    version = request.headers.get("x-client-version")
+    return None if version is None else version.partition(" (")[0][:LONGEST_ENGINE]
 
 
 CatalogDep = Annotated[CatalogName, Depends(catalog_name)]
@@ -132,6 +135,35 @@ class PageParams(BaseModel):
 
 
 PageDep = Annotated[PageParams, Query()]
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """A request about one table, read by a single dependency: each one takes longer than the query behind a load."""
+
+    request: Request
+    services: Services
+    catalog: CatalogName
+    name: TableName
+
+    @classmethod
+    def of(cls, request: Request) -> TableCall:
+        """Out of the path."""
+        path = request.path_params
+        name = TableName(decode_namespace(path["namespace"]), path["table"])
+        return cls(request, request.app.state.services, CatalogName(path["catalog"]), name)
+
+    def header(self, name: str) -> str | None:
+        """The header of this name in small letters; None without one."""
+        return self.request.headers.get(name)
+
+
+async def table_call(request: Request) -> TableCall:
+    """For the routes that are asked most."""
+    return TableCall.of(request)
+
+
+TableCallDep = Annotated[TableCall, Depends(table_call)]
 
 
 def json_response(value: object, status: int = 200) -> Response:
