@@ -15,6 +15,7 @@ from uuid import UUID
 from catalog.dropped import Dropped, DroppedKind, Place, PurgeProgress, belongs_to, why_kept
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import unlisted_manifests
 from catalog.names import CatalogName
 from catalog.places import canonical
 from catalog.ports.dropped import ReachableFiles
@@ -189,11 +190,11 @@ class Purges:
     def manifests_of(self, metadata: Json) -> list[str]:
         """Of all snapshots, each once, in an order that the next run finds again."""
         found: set[str] = set()
-        for snapshot in metadata.get("snapshots", ()):
-            found.update(snapshot.get("manifests", ()))
-            if "manifest-list" in snapshot:
-                with suppress(NotFound):
-                    found.update(self.files.manifests(snapshot["manifest-list"]))
+        for snapshot in metadata.get("snapshots") or ():
+            found.update(unlisted_manifests(snapshot))
+        for manifest_list in _lists(metadata):
+            with suppress(NotFound):
+                found.update(self.files.manifests(manifest_list))
         return sorted(found)
 
     def _found(self, relation: Relation) -> Json | None:
@@ -215,6 +216,10 @@ def _chunks(locations: Sequence[str]) -> list[Sequence[str]]:
     return [locations[at : at + BATCH] for at in range(0, len(locations), BATCH)]
 
 
+def _lists(metadata: Json) -> list[str]:
+    return [one["manifest-list"] for one in metadata.get("snapshots") or () if one.get("manifest-list") is not None]
+
+
 def _one_by_one(purges: Purges, metadata: Json, _relation: Relation) -> list[Sequence[str]]:
     """Data and delete files, a manifest at a time."""
     return [[manifest] for manifest in purges.manifests_of(metadata)]
@@ -225,14 +230,13 @@ def _manifests(purges: Purges, metadata: Json, _relation: Relation) -> list[Sequ
 
 
 def _lists_and_statistics(_purges: Purges, metadata: Json, _relation: Relation) -> list[Sequence[str]]:
-    lists = [one["manifest-list"] for one in metadata.get("snapshots", ()) if "manifest-list" in one]
     kinds = ("statistics", "partition-statistics")
-    statistics = [one["statistics-path"] for kind in kinds for one in metadata.get(kind, ())]
-    return _chunks([*lists, *statistics])
+    statistics = [one["statistics-path"] for kind in kinds for one in metadata.get(kind) or ()]
+    return _chunks([*_lists(metadata), *statistics])
 
 
 def _older_metadata(_purges: Purges, metadata: Json, relation: Relation) -> list[Sequence[str]]:
-    log = [one["metadata-file"] for one in metadata.get("metadata-log", ())]
+    log = [one["metadata-file"] for one in metadata.get("metadata-log") or ()]
     return _chunks([one for one in log if one != relation.metadata_location])
 
 
