@@ -14,6 +14,7 @@ from uuid import UUID
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import unlisted_manifests
 from catalog.names import CatalogName, TableName, dotted
 from catalog.places import canonical, data_paths, lies_in, overlaps
 from catalog.policy import PROTECTED, parse_duration
@@ -144,7 +145,9 @@ def belongs_to(location: str, own: str) -> bool:
 def other_places(metadata: Json) -> tuple[str, ...]:
     """Directories outside of a table's location that its files lie in: it has moved before, or writes elsewhere."""
     own = canonical(metadata["location"])
-    named = [one.get("manifest-list", "") for one in metadata.get("snapshots", ())]
+    snapshots = metadata.get("snapshots") or ()
+    named = [one.get("manifest-list") or "" for one in snapshots]
+    named += [manifest for one in snapshots for manifest in unlisted_manifests(one)]
     named += [one["metadata-file"] for one in metadata.get("metadata-log", ())]
     places = {location.rpartition("/")[0] for location in named} - {""}
     return tuple(sorted({*data_paths(metadata), *(place for place in places if not lies_in(canonical(place), own))}))

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from catalog.commit import Change, CommitEvent, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
 from catalog.job import CommitRecord, Job, JobStatus, Lease, check_lease
 from catalog.keyed.guard import StoreCommit, guarded
@@ -146,6 +147,8 @@ def _was_added(facts: Facts, snapshot: Json) -> bool:
     """Whether the table has the snapshot, or had it until it expired or the table was set back."""
     known = snapshot_by_id(facts.metadata, snapshot.get("snapshot-id", -1))
     sent = snapshot.get("manifest-list")
+    if known is not None and sent is None:
+        return known.get("manifest-list") is None and unlisted_manifests(known) == unlisted_manifests(snapshot)
     if known is not None:
         return sent in (known.get("manifest-list"), (known.get("summary") or {}).get(REBASED_FROM))
     event = facts.past.get(snapshot.get("snapshot-id", -1))

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NewType
+from urllib.parse import unquote
 from uuid import UUID
 
 from catalog.errors import Invalid
@@ -40,6 +41,16 @@ def encode_namespace(namespace: Namespace) -> str:
 def decode_namespace(text: str) -> Namespace:
     """The parts of a namespace out of a URL or the database; Invalid when one cannot be a name."""
     return checked_namespace(tuple(text.split(SEPARATOR)))
+
+
+def decode_parent(text: str, client: str) -> Namespace:
+    """The namespace that a `parent` parameter names; `client` is who asks, as its User-Agent says.
+
+    PyIceberg encodes each part as for a path and then the whole as a parameter: `%2520` for a space. For others a
+    percent sign is one, so who asks decides: guessing by what exists would list `a b` to who asks for `a%20b`.
+    """
+    parts = tuple(text.split(SEPARATOR))
+    return checked_namespace(tuple(map(unquote, parts)) if client.startswith("PyIceberg/") else parts)
 
 
 def dotted(parts: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,10 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
 Tell = Callable[[str], None]
+
+
+def _on_standard_error(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 @dataclass
@@ -88,6 +93,8 @@ class LocalFirn:
     master: str = "local[*]"
     memory: str = "2g"
     tell: Tell = lambda _line: None
+    tell_once: Tell = _on_standard_error
+    """Is told the first administrator's token, which nobody can read again."""
     url: str = field(init=False, default="")
     metastore: EmbeddedMetastore = field(init=False)
     _children: list[Child] = field(init=False, default_factory=list)
@@ -156,7 +163,7 @@ class LocalFirn:
         """Before the server starts, or the token would be in its log instead of in front of its owner."""
         token = self._server_token("--first-admin-token") if access_is_on() else ""
         if token:
-            self.tell(f"the first administrator's token, shown this once: {token}")
+            self.tell_once(f"the first administrator's token, shown this once: {token}")
 
     def _optimizer_environment(self) -> dict[str, str]:
         if not access_is_on():

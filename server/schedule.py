@@ -105,7 +105,7 @@ def _keeping(every: BackgroundSettings, services: Services) -> list[TaskDef]:
         ),
         TaskDef(
             name="tidy",
-            does="forgets old answers and optimizers that are gone",
+            does="forgets old answers, optimizers that are gone, and what imports of long ago have found",
             every_seconds=every.tidy_seconds,
             activate=Tidy(services.database).activate,
         ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from catalog.errors import NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.schema import schema_id
@@ -57,6 +60,12 @@ def snapshot_by_id(metadata: Json, snapshot_id: int) -> Json | None:
             found: Json = snapshot
             return found
     return None
+
+
+def unlisted_manifests(snapshot: Mapping[str, Any]) -> list[str]:
+    """The manifests that a snapshot names itself, as the oldest v1 tables do; none where it has a manifest list."""
+    named: list[str] = snapshot.get("manifests") or []
+    return named if snapshot.get("manifest-list") is None else []
 
 
 def sequence_number(snapshot: Json) -> int:

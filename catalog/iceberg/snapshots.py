@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import Invalid, RequirementFailed
-from catalog.iceberg.json import HIGHEST_LONG, Json, child, integer, integer_or_none, integers, text, text_map
+from catalog.iceberg.json import HIGHEST_LONG, Json, child, integer, integer_or_none, integers, text, text_map, texts
 from catalog.iceberg.reading import MAIN, current_snapshot_id, sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, TableDraft
 
@@ -42,7 +42,9 @@ def checked_snapshot(snapshot: Json) -> Json:
     if not 0 <= integer(snapshot, "timestamp-ms", "snapshot") <= LATEST_MS:
         raise Invalid(f"invalid snapshot: 'timestamp-ms' is outside the years 1970 to 9999: {snapshot['timestamp-ms']}")
     integer_or_none(snapshot, "parent-snapshot-id", "snapshot")
-    if "manifests" not in snapshot:
+    if snapshot.get("manifest-list") is None and "manifests" in snapshot:
+        texts(snapshot, "manifests", "snapshot")
+    else:
         text(snapshot, "manifest-list", "snapshot")
     if "summary" in snapshot:
         text_map(snapshot, "summary", "snapshot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from catalog.imports.entry import Entry, EntryState
@@ -34,6 +35,9 @@ class ImportEntries(Protocol):
         limit: int,
         cursor: str | None = None,
     ) -> Page[Entry]: ...
+
+    def remove_ended_before(self, moment: datetime) -> int:
+        """Forget what imports that ended before then have found; how many entries that were."""
 
     def keep_secrets(self, operation_id: OperationId, secrets: Secrets) -> None:
         """Until `forget_secrets`; nothing else in the database holds them, and no answer shows them."""

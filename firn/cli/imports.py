@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
+from firn.cli import importoptions as given
 from firn.cli import tables
 from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, watch_operation
@@ -13,8 +15,6 @@ from firn.errors import Invalid
 from firn.wire import ImportEntry, ImportOptions, Operation
 
 NEEDS_A_PERSON = ("conflict", "ambiguous", "failed")
-_FROM = "Where from"
-_WHICH = "Which"
 
 
 def add_to(catalog: typer.Typer, table: typer.Typer) -> None:
@@ -49,88 +49,64 @@ def register_table(
 
 def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     this: Told,
-    name: Annotated[str, typer.Argument(metavar="CATALOG", help="The catalog that takes the tables.")],
-    from_warehouse: Annotated[
-        str | None, typer.Option(help="Scan file:///…, s3://… or hdfs://… for tables.", rich_help_panel=_FROM)
-    ] = None,
-    from_rest: Annotated[
-        str | None, typer.Option(help="Another Iceberg REST catalog: http(s)://…", rich_help_panel=_FROM)
-    ] = None,
-    from_hive: Annotated[
-        str | None, typer.Option(help="Iceberg tables of a Hive Metastore: thrift://HOST:PORT", rich_help_panel=_FROM)
-    ] = None,
-    warehouse: Annotated[
-        str | None, typer.Option(help="The other REST catalog's warehouse parameter.", rich_help_panel=_FROM)
-    ] = None,
-    source_token: Annotated[
-        str | None,
-        typer.Option(envvar="FIRN_SOURCE_TOKEN", help="Token for the other REST catalog.", rich_help_panel=_FROM),
-    ] = None,
-    source_credential: Annotated[
-        str | None,
-        typer.Option(envvar="FIRN_SOURCE_CREDENTIAL", help="CLIENT_ID:CLIENT_SECRET for it.", rich_help_panel=_FROM),
-    ] = None,
-    token_server: Annotated[
-        str | None, typer.Option(help="Where it takes credentials, if elsewhere.", rich_help_panel=_FROM)
-    ] = None,
-    scope: Annotated[str | None, typer.Option(help="Scope of the token to ask for.", rich_help_panel=_FROM)] = None,
-    into: Annotated[
-        str | None, typer.Option(help="Put everything below this namespace.", rich_help_panel=_WHICH)
-    ] = None,
-    namespace_depth: Annotated[
-        int | None,
-        typer.Option(min=0, help="Directories above a table's that are its namespace (all).", rich_help_panel=_WHICH),
-    ] = None,
-    include: Annotated[
-        list[str] | None, typer.Option(help="Only these, such as 'sales.*'; may be repeated.", rich_help_panel=_WHICH)
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option(help="Not these; may be repeated.", rich_help_panel=_WHICH)
-    ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="OPERATION", help="Go on with this import now, and watch it.")
-    ] = None,
+    name: given.Name,
+    from_warehouse: given.FromWarehouse = None,
+    from_rest: given.FromRest = None,
+    from_hive: given.FromHive = None,
+    warehouse: given.Warehouse = None,
+    source_token: given.SourceToken = None,
+    source_credential: given.SourceCredential = None,
+    token_server: given.TokenServer = None,
+    scope: given.Scope = None,
+    into: given.Into = None,
+    namespace_depth: given.NamespaceDepth = None,
+    include: given.Include = None,
+    exclude: given.Exclude = None,
+    resume: given.Resume = None,
     *,
     dry_run: tables.DryRun = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace other tables that have the name; their files stay.")
-    ] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Let tables that are here follow a source that has moved on.")
-    ] = False,
-    no_wait: Annotated[
-        bool, typer.Option("--no-wait", help="Return at once; the import goes on in the server.")
-    ] = False,
+    overwrite: given.Overwrite = False,
+    refresh: given.Refresh = False,
+    no_wait: given.NoWait = False,
 ) -> None:
     """Register the Iceberg tables and views of a warehouse or of another catalog; no file is copied or changed.
 
     It goes on in the server if this command is interrupted, and can be repeated: what is there is not taken twice.
     Import is for moving: stop the writers of the other catalog, two catalogs that commit to one table lose data.
     """
+    options = ImportOptions(
+        warehouse=warehouse,
+        token=source_token,
+        credential=source_credential,
+        token_server=token_server,
+        scope=scope,
+        into=into,
+        namespace_depth=namespace_depth,
+        include=include or [],
+        exclude=exclude or [],
+        dry_run=dry_run,
+        overwrite=overwrite,
+        refresh=refresh,
+    )
     sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
+    _watch(this, name, _started(this, name, sources, options, resume), no_wait=no_wait)
+
+
+def _started(
+    this: Told, name: str, sources: Mapping[str, str | None], options: ImportOptions, resume: str | None
+) -> Operation:
     named = [(kind, address) for kind, address in sources.items() if address is not None]
     if len(named) != (0 if resume else 1):
         raise Invalid(
             "where to import from is not clear", hint="give one of --from-warehouse, --from-rest, --from-hive, --resume"
         )
     if resume is not None:
-        started = this.client.imports.resume(name, resume)
-    else:
-        options = ImportOptions(
-            warehouse=warehouse,
-            token=source_token,
-            credential=source_credential,
-            token_server=token_server,
-            scope=scope,
-            into=into,
-            namespace_depth=namespace_depth,
-            include=include or [],
-            exclude=exclude or [],
-            dry_run=dry_run,
-            overwrite=overwrite,
-            refresh=refresh,
-        )
-        started = this.client.imports.start(name, *named[0], options)
+        return this.client.imports.resume(name, resume)
+    kind, address = named[0]
+    return this.client.imports.start(name, kind, address, options)
+
+
+def _watch(this: Told, name: str, started: Operation, *, no_wait: bool) -> None:
     if no_wait:
         said = f"import {started.id} runs; watch it with `firn catalog import {name} --resume {started.id}`"
         this.show.emit(started.json_value(), lambda: this.show.line(said))

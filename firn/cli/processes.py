@@ -43,7 +43,7 @@ def up(
     show = this.show
     with (
         until_told_to_stop() as stopping,
-        LocalFirn(data_dir, port=port, master=master, memory=memory, tell=show.note) as local,
+        LocalFirn(data_dir, port=port, master=master, memory=memory, tell=show.note, tell_once=show.once) as local,
     ):
         facts = {"url": local.url, "metastore": local.metastore.uri, "data_dir": str(local.data_dir)}
         show.emit(facts, lambda: show.line(f"Firn answers at {local.url} (data in {local.data_dir}); Ctrl-C stops it"))

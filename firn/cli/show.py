@@ -76,6 +76,10 @@ class Show:
         if not self.json:
             self.notes.print(Text(text), soft_wrap=True)
 
+    def once(self, text: str) -> None:
+        """What is told once and never again, such as a new secret: with --json, too, it is on standard error."""
+        self.notes.print(Text(text), soft_wrap=True)
+
     def first(self, found: Iterable[T], limit: int) -> list[T]:
         """No more than were asked for; programs, too, are told on standard error when there are others."""
         kept = list(islice(found, limit + 1))

@@ -76,7 +76,7 @@ class PlannedOut(Out):
     facts: dict[str, int | str | None]
 
 
-@router.get("", summary="List tables")
+@router.get("", summary="List tables", responses=refusals(404))
 def list_tables(
     services: ServicesDep,
     visible: VisibleDep,

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from catalog.access import Securable
 from catalog.dropped import is_protected
+from catalog.errors import NoSuchNamespace
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
 from catalog.keyed.spec import KeyedTable
-from catalog.names import CatalogName, RelationId, TableName, dotted, parse_namespace
+from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
@@ -148,9 +149,11 @@ def table_rows(
     namespace: str | None,
     search: str | None,
 ) -> PageOut[TableRow]:
-    """One page of the list, in a handful of queries however many tables there are."""
+    """One page of the list, in a handful of queries however many tables there are; NoSuchNamespace."""
     kinds = list(_KINDS.values()) if kind is None else [_KINDS[kind]]
     within = None if namespace is None else parse_namespace(namespace)
+    if within is not None:
+        _check_within(services, visible, catalog, within)
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         found = visible.page(
@@ -165,6 +168,13 @@ def table_rows(
         stats = uow.stats.get_many(ids)
     rows = [TableRow(**_row(one, keyed.get(one.id), stats)) for one in found.items]
     return PageOut(items=rows, next_cursor=found.next_cursor)
+
+
+def _check_within(services: Services, visible: Visible, catalog: CatalogName, within: Namespace) -> None:
+    """NoSuchNamespace unless it is there, and for this reader: a mistyped name would look like an empty one."""
+    services.namespaces.catalog(catalog)
+    if not (visible.namespace(catalog, within) and services.namespaces.exists(catalog, within)):
+        raise NoSuchNamespace(f"Namespace does not exist: {dotted(within)}")
 
 
 def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]) -> dict[str, Any]:

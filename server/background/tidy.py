@@ -10,6 +10,8 @@ from catalog.ports.store import Database
 ANSWERS_KEPT = timedelta(minutes=60)
 """Twice the lifetime that /v1/config promises for idempotency keys."""
 OPTIMIZERS_KEPT = timedelta(minutes=10)
+IMPORTS_KEPT = timedelta(days=30)
+"""How long the entries of an import are kept once it has ended; its counts stay with its operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,7 @@ class TidyStatus:
     answers: int
     optimizers: int
     plans: int
+    import_entries: int
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Tidy:
     database: Database
 
     def activate(self) -> TidyStatus:
-        """Forget old answers, optimizers that have been silent for long, and plans that are over."""
+        """Forget old answers, silent optimizers, plans that are over, and what imports of long ago have found."""
         with self.database.writing() as uow:
             now = uow.now()
             answers = uow.answers.remove_before(now - ANSWERS_KEPT)
@@ -36,4 +39,5 @@ class Tidy:
             for optimizer_id in gone:
                 uow.optimizers.remove(optimizer_id)
             plans = uow.plans.remove_expired(now)
-        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans)
+            entries = uow.imports.remove_ended_before(now - IMPORTS_KEPT)
+        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans, import_entries=entries)

@@ -72,7 +72,8 @@ class _Join:
     def _lines(self, snapshot: Json | None) -> list[ManifestFile]:
         if snapshot is None:
             return []
-        if snapshot.get("key-id") is not None:  # the list is encrypted
+        encrypted, unlisted = snapshot.get("key-id") is not None, snapshot.get("manifest-list") is None
+        if encrypted or unlisted:
             raise _NotPlainError
         self._check_place(snapshot["manifest-list"])
         return self._manifests.of_snapshot(snapshot)

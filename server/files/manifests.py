@@ -16,7 +16,7 @@ import fastavro
 from catalog.datafile import DataFileEntry, LiveFile
 from catalog.errors import Unavailable
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema
+from catalog.iceberg.reading import current_schema, unlisted_manifests
 from server.files.avro import manifest_list_schema, manifest_schema
 from server.files.avro_writer import container
 from server.files.partitions import Spec
@@ -88,7 +88,7 @@ class Manifests:
     def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
         """The manifests that a snapshot lists; those of format v1 with what they lack."""
         if snapshot.get("manifest-list") is None:
-            return [self._unlisted(location, snapshot) for location in snapshot.get("manifests") or []]
+            return [self._unlisted(location, snapshot) for location in unlisted_manifests(snapshot)]
         manifests = list(read_avro(self._storage, snapshot["manifest-list"]))
         for manifest in manifests:
             manifest.setdefault("content", 0)

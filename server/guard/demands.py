@@ -20,6 +20,7 @@ from catalog.names import (
     TableName,
     checked_namespace,
     decode_namespace,
+    decode_parent,
     dotted,
     parse_namespace,
 )
@@ -299,7 +300,8 @@ def warehouse(asked: Asked) -> Iterator[Demand]:
 def parent_namespace(asked: Asked) -> Iterator[Demand]:
     """The namespace whose children an engine lists."""
     parent = asked.query.get("parent")
-    return on_namespace(asked, decode_namespace(parent) if parent else (), None)
+    above = decode_parent(parent, asked.headers.get("user-agent", "")) if parent else ()
+    return on_namespace(asked, above, None)
 
 
 def catalog_settings(asked: Asked) -> Iterator[Demand]:

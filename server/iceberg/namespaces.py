@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
 from catalog.access import Securable
 from catalog.errors import NoSuchNamespace
-from catalog.names import Namespace, decode_namespace, dotted
+from catalog.names import Namespace, decode_parent, dotted
 from catalog.ports.page import Page
 from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
@@ -36,9 +36,10 @@ def list_namespaces(
     catalog: CatalogDep,
     page: PageDep,
     parent: Annotated[str | None, Query()] = None,
+    user_agent: Annotated[str, Header()] = "",
 ) -> Response:
     """The namespaces directly under `parent`, or at the top."""
-    above: Namespace = decode_namespace(parent) if parent else ()
+    above: Namespace = decode_parent(parent, user_agent) if parent else ()
 
     def listing(limit: int, cursor: str | None) -> Page[Namespace]:
         return visible.page(

@@ -183,10 +183,15 @@ class Jobs:
             uow.optimizers.put(replace(optimizer, last_seen_at=uow.now(), job_id=holds))
 
     def cancel(self, job_id: JobId) -> Job:
-        """Give a job up; Conflict when its commit is in the table. Its optimizer learns of it at its next beat."""
+        """Give a job up; Conflict when its commit is in the table. Its optimizer learns of it at its next beat.
+
+        One that is given up already stays so: the same request comes again after a lost answer.
+        """
         with self.database.writing() as uow:
-            job = canceled(uow.jobs.lock(job_id), uow.now())
-            uow.jobs.put(job)
+            job = uow.jobs.lock(job_id)
+            if job.status is not JobStatus.CANCELED:
+                job = canceled(job, uow.now())
+                uow.jobs.put(job)
         return job
 
     def retry(self, job_id: JobId) -> Job:

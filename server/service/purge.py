@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from catalog.dropped import Dropped, DroppedKind, Place, PurgeProgress, belongs_to, why_kept
+from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress, belongs_to, why_kept
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
 from catalog.iceberg.json import Json
-from catalog.names import CatalogName
+from catalog.iceberg.reading import unlisted_manifests
+from catalog.names import CatalogName, RelationId
 from catalog.places import canonical
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -64,11 +65,14 @@ class Purges:
     def purge(self, catalog: CatalogName, entry_id: UUID, *, keep_files: bool = False, dry_run: bool = False) -> None:
         """End an entry now because somebody has asked for it; of a namespace, everything that was dropped with it.
 
-        NotFound when it is not listed, Conflict with the reason when its files must stay, or are being deleted. With
-        `keep_files` it is taken off the list, also when a purge of it has begun: what is left of its files stays.
+        NotFound when it is not listed, Conflict with the reason when its files must stay. With `keep_files` it is taken
+        off the list, also when a purge of it has begun: what is left of its files stays. What is being purged already,
+        or has been, is no failure: the same request again, after a lost answer, finds it so.
         """
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
+            if _was_purged(uow, catalog, entry_id):
+                return
             entry = uow.dropped.get(catalog, entry_id)
             members = uow.dropped.within(entry_id) if entry.kind is DroppedKind.NAMESPACE else [entry]
             relations = {one.id: uow.dropped.relations_of(one.id) for one in members}
@@ -79,6 +83,8 @@ class Purges:
                 if keep_files:
                     uow.dropped.forget(one)
                     continue
+                if one.state is DroppedState.PURGING:
+                    continue
                 kept = _why_kept(uow, one, relations[one.id], properties[one.id])
                 if kept is not None:
                     raise Conflict(
@@ -86,7 +92,7 @@ class Purges:
                         hint=f"firn table purge {one.name} --id {one.id} --keep-files takes it off the list",
                     )
                 if not uow.dropped.begin_purge(one):
-                    raise Conflict(f"{one.name} is being purged already, or was brought back")
+                    raise Conflict(f"{one.name} was brought back or purged meanwhile", hint="look at the list again")
             if entry.kind is DroppedKind.NAMESPACE:
                 uow.dropped.forget(entry)
             if dry_run:
@@ -189,11 +195,11 @@ class Purges:
     def manifests_of(self, metadata: Json) -> list[str]:
         """Of all snapshots, each once, in an order that the next run finds again."""
         found: set[str] = set()
-        for snapshot in metadata.get("snapshots", ()):
-            found.update(snapshot.get("manifests", ()))
-            if "manifest-list" in snapshot:
-                with suppress(NotFound):
-                    found.update(self.files.manifests(snapshot["manifest-list"]))
+        for snapshot in metadata.get("snapshots") or ():
+            found.update(unlisted_manifests(snapshot))
+        for manifest_list in _lists(metadata):
+            with suppress(NotFound):
+                found.update(self.files.manifests(manifest_list))
         return sorted(found)
 
     def _found(self, relation: Relation) -> Json | None:
@@ -215,6 +221,10 @@ def _chunks(locations: Sequence[str]) -> list[Sequence[str]]:
     return [locations[at : at + BATCH] for at in range(0, len(locations), BATCH)]
 
 
+def _lists(metadata: Json) -> list[str]:
+    return [one["manifest-list"] for one in metadata.get("snapshots") or () if one.get("manifest-list") is not None]
+
+
 def _one_by_one(purges: Purges, metadata: Json, _relation: Relation) -> list[Sequence[str]]:
     """Data and delete files, a manifest at a time."""
     return [[manifest] for manifest in purges.manifests_of(metadata)]
@@ -225,14 +235,13 @@ def _manifests(purges: Purges, metadata: Json, _relation: Relation) -> list[Sequ
 
 
 def _lists_and_statistics(_purges: Purges, metadata: Json, _relation: Relation) -> list[Sequence[str]]:
-    lists = [one["manifest-list"] for one in metadata.get("snapshots", ()) if "manifest-list" in one]
     kinds = ("statistics", "partition-statistics")
-    statistics = [one["statistics-path"] for kind in kinds for one in metadata.get(kind, ())]
-    return _chunks([*lists, *statistics])
+    statistics = [one["statistics-path"] for kind in kinds for one in metadata.get(kind) or ()]
+    return _chunks([*_lists(metadata), *statistics])
 
 
 def _older_metadata(_purges: Purges, metadata: Json, relation: Relation) -> list[Sequence[str]]:
-    log = [one["metadata-file"] for one in metadata.get("metadata-log", ())]
+    log = [one["metadata-file"] for one in metadata.get("metadata-log") or ()]
     return _chunks([one for one in log if one != relation.metadata_location])
 
 
@@ -242,6 +251,15 @@ def _metadata(_purges: Purges, _parsed: Json, relation: Relation) -> list[Sequen
 
 _STAGES = (_one_by_one, _manifests, _lists_and_statistics, _older_metadata, _metadata)
 """In this order: each needs what the later ones delete."""
+
+
+def _was_purged(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> bool:
+    """Whether its files were deleted, by an earlier request or because its time was over."""
+    with suppress(NotFound):
+        uow.dropped.get(catalog, entry_id)
+        return False
+    last = uow.events.list(catalog, [RelationId(entry_id)], limit=1).items
+    return any(one.operation == "purge" and "deleted-files" in one.summary for one in last)
 
 
 def _why_kept(

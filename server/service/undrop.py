@@ -14,6 +14,7 @@ from uuid import UUID
 
 from catalog.dropped import Dropped, DroppedKind, DroppedState, belongs_to
 from catalog.errors import AlreadyExists, CatalogError, Conflict, Invalid, NotFound, Unavailable
+from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import current_snapshot
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.places import canonical
@@ -174,10 +175,10 @@ class Undrops:
         head = None if relation.kind is RelationKind.VIEW else current_snapshot(metadata)
         if head is None:
             return FilesFound(checked=1, of=1)
-        listed = [head["manifest-list"]] if "manifest-list" in head else []
+        listed = [] if head.get("manifest-list") is None else [head["manifest-list"]]
         if missing := self.files.missing(listed):
             return FilesFound(checked=2, of=2, missing=missing)
-        manifests = [one for name in listed for one in self.files.manifests(name)] or list(head.get("manifests", ()))
+        manifests = [one for name in listed for one in self.files.manifests(name)] + unlisted_manifests(head)
         if missing := self.files.missing(manifests):
             return FilesFound(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
         own = canonical(relation.location)

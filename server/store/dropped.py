@@ -56,8 +56,8 @@ class SqlDropped:
         row = self.session.scalar(query)
         if row is None:
             raise NotFound(
-                f"nothing that was dropped from {catalog} has the id {entry_id}",
-                hint="see what can be brought back with `firn table list --dropped`",
+                f"nothing that was dropped from {catalog} is listed under the id {entry_id}",
+                hint="it was brought back, purged or forgotten already, or never was; see `firn table list --dropped`",
             )
         return _entry(row)
 

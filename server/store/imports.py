@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, or_, select, update
@@ -12,10 +13,10 @@ from catalog.imports.entry import Entry, EntryKind, EntryState
 from catalog.imports.names import spellings
 from catalog.imports.spec import Secrets
 from catalog.names import SEPARATOR, encode_namespace
-from catalog.operation import OperationId
+from catalog.operation import OperationId, OperationKind
 from catalog.ports.page import Page
 from server.store import cursor as cursors
-from server.store.rows import ImportEntryRow, OperationSecretRow
+from server.store.rows import ImportEntryRow, OperationRow, OperationSecretRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
 
@@ -82,6 +83,12 @@ class SqlImportEntries:
         rows = self.session.scalars(query.order_by(ImportEntryRow.number).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
         return Page([_entry(row) for row in rows[:limit]], more)
+
+    def remove_ended_before(self, moment: datetime) -> int:
+        """How many were forgotten."""
+        ended = select(OperationRow.id).where(OperationRow.kind == OperationKind.IMPORT, OperationRow.ended_at < moment)
+        gone = delete(ImportEntryRow).where(ImportEntryRow.operation_id.in_(ended)).returning(ImportEntryRow.number)
+        return len(self.session.execute(gone, execution_options={"synchronize_session": False}).all())
 
     def keep_secrets(self, operation_id: OperationId, secrets: Secrets) -> None:
         """Insert or replace."""

@@ -85,6 +85,17 @@ def test_a_snapshot_of_the_same_id_with_other_files_is_no_replay() -> None:
         judged([facts(APPLIED, other, STALE)])
 
 
+def test_a_snapshot_without_a_manifest_list_is_known_by_its_manifests() -> None:
+    own = {key: value for key, value in UPDATES[0]["snapshot"].items() if key != "manifest-list"}
+    sent = [{**UPDATES[0], "snapshot": {**own, "manifests": ["file:/m1.avro"]}}, UPDATES[1]]
+    applied = apply_updates(BASE, sent, now_ms=2, previous_location=None)
+    assert judged([facts(applied, sent, STALE)]) == Replay()
+    other = [{**UPDATES[0], "snapshot": {**own, "manifests": ["file:/m2.avro"]}}, UPDATES[1]]
+    for metadata, updates in ((applied, other), (applied, UPDATES), (APPLIED, sent)):
+        with pytest.raises(RequirementFailed):
+            judged([facts(metadata, updates, STALE)])
+
+
 @pytest.mark.parametrize(("parent", "sequence", "replay"), [(None, 1, True), (None, 2, False), (3, 1, False)])
 def test_an_expired_snapshot_is_known_by_its_event(parent: int | None, sequence: int, *, replay: bool) -> None:
     event = an_event(snapshot_id=5, parent_id=parent, sequence_number=sequence)

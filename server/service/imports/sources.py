@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,6 +19,8 @@ from server.service.metadata import MetadataFiles
 
 DEEPEST_NAMESPACE = 64
 TABLES_PER_CALL = 200
+OTHERS_NAMED = 20
+"""Hive tables that the note on an import names; of more it gives the number."""
 
 
 class Source(Protocol):
@@ -103,14 +105,14 @@ class RestSource:
 
 @dataclass
 class HiveSource:
-    """The Iceberg tables and views of a Hive Metastore; what else it holds is counted."""
+    """The Iceberg tables and views of a Hive Metastore; what else it holds is named in a note."""
 
     spec: ImportSpec
     metastore: Metastore
     notes: list[str] = field(default_factory=list)
 
     def found(self) -> Iterator[Found]:
-        others = 0
+        others: list[str] = []
         for database in self.metastore.databases():
             names = [name for name in self.metastore.tables(database) if self.spec.takes(f"{database}.{name}")]
             listed: list[Found] = []
@@ -119,11 +121,11 @@ class HiveSource:
                     if table.is_iceberg or table.is_iceberg_view:
                         listed.append(self._relation(table))
                     else:
-                        others += 1
+                        others.append(table.full_name)
             if listed or self.spec.takes_all:
                 yield self._namespace(self.metastore.database(database))
             yield from listed
-        self.notes = [_others(others)] if others else []
+        self.notes = [_told(others)] if others else []
 
     def _namespace(self, database: HiveDatabase) -> Found:
         properties = dict(database.parameters) | ({"comment": database.comment} if database.comment else {})
@@ -157,9 +159,14 @@ class HiveSource:
         """The metastore's connections are shared."""
 
 
-def _others(count: int) -> str:
-    tables = "1 Hive table is" if count == 1 else f"{count:,} Hive tables and views are"
-    return f"{tables} no Iceberg: `firn hive upgrade` takes over Parquet tables, in a catalog linked to the metastore"
+def _told(others: Sequence[str]) -> str:
+    """Of tables that are no Iceberg: what they are called, and how they come here."""
+    tables = "1 Hive table is" if len(others) == 1 else f"{len(others):,} Hive tables and views are"
+    more = f" and {len(others) - OTHERS_NAMED:,} more" if len(others) > OTHERS_NAMED else ""
+    return (
+        f"{tables} no Iceberg: {', '.join(others[:OTHERS_NAMED])}{more}. `firn hive upgrade` takes over Parquet tables,"
+        " in a catalog linked to the metastore"
+    )
 
 
 def checked_found(found: Found) -> Found:

@@ -80,6 +80,9 @@ def test_v1_has_no_sequence_numbers() -> None:
 def test_v1_snapshots_may_list_their_manifests() -> None:
     sent = {"snapshot-id": 1, "timestamp-ms": CREATED_MS, "manifests": ["file:/m1.avro"]}
     assert applied(a_table(1), add(sent))["snapshots"] == [sent]
+    for wrong in (None, "file:/m1.avro", [1]):
+        with pytest.raises(Invalid, match="'manifests' must be a list of strings"):
+            applied(a_table(1), add(sent | {"manifests": wrong}))
 
 
 def test_v3_reserves_the_row_ids_of_a_snapshot() -> None:

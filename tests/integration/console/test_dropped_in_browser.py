@@ -84,3 +84,29 @@ def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess,
     assert server.get("catalogs/lake/tables/web.precious")["protected"] is True
     page.keyboard.press("Escape")
     assert violations(page) == []
+
+
+def test_how_long_a_catalog_keeps_dropped_tables_is_set_in_settings(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/settings")
+    button = page.get_by_role("button", name="change how long lake keeps dropped tables")
+    expect(button).to_have_text("7 d")
+    button.click()
+    dialog = page.get_by_role("dialog", name="Dropped tables of lake")
+    assert violations(page) == []
+    wanted = dialog.get_by_label("Keep them for")
+    wanted.fill("soon")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("firn.drop.retention")
+    dialog.get_by_text("Holds for what is dropped from now on").click()
+    expect(page).to_have_url(f"{server.url}/settings")
+    wanted.fill("30 d")
+    page.keyboard.press("Enter")
+    expect(button).to_have_text("30 d")
+    assert server.get("catalogs/lake")["properties"] == {"firn.drop.retention": "30 d"}
+    button.click()
+    wanted.fill("0")
+    page.keyboard.press("Enter")
+    expect(button).to_have_text("not at all")
+    httpx.patch(
+        f"{server.url}/api/v1/catalogs/lake/properties", json={"set": {}, "remove": ["firn.drop.retention"]}
+    ).raise_for_status()

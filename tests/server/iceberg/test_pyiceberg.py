@@ -67,6 +67,24 @@ def test_namespaces_are_created_listed_changed_and_dropped(catalog: RestCatalog,
     assert not catalog.namespace_exists((space, "inner"))
 
 
+@pytest.mark.parametrize("odd", ["with space", "50%", "a%20b", "a/b", "ünï.code", "x+y&z=1"])
+def test_namespaces_below_one_with_an_odd_name_are_listed(catalog: RestCatalog, space: str, odd: str) -> None:
+    for path in ((space, odd), (space, odd, odd), (space, odd, odd, "deep")):
+        catalog.create_namespace(path)
+    assert catalog.list_namespaces((space, odd)) == [(space, odd, odd)]
+    assert catalog.list_namespaces((space, odd, odd)) == [(space, odd, odd, "deep")]
+
+
+def test_a_percent_sign_is_one_for_every_client_but_pyiceberg(server: ServerProcess, catalog: RestCatalog) -> None:
+    for name, below in (("twice a b", "spaces"), ("twice%20a%20b", "signs")):
+        catalog.create_namespace((name,))
+        catalog.create_namespace((name, below))
+    asked = {"parent": "twice%20a%20b"}
+    listed = server.http.get("/iceberg/v1/lake/namespaces", params=asked).json()["namespaces"]
+    assert listed == [["twice%20a%20b", "signs"]]
+    assert catalog.list_namespaces(("twice a b",)) == [("twice a b", "spaces")]
+
+
 def test_a_table_is_written_read_evolved_renamed_and_dropped(catalog: RestCatalog, space: str) -> None:
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows(1, 2))

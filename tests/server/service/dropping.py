@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from catalog.commit import Change
 from catalog.datafile import DataFileEntry, FileStats
 from catalog.dropped import RETENTION, Dropped
+from catalog.iceberg.json import Json
 from catalog.names import TableName
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -49,6 +50,19 @@ def append_files(lake: Lake, name: TableName = PLAIN, *, files: int = 2, at: str
     )
     lake.commit(Change(name=name, requirements=added.requirements(), updates=added.updates()))
     return [path_of(location) for location in locations]
+
+
+def unlisted(lake: Lake, name: TableName = PLAIN) -> Json:
+    """A table's metadata as the oldest v1 writers left it: snapshots name their manifests, there is no list."""
+    metadata = lake.metadata(name)
+    reachable = Reachable(Storage())
+    snapshots = []
+    for snapshot in metadata["snapshots"]:
+        kept = {key: snapshot[key] for key in ("snapshot-id", "timestamp-ms", "summary")}
+        snapshots.append(kept | {"manifests": reachable.manifests(snapshot["manifest-list"])})
+        path_of(snapshot["manifest-list"]).unlink()
+    old: Json = {"format-version": 1, "schema": metadata["schemas"][0], "partition-spec": [], "metadata-log": []}
+    return {**metadata, **old, "snapshots": snapshots}
 
 
 def keep(lake: Lake, retention: str) -> None:

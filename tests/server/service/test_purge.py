@@ -18,7 +18,17 @@ from server.service.tables import TableDefinition
 from tests.factories import LAKE, NOW
 from tests.server.faults import Killed
 from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
-from tests.server.service.dropping import Fuse, age, append_files, dying_purges, files_below, keep, listed, purge_all
+from tests.server.service.dropping import (
+    Fuse,
+    age,
+    append_files,
+    dying_purges,
+    files_below,
+    keep,
+    listed,
+    purge_all,
+    unlisted,
+)
 
 OTHER = TableName(("db",), "other")
 
@@ -79,6 +89,19 @@ def test_both_stores_of_a_keyed_table_go(lake: Lake) -> None:
     assert files_below(location) == set()
 
 
+def test_files_of_a_v1_table_whose_snapshots_have_no_manifest_list_go_too(lake: Lake) -> None:
+    location = filled(lake)
+    old = unlisted(lake)
+    lake.services.tables.register(LAKE, PLAIN, lake.services.metadata.write(location, 99, old), overwrite=True)
+    data = {path for path in files_below(location) if path.suffix == ".parquet"}
+    dropped(lake)
+    purge_all(lake)
+    assert len(data) == 4
+    assert not [path for path in data if path.exists()]
+    left = {path for path in files_below(location) if not path.name.endswith(".metadata.json")}
+    assert left == set()
+
+
 def test_files_outside_of_the_location_stay(lake: Lake) -> None:
     location = filled(lake)
     elsewhere = append_files(lake, at=(lake.warehouse / "imported").as_uri())
@@ -109,6 +132,11 @@ def registered_after_it_moved(lake: Lake, location: str) -> None:
     moved = lake.services.metadata.load(loaded.metadata_location or "").parsed | {"location": f"{location}-moved"}
     elsewhere = lake.services.metadata.write(f"{location}-moved", 0, moved)
     lake.services.tables.register(LAKE, OTHER, elsewhere)
+
+
+def registered_elsewhere_without_a_manifest_list(lake: Lake, location: str) -> None:
+    moved = unlisted(lake) | {"location": f"{location}-moved"}
+    lake.services.tables.register(LAKE, OTHER, lake.services.metadata.write(moved["location"], 0, moved))
 
 
 def a_table_nested_in_it(lake: Lake, location: str) -> None:
@@ -153,6 +181,7 @@ def a_property_that_says_so(lake: Lake, location: str) -> None:
         (registered_by_another_spelling, "lake.db.other uses"),
         (registered_twice_and_moved, "lake.db.other uses"),
         (registered_after_it_moved, "lake.db.other uses"),
+        (registered_elsewhere_without_a_manifest_list, "lake.db.other uses"),
         (a_table_nested_in_it, "lake.db.other uses"),
         (a_table_around_it, "lake.db.other uses"),
         (a_dropped_table_that_can_come_back, "db.other, which was dropped and can be brought back, uses"),

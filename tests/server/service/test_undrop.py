@@ -13,7 +13,7 @@ from catalog.names import TableName
 from server.service.undrop import FilesState
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, definition
-from tests.server.service.dropping import append_files, files_below, keep, listed, path_of
+from tests.server.service.dropping import append_files, files_below, keep, listed, path_of, unlisted
 
 OTHER = TableName(("db",), "other")
 
@@ -39,6 +39,20 @@ def test_a_table_comes_back_with_its_id_metadata_statistics_and_history(lake: La
         assert uow.stats.get(before.id) == stats
         operations = [one.operation for one in uow.events.list(LAKE, [before.id], limit=10).items]
     assert operations == ["undrop", "drop", "append", "create"]
+
+
+def test_a_v1_table_without_manifest_lists_comes_back_only_with_its_files(lake: Lake) -> None:
+    lake.create()
+    data = append_files(lake)
+    old = unlisted(lake)
+    lake.services.tables.register(LAKE, PLAIN, lake.services.metadata.write(old["location"], 99, old), overwrite=True)
+    lake.services.drop(LAKE, PLAIN)
+    done = lake.services.undrops.undrop(LAKE, listed(lake, PLAIN)[0].id)
+    assert (done.files.checked >= 4, done.files.missing) == (True, [])
+    lake.services.drop(LAKE, PLAIN)
+    data[0].unlink()
+    with pytest.raises(Conflict, match=r"1 of \d that were looked for are missing"):
+        lake.services.undrops.undrop(LAKE, listed(lake, PLAIN)[0].id)
 
 
 def test_a_keyed_table_comes_back_with_its_stores_and_versions(lake: Lake) -> None:

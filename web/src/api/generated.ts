@@ -5423,6 +5423,15 @@ export interface operations {
                     "application/json": components["schemas"]["PageOut_TableRow_"];
                 };
             };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Validation Error */
             422: {
                 headers: {

@@ -83,6 +83,7 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataT
   const navigate = useNavigate();
   const openRow = (event: MouseEvent<HTMLTableRowElement>, to: string | undefined) => {
     const target = event.target as HTMLElement;
+    if (!event.currentTarget.contains(target)) return; // in a dialog that a cell has opened: React's events leave it that way
     if (to === undefined || target.closest('a, button, input, label') !== null) return;
     if (window.getSelection()?.toString()) return;
     void navigate(to);
@@ -196,6 +197,7 @@ function SelectOne<Row>({ row, id, select }: { row: Row; id: string; select: Sel
 
 /** Arrow keys move between the rows' links, Home and End to the ends. */
 function moveFocus(event: KeyboardEvent<HTMLTableSectionElement>): void {
+  if (!event.currentTarget.contains(event.target as HTMLElement)) return; // in a dialog, see openRow
   const links = [...event.currentTarget.querySelectorAll<HTMLElement>('[data-row-link]')];
   const here = links.findIndex((link) => link === document.activeElement);
   if (here < 0) return;

@@ -18,6 +18,7 @@ import { Facts, Page, Panel } from '../components/panel';
 import { SERVER, type Need } from '../lib/access';
 import { span } from '../lib/format';
 import { paths } from '../lib/paths';
+import { Retention } from './retention';
 
 const CATALOGS: Column<Catalog>[] = [
   { key: 'name', title: 'Catalog', cell: (one) => <span className="mono">{one.name}</span> },
@@ -34,6 +35,7 @@ const CATALOGS: Column<Catalog>[] = [
         </Link>
       ),
   },
+  { key: 'retention', title: 'Dropped tables kept', cell: (one) => <Retention catalog={one} /> },
   { key: 'created', title: 'Created', cell: (one) => <When at={one.created_at} />, right: true },
   {
     key: 'import',

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from catalog.imports.entry import EntryState
 from catalog.imports.spec import Secrets
 from catalog.names import TableName
 from catalog.operation import OperationStatus
+from server.background.tidy import IMPORTS_KEPT, Tidy
 from server.service.commit import CommitRequest
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_table
@@ -239,9 +242,26 @@ def test_a_metastores_iceberg_tables_are_taken_and_its_others_counted(here: Impo
     states = {name: str(entry.state) for name, entry in here.entries(operation).items()}
     assert states == {"db.a": "registered", "db.v": "registered", "db.lost": "failed"}
     (note,) = here.operation(operation).result["notes"]
-    assert note.startswith("1 Hive table is no Iceberg: `firn hive upgrade`")
+    assert note.startswith("1 Hive table is no Iceberg: db.plain. `firn hive upgrade` takes over")
     properties = here.services.namespaces.properties(LAKE, ("db",))
     assert (properties["comment"], properties["owner"]) == ("of sales", "ann")
+
+
+def test_what_an_import_has_found_is_forgotten_a_month_after_its_end_and_its_counts_stay(here: Importing) -> None:
+    here.elsewhere.table("x/a")
+    operations = []
+    for _ in range(3):
+        operations.append(here.start(here.spec()))
+        here.imports.activate()
+    old, young, running = operations
+    with here.database.writing() as uow:
+        long_ago = uow.now() - IMPORTS_KEPT
+        for operation, ended_at in ((old, long_ago), (young, long_ago + timedelta(minutes=5)), (running, None)):
+            uow.operations.put(replace(uow.operations.get(operation.id), ended_at=ended_at))
+    tidy = Tidy(here.database)
+    assert (tidy.activate().import_entries, tidy.activate().import_entries) == (2, 0)  # the namespace and the table
+    assert [list(here.entries(one)) for one in operations] == [[], ["x.a"], ["x.a"]]
+    assert here.operation(old).result["counts"] == {"registered": 1}
 
 
 def test_a_thousand_tables_come_in_one_import(mortal: Importing) -> None:
