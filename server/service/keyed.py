@@ -20,15 +20,9 @@ from catalog.relation import Relation, RelationKind
 from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.relations import NewTable, refuse_busy, renamed_event
 from server.service.retire import Drop, retire
-from server.service.tables import (
-    NewTable,
-    TableDefinition,
-    Tables,
-    default_location,
-    refuse_busy,
-    renamed_event,
-)
+from server.service.tables import TableDefinition, Tables, default_location
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
 _STORE_PROPERTIES = {

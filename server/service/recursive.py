@@ -15,8 +15,8 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import remove_empty
+from server.service.relations import refuse_busy
 from server.service.retire import Drop, retire
-from server.service.tables import refuse_busy
 from server.service.undrop import DryRunEnds
 
 MOST = 5_000

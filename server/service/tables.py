@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from uuid import uuid4
 
-from catalog.commit import Change, CommitEvent
-from catalog.dropped import Dropped, other_places
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Conflict, Invalid, NoSuchTable, RequirementFailed
-from catalog.history.change import Change as Changed
-from catalog.history.change import ChangeKind
-from catalog.history.tables import created, state_of
+from catalog.commit import Change
+from catalog.dropped import Dropped
+from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchTable, RequirementFailed
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.imports.newest import number_of
 from catalog.keyed.spec import KeySpec
-from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_for_case
+from catalog.names import CatalogName, TableName, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind, TableStats
+from catalog.relation import Relation, RelationKind
 from catalog.scan.mode import planning_config
-from catalog.stats import advanced, event_of_snapshots
-from server.service.caller import caller
 from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
-from server.service.places import refuse_occupied
-from server.service.retire import Drop, check_unprotected, refuse_purged_place, retire
+from server.service.relations import NewTable, add_relation, forget_relation, refuse_busy, renamed_event
+from server.service.retire import Drop, retire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +47,6 @@ class Loaded:
     text: bytes
     config: Mapping[str, str] = field(default_factory=dict)
     """What clients are told about the table beside its metadata."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTable:
-    """A table about to be added: its row's facts and its metadata."""
-
-    name: TableName
-    kind: RelationKind
-    metadata: Json
-    owner_id: RelationId | None = None
-    hive_name: str | None = None
-    version: int = 0
-    """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
-    id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
 
 
 LONGEST_DIRECTORY = 64
@@ -258,7 +238,7 @@ class Tables:
         """Give a plain table another name; Conflict for a keyed table's store alone."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, source)
-            _refuse_store(relation, "renamed")
+            refuse_store(relation, "renamed")
             check_namespace(uow, catalog, to.namespace)
             taken = uow.relations.holder(catalog, to)
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
@@ -274,7 +254,7 @@ class Tables:
         """Drop a plain table; see `retire`. Conflict for a keyed table's store alone, and while a job works on it."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, name)
-            _refuse_store(relation, "dropped")
+            refuse_store(relation, "dropped")
             refuse_busy(uow, relation.id)
             entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
@@ -317,102 +297,6 @@ def default_location(warehouse: str, name: TableName) -> str:
 
 def _as_path(part: str) -> str:
     return re.sub(r"[^\w.-]|^\.+", "_", part[:LONGEST_DIRECTORY], flags=re.ASCII)
-
-
-def plain_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
-    """An event without a snapshot."""
-    return CommitEvent(
-        relation_id=relation.id,
-        catalog=relation.catalog,
-        table=relation.name,
-        committed_at=now,
-        operation=operation,
-        engine=caller.get().engine,
-        principal=caller.get().principal,
-        changes=changes,
-    )
-
-
-def renamed_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
-    """The event of a relation's new name, told under that name."""
-    changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
-    return plain_event(replace(relation, name=to), "rename", now, changes)
-
-
-def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
-    """The row of a table that is being added."""
-    return Relation(
-        id=new.id,
-        catalog=catalog,
-        name=new.name,
-        kind=new.kind,
-        owner_id=new.owner_id,
-        location=new.metadata["location"],
-        metadata_location=metadata_location,
-        version=new.version,
-        created_at=now,
-        updated_at=now,
-        hive_name=new.hive_name,
-        former_locations=other_places(new.metadata),
-    )
-
-
-def add_relation(
-    uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str, *, registered: bool = False
-) -> Relation:
-    """Add a table whose metadata is written, with its first event and its counters."""
-    now = uow.now()
-    relation = new_relation(catalog, new, metadata_location, now)
-    uow.catalogs.hold(catalog)
-    refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
-    refuse_occupied(uow, relation, [relation.location, *relation.former_locations])
-    uow.relations.add(relation)
-    schema_id, head_id = state_of(new.metadata)
-    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
-    event = replace(
-        plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
-    )
-    for snapshot in new.metadata.get("snapshots", ())[-1:]:
-        engine = event.engine  # a registered snapshot was written by somebody else, long ago
-        event = event_of_snapshots(event, [snapshot])
-        event = replace(event, engine=engine) if registered else event
-    uow.events.add(event)
-    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
-    return relation
-
-
-def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
-    """Remove a plain table for good; what it was at that moment. Conflict while it is worked on or linked to Hive."""
-    _refuse_store(relation, done)
-    refuse_busy(uow, relation.id)
-    if relation.hive_name is not None:
-        raise Conflict(
-            f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
-            hint="drop it, which ends the link and leaves the Hive table as it is",
-        )
-    relation = uow.dropped.take(relation.id)
-    check_unprotected(uow, metadata, [relation])
-    uow.dropped.forget_books(relation.id)
-    uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
-    return relation
-
-
-def _refuse_store(relation: Relation, verb: str) -> None:
-    if relation.kind.is_store:
-        whole = dotted(relation.name.namespace)
-        raise Conflict(
-            f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
-            hint=f"{whole} can be {verb} as a whole",
-        )
-
-
-def refuse_busy(uow: UnitOfWork, relation_id: RelationId) -> None:
-    job = uow.jobs.active_of(relation_id)
-    if job is not None:
-        raise Conflict(
-            f"a {job.kind} job is {job.status} on {job.table}",
-            hint=f"wait for it, or cancel it with `firn job cancel {job.id}`",
-        )
 
 
 def _shown(kind: RelationKind) -> str:

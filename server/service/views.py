@@ -24,8 +24,9 @@ from server.service.commit import reading_back
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
+from server.service.relations import plain_event, renamed_event
 from server.service.retire import Drop, refuse_purged_place, retire
-from server.service.tables import Loaded, default_location, plain_event, renamed_event
+from server.service.tables import Loaded, default_location
 
 MAX_ROUNDS = 10
 

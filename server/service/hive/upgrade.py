@@ -39,7 +39,8 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.state import HiveState, Unit, join, list_units, read_state, split_name
 from server.service.keyed import KeyedTables, new_base
 from server.service.namespaces import Namespaces
-from server.service.tables import NewTable, TableDefinition, Tables, default_location
+from server.service.relations import NewTable
+from server.service.tables import TableDefinition, Tables, default_location
 
 REPORT_EVERY_SECONDS = 0.5
 SETTLE_SECONDS = 1.1

@@ -18,7 +18,7 @@ from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from catalog.stats import advanced
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
-from server.service.tables import NewTable, add_relation, forget_relation, plain_event, refuse_busy
+from server.service.relations import NewTable, add_relation, forget_relation, plain_event, refuse_busy
 from server.service.views import add_view
 
 ROUNDS = 5

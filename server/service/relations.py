@@ -1,0 +1,137 @@
+"""Relations as rows: how one is made, what is told of it, and how it is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import uuid4
+
+from catalog.commit import CommitEvent
+from catalog.dropped import other_places
+from catalog.errors import Conflict
+from catalog.history.change import Change as Changed
+from catalog.history.change import ChangeKind
+from catalog.history.tables import created, state_of
+from catalog.iceberg.json import Json
+from catalog.names import CatalogName, RelationId, TableName, dotted
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation, RelationKind, TableStats
+from catalog.stats import advanced, event_of_snapshots
+from server.service.caller import caller
+from server.service.metadata import MetadataFiles
+from server.service.places import refuse_occupied
+from server.service.retire import check_unprotected, refuse_purged_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """A table about to be added: its row's facts and its metadata."""
+
+    name: TableName
+    kind: RelationKind
+    metadata: Json
+    owner_id: RelationId | None = None
+    hive_name: str | None = None
+    version: int = 0
+    """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
+    id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
+
+
+def plain_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
+    """An event without a snapshot."""
+    return CommitEvent(
+        relation_id=relation.id,
+        catalog=relation.catalog,
+        table=relation.name,
+        committed_at=now,
+        operation=operation,
+        engine=caller.get().engine,
+        principal=caller.get().principal,
+        changes=changes,
+    )
+
+
+def renamed_event(relation: Relation, to: TableName, now: datetime) -> CommitEvent:
+    """The event of a relation's new name, told under that name."""
+    changes = [Changed(ChangeKind.RENAMED, "", str(relation.name), str(to))]
+    return plain_event(replace(relation, name=to), "rename", now, changes)
+
+
+def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | None, now: datetime) -> Relation:
+    """The row of a table that is being added."""
+    return Relation(
+        id=new.id,
+        catalog=catalog,
+        name=new.name,
+        kind=new.kind,
+        owner_id=new.owner_id,
+        location=new.metadata["location"],
+        metadata_location=metadata_location,
+        version=new.version,
+        created_at=now,
+        updated_at=now,
+        hive_name=new.hive_name,
+        former_locations=other_places(new.metadata),
+    )
+
+
+def add_relation(
+    uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str, *, registered: bool = False
+) -> Relation:
+    """Add a table whose metadata is written, with its first event and its counters."""
+    now = uow.now()
+    relation = new_relation(catalog, new, metadata_location, now)
+    uow.catalogs.hold(catalog)
+    refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
+    refuse_occupied(uow, relation, [relation.location, *relation.former_locations])
+    uow.relations.add(relation)
+    schema_id, head_id = state_of(new.metadata)
+    source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
+    event = replace(
+        plain_event(relation, "create", now, [*source, *created(new.metadata)]), schema_id=schema_id, head_id=head_id
+    )
+    snapshots = new.metadata.get("snapshots") or ()
+    if snapshots and registered:  # its snapshots were written by somebody else, long ago
+        event = replace(event_of_snapshots(event, snapshots[-1:]), engine=event.engine)
+    elif snapshots:
+        event = event_of_snapshots(event, snapshots)
+    uow.events.add(event)
+    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
+    return relation
+
+
+def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
+    """Remove a plain table for good; what it was at that moment. Conflict while it is worked on or linked to Hive."""
+    refuse_store(relation, done)
+    refuse_busy(uow, relation.id)
+    if relation.hive_name is not None:
+        raise Conflict(
+            f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
+            hint="drop it, which ends the link and leaves the Hive table as it is",
+        )
+    relation = uow.dropped.take(relation.id)
+    check_unprotected(uow, metadata, [relation])
+    uow.dropped.forget_books(relation.id)
+    uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
+    return relation
+
+
+def refuse_store(relation: Relation, verb: str) -> None:
+    """Conflict for a store of a keyed table."""
+    if relation.kind.is_store:
+        whole = dotted(relation.name.namespace)
+        raise Conflict(
+            f"{relation.name} is a store of the keyed table {whole} and cannot be {verb} alone",
+            hint=f"{whole} can be {verb} as a whole",
+        )
+
+
+def refuse_busy(uow: UnitOfWork, relation_id: RelationId) -> None:
+    """Conflict while a job works on it."""
+    job = uow.jobs.active_of(relation_id)
+    if job is not None:
+        raise Conflict(
+            f"a {job.kind} job is {job.status} on {job.table}",
+            hint=f"wait for it, or cancel it with `firn job cancel {job.id}`",
+        )
