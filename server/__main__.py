@@ -83,7 +83,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 def _settings(given: argparse.Namespace) -> Settings:
     if given.config is not None and not given.config.is_file():
         raise CannotStart(f"there is no settings file {given.config}")
-    named = ("data_dir", "port", "metastore", "database_url")
+    named = ("data_dir", "port", "workers", "metastore", "database_url")
     flags = {name: getattr(given, name) for name in named}
     try:
         return load_settings(given.config, **flags)

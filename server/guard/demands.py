@@ -311,7 +311,9 @@ def catalog_settings(asked: Asked) -> Iterator[Demand]:
     """
     yield on_catalog(asked)
     yield on_catalog(asked, Privilege.MAINTAIN)
-    named = [*asked.body.get("set", ()), *asked.body.get("remove", ())]
+    changed, removed = asked.body.get("set"), asked.body.get("remove")
+    # The route refuses other shapes, and says which it wants.
+    named = [*(changed if isinstance(changed, dict) else ()), *(removed if isinstance(removed, list) else ())]
     if any(isinstance(key, str) and key.startswith(STORAGE) for key in named):
         yield from server(Privilege.CREATE)(asked)
 

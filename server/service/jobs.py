@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -223,12 +223,14 @@ class Jobs:
     def _reap_one(self, uow: UnitOfWork, job_id: JobId, done: Reaped) -> Reaped:
         before = uow.jobs.lock(job_id)
         now = uow.now()
-        job = after_silence(before, now)
+        job = after_silence(self._by_this_clock(before, now), now)
         if job.status is JobStatus.UNKNOWN or (job.status is JobStatus.PENDING and before.status.is_leased):
             job = settled(job, now, max_attempts=self.times.max_attempts)
         if job == before:
             return done
         uow.jobs.put(job)
+        if job.status is before.status and job.status.is_leased:
+            return done
         uow.jobs.add_log(
             job.id,
             [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"],
@@ -237,6 +239,12 @@ class Jobs:
         counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
         name = counted.get(job.status, "unknown")
         return replace(done, **{name: getattr(done, name) + 1})
+
+    def _by_this_clock(self, job: Job, now: datetime) -> Job:
+        """The job with a lease that ends no later than one taken now: a clock set back would keep it for as long."""
+        if job.lease_until is None:
+            return job
+        return replace(job, lease_until=min(job.lease_until, now + self.times.lasts))
 
 
 def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:

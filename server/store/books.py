@@ -130,8 +130,13 @@ class SqlLeaders:
     session: ReadSession
 
     def claim(self, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Take or renew the leadership."""
-        mine_or_lapsed = or_(LeaderRow.holder == holder, LeaderRow.until < now)
+        """Take or renew the leadership.
+
+        A claim that ends later than any that could be made now is of a clock that was set back since: nobody would
+        lead until it has come that far again.
+        """
+        beyond = until + (until - now)  # and not until alone: servers ask at slightly different moments
+        mine_or_lapsed = or_(LeaderRow.holder == holder, LeaderRow.until < now, LeaderRow.until > beyond)
         taken = self.session.execute(
             update(LeaderRow).where(mine_or_lapsed).values(holder=holder, until=until).returning(LeaderRow.name)
         )

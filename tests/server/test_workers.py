@@ -1,0 +1,191 @@
+"""Several processes behind one socket: killed ones are replaced, nothing acknowledged is lost, and all end together."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.server.lake import COLUMNS
+
+WORKERS = 2
+TABLE = "/iceberg/v1/lake/namespaces/db/tables/t"
+EVERY_SECOND = {"FIRN_BACKGROUND__PLAN_SECONDS": "1", "FIRN_BACKGROUND__LEADER_SECONDS": "3600"}
+PATIENCE = 120
+"""Seconds until a test says that something never happens: a worker imports for seconds, on a busy machine for many."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server of several processes, as its clients and its operator see it."""
+
+    parent: subprocess.Popen[str]
+    url: str
+
+    def request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """Over a connection of its own: any worker may take it."""
+        return httpx.request(method, f"{self.url}{path}", timeout=PATIENCE, trust_env=False, **how)
+
+    def workers(self) -> set[int]:
+        """The processes that answer; the interpreter's own helper is none of them."""
+        listed = Path(f"/proc/{self.parent.pid}/task/{self.parent.pid}/children").read_text(encoding="ascii").split()
+        return {int(pid) for pid in listed if b"spawn_main" in command_of(int(pid))}
+
+    def scraped(self) -> tuple[str, bool]:
+        """When the process that answers began, and whether it has ever planned."""
+        text = self.request("GET", "/metrics").text
+        began = re.search(r"^process_start_time_seconds (\S+)$", text, re.MULTILINE)
+        assert began is not None
+        return began[1], 'firn_task_seconds{task="plan"}' in text
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def within(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
+    give_up = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+@contextmanager
+def served(directory: Path, database_url: str) -> Iterator[Served]:
+    flags = ["--data-dir", str(directory / "data"), "--port", "0", "--workers", str(WORKERS)]
+    with (
+        (directory / "server.log").open("w", encoding="utf-8") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "server", *flags, "--database-url", database_url],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, **EVERY_SECOND},
+        ) as parent,
+    ):
+        assert parent.stdout is not None
+        found = re.search(r"http://\S+", parent.stdout.readline())
+        assert found is not None, (directory / "server.log").read_text(encoding="utf-8")
+        try:
+            yield Served(parent, found.group())
+        finally:
+            parent.terminate()
+            parent.wait(PATIENCE)
+
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # the database plays no part
+
+
+@pytest.fixture
+def server(database_url: str, tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path, database_url) as running:
+        running.request("POST", "/iceberg/v1/lake/namespaces", json={"namespace": ["db"]})
+        made = running.request("POST", TABLE.removesuffix("/t"), json={"name": "t", "schema": COLUMNS})
+        assert made.status_code == 200
+        yield running
+
+
+def committed(server: Served, key: str) -> str:
+    """Commit until it is acknowledged, as a client does: again under the same idempotency key while nobody knows."""
+    body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {key: "kept"}}]}
+    headers = {"Idempotency-Key": str(uuid4())}
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up:
+        try:
+            answer = server.request("POST", TABLE, json=body, headers=headers)
+        except httpx.TransportError:  # the worker was killed under it
+            continue
+        if answer.status_code == 200:
+            return key
+        assert answer.status_code in (500, 503), answer.text
+    raise AssertionError(f"{key} was never acknowledged")
+
+
+def test_killed_workers_are_replaced_and_no_acknowledged_commit_is_lost(server: Served) -> None:
+    before = server.workers()
+    assert len(before) == WORKERS
+
+    def client(number: int) -> list[str]:
+        return [committed(server, f"k-{number}-{step}") for step in range(8)]
+
+    with ThreadPoolExecutor(4) as pool:
+        clients = [pool.submit(client, number) for number in range(4)]
+        victim = min(before)
+        os.kill(victim, signal.SIGKILL)
+        acknowledged = {key for one in clients for key in one.result()}
+    assert within(lambda: len(server.workers() - {victim}) == WORKERS)
+    properties = server.request("GET", TABLE).json()["metadata"]["properties"]
+    assert acknowledged <= properties.keys()
+    assert len(acknowledged) == 32
+
+
+def test_every_worker_answers_and_one_does_the_background_work(server: Served) -> None:
+    seen: dict[str, bool] = {}
+
+    def all_seen_and_one_has_planned() -> bool:
+        seen.update([server.scraped()])
+        return len(seen) == WORKERS and any(seen.values())
+
+    assert within(all_seen_and_one_has_planned)
+    for _ in range(20):
+        seen.update([server.scraped()])
+    assert sorted(seen.values()) == [False, True]
+
+
+@on_sqlite
+def test_sigterm_ends_all_of_them(server: Served) -> None:
+    workers = server.workers()
+    server.parent.send_signal(signal.SIGTERM)
+    assert server.parent.wait(PATIENCE) == 0
+    assert not any(alive(pid) for pid in workers)
+    assert is_free(server.port)
+
+
+@on_sqlite
+def test_workers_end_by_themselves_when_their_parent_is_killed(server: Served) -> None:
+    workers = server.workers()
+    server.parent.kill()
+    server.parent.wait(PATIENCE)
+    assert within(lambda: not any(alive(pid) for pid in workers))
+    assert is_free(server.port)
