@@ -23,7 +23,7 @@ from server.service.commit import looking, reading_back
 from server.service.facts import check_namespace, existing_table
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
-from server.service.relations import NewTable, add_relation, forget_relation, refuse_busy, renamed_event
+from server.service.relations import NewTable, add_relation, forget_relation, refuse_busy, refuse_store, renamed_event
 from server.service.retire import Drop, retire
 
 
