@@ -82,8 +82,18 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 
 # --- prove -----------------------------------------------------------------------------------------------------------
 
+.PHONY: engines
+engines: $(STAMPS)/spark-3.5 $(STAMPS)/duckdb ## the engines beside the installed ones that tests try Firn with
+
+# Each in a directory of its own, by its own lock: none of it may be seen by Firn.
+$(STAMPS)/spark-3.5 $(STAMPS)/duckdb: $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
+	@echo "installing $* for the tests …"
+	@rm -rf $(VENV)/$*
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@touch $@
+
 .PHONY: test
-test: setup ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
+test: setup engines ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
 	@$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
@@ -135,6 +145,8 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@uv pip compile $(LOCK) --all-extras -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
+	@cd tests/integration/engines && for engine in spark-3.5 duckdb; do \
+	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business.
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -14,12 +14,15 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from firn.embedded.errors import EmbeddedError, JarsUnavailable
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import pyspark_jar
 
-ICEBERG_RUNTIME = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0")
+Coordinate: TypeAlias = tuple[str, str, str]
+"""What Maven calls it: group, artifact, version."""
+ICEBERG_RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0")
 FETCH_SECONDS = 600
 
 
@@ -40,9 +43,9 @@ def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "firn"
 
 
-def local_jar() -> Path:
+def local_jar(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
     """Where the runtime's file is once it was fetched.  It is moved there, so a file of that name is whole."""
-    _, artifact, version = ICEBERG_RUNTIME
+    _, artifact, version = runtime
     return cache_dir() / "jars" / f"{artifact}-{version}.jar"
 
 
@@ -60,37 +63,37 @@ def spark_conf() -> dict[str, str]:
     }
 
 
-def fetch() -> Path:
+def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
     """The runtime's file, fetched by the Ivy that PySpark brings if it is not there yet; Ivy compares checksums.
 
     Raises JarsUnavailable, with Ivy's own words, and leaves nothing half written.
     """
-    jar = local_jar()
+    jar = local_jar(runtime)
     if jar.is_file():
         return jar
     java = require_java()
     jar.parent.mkdir(parents=True, exist_ok=True)
     # Beside its final place, so that moving it there is one step, also when two processes fetch at once.
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-        said = _run_ivy(java.path, Path(scratch))
+        said = _run_ivy(java.path, runtime, Path(scratch))
         fetched = Path(scratch, jar.name)
         if not fetched.is_file():
             raise JarsUnavailable(
-                f"Ivy did not fetch {':'.join(ICEBERG_RUNTIME)} into {jar.parent}. Is Maven Central reachable? "
+                f"Ivy did not fetch {':'.join(runtime)} into {jar.parent}. Is Maven Central reachable? "
                 f"Its last words:\n{said}"
             )
         fetched.replace(jar)
     return jar
 
 
-def _run_ivy(java: Path, into: Path) -> str:
+def _run_ivy(java: Path, runtime: Coordinate, into: Path) -> str:
     """Run Ivy; gives the end of what it said.  Whether it worked shows in the files, which are what is wanted."""
     command = [
         str(java),
         *("-jar", str(pyspark_jar("ivy-*.jar"))),
         *("-settings", str(ivy_settings_path())),
         *("-cache", str(cache_dir() / "ivy" / "cache")),
-        *("-dependency", *ICEBERG_RUNTIME),
+        *("-dependency", *runtime),
         *("-types", "jar"),
         *("-retrieve", f"{into}/[artifact]-[revision].[ext]"),
     ]

@@ -1,0 +1,68 @@
+"""Two servers, one on each database, and the engines that use them as their only catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests.integration.engines.lake import Lake
+from tests.integration.engines.spark import LATEST, OLDER, Spark, spark_beside, spark_here
+from tests.postgres_fixtures import postgres_server
+from tests.spark_fixtures import ServerProcess, server_process
+
+DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_process(tmp_path_factory.mktemp("sqlite") / "data") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with postgres_server() as postgres:
+        url = postgres.url(postgres.new_database())
+        with server_process(tmp_path_factory.mktemp("postgres") / "data", FIRN_DATABASE_URL=url) as server:
+            yield server
+
+
+@pytest.fixture(params=DATABASES)
+def database(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, database: str) -> ServerProcess:
+    found: ServerProcess = request.getfixturevalue(f"on_{database}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark_latest() -> Spark:
+    return spark_here()
+
+
+@pytest.fixture(scope="session")
+def spark_older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    with spark_beside(tmp_path_factory.mktemp("spark") / "spark-3.5.log") as spark:
+        yield spark
+
+
+@pytest.fixture(params=[LATEST, OLDER])
+def spark(request: pytest.FixtureRequest) -> Spark:
+    found: Spark = request.getfixturevalue("spark_latest" if request.param == LATEST else "spark_older")
+    return found
+
+
+@pytest.fixture
+def lake(spark: Spark, database: str, server: ServerProcess) -> Lake:
+    """A namespace of the test's own; the session knows each server's catalog by the name of its database."""
+    spark.know(server.url, database)
+    found = Lake(spark, server, catalog=database, namespace=f"n{next(_numbers)}")
+    found.sql(f"CREATE NAMESPACE {found}")
+    return found

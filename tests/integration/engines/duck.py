@@ -1,0 +1,46 @@
+"""DuckDB with its own Iceberg extension, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DUCKDB = Path(sys.prefix) / "duckdb"
+PROGRAM = """
+import json, sys
+import duckdb
+
+connection = duckdb.connect(config={"extension_directory": sys.argv[1]})
+for name in ("httpfs", "avro", "iceberg"):
+    connection.execute(f"LOAD {name}")
+said = []
+for statement in json.load(sys.stdin):
+    try:
+        said.append(connection.execute(statement).fetchall())
+    except duckdb.Error as error:
+        said.append(str(error))
+print(json.dumps(said, default=str))
+"""
+
+
+def duckdb(*statements: str) -> list[Any]:
+    """Run statements in one connection; of each its rows, or why it was refused."""
+    if not DUCKDB.is_dir():
+        pytest.fail("DuckDB is not installed: make engines")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(DUCKDB / "duckdb_ext" / "extensions")],
+        input=json.dumps(statements),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(DUCKDB)},
+        timeout=240,
+    )
+    found: list[Any] = json.loads(done.stdout)
+    return found

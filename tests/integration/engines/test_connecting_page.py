@@ -1,0 +1,131 @@
+"""docs/connecting.md, run as it stands there: the blocks of every engine that can be had here."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pytest
+from pyspark import __version__ as pyspark_version
+
+import firn
+from firn.spark.jars import ICEBERG_RUNTIME
+from firn.spark.sessions import EXTENSIONS, catalog_conf
+from tests.integration.engines.duck import duckdb
+from tests.integration.engines.spark import RUNTIME_3_5, Spark
+from tests.spark_fixtures import ServerProcess, server_process
+
+HERE = Path(__file__).parent
+PAGE = (HERE.parents[2] / "docs" / "connecting.md").read_text(encoding="utf-8")
+OPEN, GUARDED = "http://127.0.0.1:8630", "https://firn.example.org"
+_numbers = count(1)
+
+
+def blocks(engine: str, language: str) -> list[str]:
+    """The blocks in a language in an engine's part of the page: first without access control, then by a credential,
+    then by a token."""
+    (part,) = re.findall(rf"^## {engine}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """One open, one with access control on which the service `etl` may do everything in the catalog."""
+
+    open: ServerProcess
+    guarded: ServerProcess
+    secret: str
+
+    def real(self, block: str) -> str:
+        """The block with addresses and secrets that exist."""
+        token = self.guarded.first_token
+        assert token is not None
+        named = block.replace(OPEN, self.open.url).replace(GUARDED, self.guarded.url)
+        for before in ("etl:", "CLIENT_SECRET '"):
+            named = named.replace(f"{before}firn_…", f"{before}{self.secret}")
+        return named.replace("firn_…", token)
+
+
+@pytest.fixture(scope="module")
+def servers(on_sqlite: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    data_dir = tmp_path_factory.mktemp("guarded") / "data"
+    with (
+        server_process(data_dir, FIRN_ACCESS__ENABLED="true") as guarded,
+        firn.connect(guarded.url, token=guarded.first_token) as admin,
+    ):
+        admin.access.create_role("etl")
+        admin.access.grant("etl", ["read", "write", "create", "drop"], catalog="lake")
+        secret = admin.access.create_service("etl")["client_secret"]
+        admin.access.assign("etl", "etl")
+        yield Servers(on_sqlite, guarded, secret)
+
+
+def test_the_page_names_the_versions_that_are_tried() -> None:
+    for runtime in (ICEBERG_RUNTIME, RUNTIME_3_5):
+        assert f"`{':'.join(runtime)}`" in PAGE
+    locks = {name: (HERE / f"{name}.lock").read_text(encoding="utf-8") for name in ("spark-3.5", "duckdb")}
+    (older,) = re.findall(r"^pyspark==(\S+)", locks["spark-3.5"], re.MULTILINE)
+    (duck,) = re.findall(r"^duckdb==(\S+)", locks["duckdb"], re.MULTILINE)
+    assert f"{pyspark_version} and {older}, Iceberg {ICEBERG_RUNTIME[2]}" in PAGE
+    assert f"| {duck} |" in PAGE
+
+
+def test_the_options_of_spark_are_those_that_the_helpers_set() -> None:
+    shown = dict(line.split("=", 1) for line in blocks("Spark", "properties")[0].splitlines())
+    assert shown == {"spark.sql.extensions": EXTENSIONS, **catalog_conf(OPEN, "lake")}
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("access", ["none", "credential", "token"])
+def test_spark_connects_as_the_page_says(spark: Spark, servers: Servers, access: str) -> None:
+    plain, credential, token = blocks("Spark", "properties")
+    more = {"none": "", "credential": credential, "token": token}[access]
+    # The session keeps a catalog as it first was: here each way of connecting has a name of its own.
+    name = f"lake{next(_numbers)}"
+    for line in servers.real(plain + more).splitlines():
+        key, value = line.replace("spark.sql.catalog.lake", f"spark.sql.catalog.{name}").split("=", 1)
+        if key != "spark.sql.extensions":
+            spark.run(f"spark.conf.set({key!r}, {value!r})")
+    (statements,) = blocks("Spark", "sql")
+    found = [spark.rows(one) for one in statements.replace("lake.", f"{name}.").split(";") if one.strip()]
+    assert [1, "10.00", "2026-11-20"] in found[-1]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
+def test_pyiceberg_connects_as_the_page_says(servers: Servers, tmp_path: Path, number: int) -> None:
+    (tmp_path / ".pyiceberg.yaml").write_text(servers.real(blocks("PyIceberg", "yaml")[number]), encoding="utf-8")
+    program = (
+        "from pyiceberg.catalog import load_catalog\nload_catalog('lake').create_namespace_if_not_exists('seen')\n"
+    )
+    environment = {**os.environ, "PYICEBERG_HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=120)
+    server = servers.guarded if number else servers.open
+    headers = {"Authorization": f"Bearer {servers.guarded.first_token}"}
+    answer = server.http.get("/iceberg/v1/lake/namespaces", headers=headers)
+    assert ["seen"] in answer.json()["namespaces"]
+
+
+def test_pyiceberg_connects_in_python_as_the_page_says(servers: Servers) -> None:
+    (shown,) = blocks("PyIceberg", "python")
+    exec(servers.real(shown), {})
+
+
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
+def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None:
+    statements = [one for one in servers.real(blocks("DuckDB", "sql")[number]).split(";") if one.strip()]
+    said = duckdb(*statements)
+    assert [answer for answer in said if isinstance(answer, str)] == []
+    assert number or said[-1] == [[1, "first"]]
+
+
+def test_the_page_says_which_engines_are_not_run() -> None:
+    for engine in ("Trino", "Flink"):
+        assert f"| [{engine}](#{engine.lower()}) | **not run by the tests** |" in PAGE
+        assert f"## {engine}\n\n*Not run by the tests.*" in PAGE
