@@ -23,11 +23,12 @@ from catalog.names import (
 from catalog.ports.page import Page
 from catalog.relation import Catalog
 from server.store import cursor as cursors
+from server.store.prepared import Prepared
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
 from server.store.session import ReadSession, is_writing
 
 _CATALOGS, _NAMESPACES = CatalogRow.__table__, NamespaceRow.__table__
-_GET = select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name"))
+_GET = Prepared(select(_CATALOGS).where(_CATALOGS.c.name == bindparam("name")))
 _EXISTS = select(_NAMESPACES.c.path).where(
     _NAMESPACES.c.catalog == bindparam("catalog"), _NAMESPACES.c.path == bindparam("path")
 )
@@ -57,7 +58,7 @@ class SqlCatalogs:
 
     def get(self, name: CatalogName) -> Catalog:
         """NoSuchCatalog when there is none."""
-        row = self.session.execute(_GET, {"name": name}).first()
+        row = _GET.first(self.session, {"name": name})
         if row is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
         return _catalog(row)
@@ -97,7 +98,7 @@ def unique_name(session: ReadSession, catalog: CatalogName, name: str) -> str:
 
     The name itself where there is no such catalog; whether there is one has been asked before anything is added to it.
     """
-    row = session.execute(_GET, {"name": catalog}).first()
+    row = _GET.first(session, {"name": catalog})
     return name if row is None else _catalog(row).unique(name)
 
 

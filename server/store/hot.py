@@ -1,10 +1,8 @@
-"""The query behind every load of a table, past all layers of SQLAlchemy but its pool.
-
-Compiled once and run on a bare connection; through a session it takes ten times as long, most of a small load's time.
-"""
+"""The query behind every load of a table: prepared, and in no transaction, of which a single query has no need."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Engine, bindparam, select
@@ -12,12 +10,15 @@ from sqlalchemy import Engine, bindparam, select
 from catalog.errors import Unavailable
 from catalog.names import CatalogName, TableName, encode_namespace
 from catalog.relation import Located, RelationKind
+from server.store.prepared import Compiled, Prepared
 from server.store.rows import RelationRow
 
-_LOCATE = select(RelationRow.kind, RelationRow.metadata_location).where(
-    RelationRow.catalog == bindparam("catalog"),
-    RelationRow.namespace == bindparam("namespace"),
-    RelationRow.name == bindparam("name"),
+_LOCATE = Prepared(
+    select(RelationRow.kind, RelationRow.metadata_location).where(
+        RelationRow.catalog == bindparam("catalog"),
+        RelationRow.namespace == bindparam("namespace"),
+        RelationRow.name == bindparam("name"),
+    )
 )
 
 
@@ -26,22 +27,20 @@ class HotQueries:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        compiled = _LOCATE.compile(engine)
-        self._sql = str(compiled)
-        self._order = compiled.positiontup
+        self._locate = _LOCATE.on(engine.dialect)
 
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         """What the name stands for and where its metadata lies; Unavailable when the database does not answer."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
-        row = self._one([given[key] for key in self._order] if self._order else given)
-        return None if row is None else Located(RelationKind(row[0]), row[1])
+        row = self._one(self._locate, given)
+        return None if row is None else Located(RelationKind(row.kind), row.metadata_location)
 
-    def _one(self, parameters: Any) -> Any:
+    def _one(self, query: Compiled, values: Mapping[str, Any]) -> Any:
         connection = self._engine.raw_connection()
         try:
             cursor = connection.cursor()
-            cursor.execute(self._sql, parameters)
-            return cursor.fetchone()
+            cursor.execute(query.sql, query.given(values))
+            return next(iter(query.rows(cursor)), None)
         except self._engine.dialect.loaded_dbapi.Error as error:
             connection.invalidate(error)
             raise Unavailable(

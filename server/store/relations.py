@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from itertools import cycle
 from typing import Any, cast
 
-from sqlalchemy import Table, bindparam, delete, func, or_, select, tuple_, update
+from sqlalchemy import Integer, Table, bindparam, delete, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import AlreadyExists, NoSuchTable
@@ -26,38 +27,35 @@ from catalog.ports.page import Page
 from catalog.relation import Listed, Pointer, Relation, RelationKind, TableStats
 from server.store import cursor as cursors
 from server.store.catalogs import begins, unique_name
+from server.store.prepared import Prepared
 from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
 
 _PLAIN = tuple(f.name for f in fields(Relation) if f.name != "name")
 _TABLE = cast("Table", RelationRow.__table__)
-_FIND = select(_TABLE).where(
-    _TABLE.c.catalog == bindparam("catalog"),
-    _TABLE.c.namespace == bindparam("namespace"),
-    _TABLE.c.name == bindparam("name"),
+_IN_NAMESPACE = select(_TABLE).where(
+    _TABLE.c.catalog == bindparam("catalog"), _TABLE.c.namespace == bindparam("namespace")
 )
-_HOLDER = select(_TABLE).where(
-    _TABLE.c.catalog == bindparam("catalog"),
-    _TABLE.c.namespace == bindparam("namespace"),
-    _TABLE.c.folded == bindparam("folded"),
-)
-_GET = select(_TABLE).where(_TABLE.c.id == bindparam("id"))
+_FIND = Prepared(_IN_NAMESPACE.where(_TABLE.c.name == bindparam("name")))
+_HOLDER = Prepared(_IN_NAMESPACE.where(_TABLE.c.folded == bindparam("folded")))
+_GET = Prepared(select(_TABLE).where(_TABLE.c.id == bindparam("id")))
 _STORES = select(_TABLE).where(_TABLE.c.owner_id == bindparam("owner_id")).order_by(_TABLE.c.kind)
-_NAMES = (
+_KINDS = {str(kind): kind for kind in RelationKind}
+_KIND_BINDS = [f"kind{number}" for number in range(len(_KINDS))]
+_NAMES = Prepared(
     select(_TABLE.c.name, _TABLE.c.kind)
     .where(
         _TABLE.c.catalog == bindparam("catalog"),
         _TABLE.c.namespace == bindparam("namespace"),
-        _TABLE.c.kind.in_(bindparam("kinds", expanding=True)),
+        _TABLE.c.kind.in_([bindparam(name) for name in _KIND_BINDS]),
         _TABLE.c.name > bindparam("after"),
     )
     .order_by(_TABLE.c.name)
-    .limit(bindparam("most"))
+    .limit(bindparam("most", type_=Integer))
 )
-_KINDS = {str(kind): kind for kind in RelationKind}
 _MOVED = ("metadata_location", "location", "former_locations", "version", "updated_at")
-_MOVE = (
+_MOVE = Prepared(
     update(_TABLE)
     .where(_TABLE.c.id == bindparam("moved_id"), _TABLE.c.version == bindparam("seen_version"))
     .values({name: bindparam(name) for name in _MOVED})
@@ -87,7 +85,7 @@ class SqlRelations:
 
     def get(self, relation_id: RelationId) -> Relation:
         """NoSuchTable when it is gone."""
-        row = self.session.execute(_GET, {"id": relation_id}).first()
+        row = _GET.first(self.session, {"id": relation_id})
         if row is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
         return relation_from(row)
@@ -95,7 +93,7 @@ class SqlRelations:
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """By its full name."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
-        row = self.session.execute(_FIND, given).first()
+        row = _FIND.first(self.session, given)
         return None if row is None else relation_from(row)
 
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
@@ -105,7 +103,7 @@ class SqlRelations:
             "namespace": encode_namespace(name.namespace),
             "folded": unique_name(self.session, catalog, name.name),
         }
-        row = self.session.execute(_HOLDER, given).first()
+        row = _HOLDER.first(self.session, given)
         return None if row is None else relation_from(row)
 
     def stores_of(self, owner_id: RelationId) -> Sequence[Relation]:
@@ -147,9 +145,9 @@ class SqlRelations:
     ) -> Page[Listed]:
         """What is in a namespace, by name, without the rest of each row."""
         path = encode_namespace(namespace)
-        given = {"catalog": catalog, "namespace": path, "kinds": sorted(kinds)}
         _, after = ("", "") if cursor is None else cursors.decode_texts(cursor, 2)  # no name is empty
-        rows = self.session.execute(_NAMES, {**given, "after": after, "most": limit + 1}).all()
+        given = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
+        rows = _NAMES.all(self.session, given | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
         more = cursors.encode(path, rows[limit - 1].name) if len(rows) > limit else None
         return Page([Listed(row.name, _KINDS[row.kind]) for row in rows[:limit]], more)
 
@@ -178,8 +176,8 @@ class SqlRelations:
         """Compare-and-set by version; a location that it leaves is remembered, its older files stay there."""
         left = () if to.location == relation.location else (relation.location,)
         former = dict.fromkeys((*relation.former_locations, *left, *to.also_at))
-        moved = self.session.execute(
-            _MOVE,
+        moved = _MOVE.first(
+            self.session,
             {
                 "moved_id": relation.id,
                 "seen_version": relation.version,
@@ -190,7 +188,7 @@ class SqlRelations:
                 "updated_at": now,
             },
         )
-        return moved.first() is not None
+        return moved is not None
 
     def rename(self, relation: Relation, to: TableName) -> None:
         """AlreadyExists when the new name is taken. Nothing but the name is written: a commit may just have landed."""
@@ -232,7 +230,7 @@ def relation_from(row: Any) -> Relation:
 
 
 _STATS_TABLE = TableStatsRow.__table__
-_STATS = select(_STATS_TABLE).where(_STATS_TABLE.c.relation_id == bindparam("relation_id"))
+_STATS = Prepared(select(_STATS_TABLE).where(_STATS_TABLE.c.relation_id == bindparam("relation_id")))
 
 
 @dataclass(frozen=True)
@@ -243,7 +241,7 @@ class SqlStats:
 
     def get(self, relation_id: RelationId) -> TableStats:
         """Zeros for a table that nobody has committed to."""
-        row = self.session.execute(_STATS, {"relation_id": relation_id}).first()
+        row = _STATS.first(self.session, {"relation_id": relation_id})
         return TableStats(relation_id=relation_id) if row is None else _stats(row)
 
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:

@@ -12,33 +12,33 @@ from typing import Any
 from sqlalchemy import Table, bindparam
 from sqlalchemy.dialects import postgresql, sqlite
 
+from server.store.prepared import Prepared
 from server.store.rows import Row
 from server.store.session import ReadSession
 
 
 def upsert(session: ReadSession, row: type[Row], values: Mapping[str, Any]) -> None:
     """Make the row with these values' primary key have these values."""
-    session.execute(_upserting(row, session.get_bind().dialect.name, tuple(values)), values)
+    _upserting(row, session.get_bind().dialect.name, tuple(values)).all(session, values)
 
 
 def insert_unless_taken(session: ReadSession, row: type[Row], values: Mapping[str, Any]) -> bool:
     """Insert the row unless a unique key of it is taken; whether it was inserted."""
-    statement = _inserting(row, session.get_bind().dialect.name, tuple(values))
-    return session.execute(statement, values).first() is not None
+    return _inserting(row, session.get_bind().dialect.name, tuple(values)).first(session, values) is not None
 
 
 @cache
-def _upserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Any:
+def _upserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Prepared:
     table, statement = _insert(row, dialect, names)
     keys = [column.name for column in table.primary_key]
     replaced = {name: statement.excluded[name] for name in names if name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+    return Prepared(statement.on_conflict_do_update(index_elements=keys, set_=replaced))
 
 
 @cache
-def _inserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Any:
+def _inserting(row: type[Row], dialect: str, names: tuple[str, ...]) -> Prepared:
     table, statement = _insert(row, dialect, names)
-    return statement.on_conflict_do_nothing().returning(*table.primary_key)
+    return Prepared(statement.on_conflict_do_nothing().returning(*table.primary_key))
 
 
 def _insert(row: type[Row], dialect: str, names: tuple[str, ...]) -> tuple[Table, Any]:
