@@ -206,13 +206,20 @@ def listed_response(
             cursor=cursor,
         )
 
-    found = listing(page.limit, page.cursor)
+    found = listing(MAX_PAGE if page.wants_all else page.limit, page.cursor)
     listed = list(found.items)
     while page.wants_all and found.next_cursor is not None:
         found = listing(MAX_PAGE, found.next_cursor)
         listed.extend(found.items)
-    identifiers = [{"namespace": namespace, "name": one.name} for one in listed]
-    return json_response({"identifiers": identifiers, "next-page-token": found.next_cursor})
+    rest = orjson.dumps({"next-page-token": found.next_cursor})
+    content = b'{"identifiers":[' + _identifiers(namespace, listed) + b"]," + rest[1:]
+    return Response(content, media_type="application/json")
+
+
+def _identifiers(namespace: Namespace, listed: Sequence[Listed]) -> bytes:
+    """Names with their namespace, spliced: thousands of dictionaries take longer than the query."""
+    before = b'{"namespace":' + orjson.dumps(namespace) + b',"name":'
+    return b",".join([before + orjson.dumps(one.name) + b"}" for one in listed])
 
 
 def etag_of(*parts: str) -> str:

@@ -40,7 +40,8 @@ class Compiled:
     sql: str
     binds: Sequence[_Bind]
     positional: bool
-    row: Callable[..., Any]
+    row: Any
+    """A class of named tuples."""
     columns: Sequence[Processor | None]
 
     def given(self, values: Mapping[str, Any]) -> Any:
@@ -53,7 +54,10 @@ class Compiled:
         """What was found or returned, with the types of the columns."""
         if cursor.description is None:
             return []
-        return [self.row(*map(_processed, self.columns, found)) for found in cursor.fetchall()]
+        found = cursor.fetchall()
+        if not any(self.columns):
+            return [self.row._make(values) for values in found]
+        return [self.row(*map(_processed, self.columns, values)) for values in found]
 
 
 def _processed(process: Processor | None, value: Any) -> Any:

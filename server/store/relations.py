@@ -149,7 +149,7 @@ class SqlRelations:
         given = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
         rows = _NAMES.all(self.session, given | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
         more = cursors.encode(path, rows[limit - 1].name) if len(rows) > limit else None
-        return Page([Listed(row.name, _KINDS[row.kind]) for row in rows[:limit]], more)
+        return Page([Listed(name, _KINDS[kind]) for name, kind in rows[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
         """In a namespace and in all below it, by name; no stores."""
