@@ -206,7 +206,8 @@ def listed_response(
             cursor=cursor,
         )
 
-    found = listing(MAX_PAGE if page.wants_all else page.limit, page.cursor)
+    limit = page.limit  # refused when it is none, wanted or not
+    found = listing(MAX_PAGE if page.wants_all else limit, page.cursor)
     listed = list(found.items)
     while page.wants_all and found.next_cursor is not None:
         found = listing(MAX_PAGE, found.next_cursor)
