@@ -352,6 +352,12 @@ class Database(Protocol):
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         """What the name stands for at this moment: the one thing that each load asks, and therefore fast."""
 
+    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        """A turn among all servers at tables that several of them are moving.
+
+        A courtesy and no fence: who waits too long for it has it anyway.
+        """
+
     def writing(self) -> AbstractContextManager[UnitOfWork]:
         """A transaction that commits when the block ends.
 

@@ -1,7 +1,8 @@
 """Who commits next to a table: those who came first.
 
 Commits that race for one table would each be judged, written and refused by the pointer, over and over; the unlucky
-starve. In one server they queue here instead. Between servers the pointer decides, as ever: a turn makes nothing safe.
+starve. In one server they queue here instead. Several servers queue at their database, once they have met at a table;
+the pointer decides, as ever: a turn makes nothing safe.
 
 Maintenance waits behind everybody: what it has written is made again from any state of the table, a user's work may
 not be. It is let pass before it starves.

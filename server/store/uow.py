@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 
 from sqlalchemy import func, select
@@ -26,6 +26,7 @@ from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
 from server.store.session import ReadSession, Sessions, answering
+from server.store.turns import turns_for
 
 _NOW = select(func.clock_timestamp(type_=UtcDateTime))
 
@@ -71,6 +72,7 @@ class SqlDatabase:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._hot = HotQueries(sessions.engine)
+        self._turns = turns_for(sessions.engine)
 
     @contextmanager
     def reading(self) -> Iterator[store.UnitOfWork]:
@@ -82,6 +84,10 @@ class SqlDatabase:
         """What the name stands for at this moment."""
         with answering():
             return self._hot.locate(catalog, name)
+
+    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        """A turn among all servers."""
+        return self._turns.of(tables)
 
     @contextmanager
     def writing(self) -> Iterator[store.UnitOfWork]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from catalog.errors import CommitUnknown, Unavailable
@@ -55,6 +55,9 @@ class FaultyDatabase:
 
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         return self.real.locate(catalog, name)
+
+    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.turn(tables)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -49,6 +49,9 @@ class JumpingDatabase:
 
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         return self.real.locate(catalog, name)
+
+    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.turn(tables)
 
     def _ahead(self, uow: UnitOfWork) -> UnitOfWork:
         now, ahead = uow.now, timedelta(seconds=self.ahead)
