@@ -42,5 +42,11 @@ class Client:
 
 
 def client_of(services: Services, settings: Settings) -> Client:
-    """A client of a server with these services."""
-    return Client(create_app(settings, services, build_background(settings, services)))
+    """A client of a server with these services, which has been asked once in each area.
+
+    FastAPI builds its routes when it is first asked, and not from several threads; a server's loop has one.
+    """
+    client = Client(create_app(settings, services, build_background(settings, services)))
+    for area in ("iceberg", "api"):
+        client.get(f"/{area}/v1/nowhere")
+    return client

@@ -10,10 +10,11 @@ import json
 import time
 from collections.abc import Iterator
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from catalog.errors import Invalid, RequirementFailed
 from catalog.iceberg.json import Json
@@ -91,7 +92,9 @@ class Reference:
 def reference() -> Iterator[Reference]:
     port = launch_gateway(classpath=f"{fetch()}:{pyspark_jars()}/*", javaopts=["-Xmx400m"], die_on_exit=True)
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    yield Reference(gateway)
+    # PySpark, once imported, replaces this for every gateway, and asks its own JVM about the exceptions of others.
+    with patch("py4j.java_gateway.get_return_value", get_return_value):
+        yield Reference(gateway)
     gateway.shutdown()
 
 

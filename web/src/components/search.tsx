@@ -2,7 +2,7 @@ import { Spotlight, spotlight } from '@mantine/spotlight';
 import { IconHexagonLetterH, IconKey, IconSearch, IconTable } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useDebouncedValue } from '@mantine/hooks';
-import { useState } from 'react';
+import { useState, type KeyboardEvent } from 'react';
 import { useNavigate } from 'react-router';
 
 import { hiveTables, tables } from '../api/queries';
@@ -13,6 +13,12 @@ import { useCatalog } from './catalog';
 const HITS = 20;
 
 export const openSearch = (): void => spotlight.open();
+
+/** What is marked is forgotten whenever the list is drawn anew; Enter then opens the first. */
+function openFirst(event: KeyboardEvent<HTMLInputElement>): void {
+  if (event.key !== 'Enter' || event.nativeEvent.isComposing) return;
+  if (document.querySelector('[data-action][data-selected]') === null) document.querySelector<HTMLElement>('[data-action]')?.click();
+}
 
 /** Tables and Hive tables by a part of their name. */
 export function Search() {
@@ -34,7 +40,7 @@ export function Search() {
   );
   return (
     <Spotlight.Root query={typed} onQueryChange={setTyped} onSpotlightOpen={() => setOpened(true)} onSpotlightClose={() => setOpened(false)} shortcut={null} scrollable maxHeight={420}>
-      <Spotlight.Search placeholder={`Tables of ${catalog}`} aria-label="search tables" leftSection={<IconSearch size={16} />} />
+      <Spotlight.Search placeholder={`Tables of ${catalog}`} aria-label="search tables" onKeyDown={openFirst} leftSection={<IconSearch size={16} />} />
       <Spotlight.ActionsList>
         {own.length + hive.length === 0 && <Spotlight.Empty>No table of {catalog} is named like that.</Spotlight.Empty>}
         {own.length > 0 && (
