@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -78,6 +78,9 @@ class MortalDatabase:
 
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         return self.real.locate(catalog, name)
+
+    def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
+        return self.real.turn(tables)
 
     @contextmanager
     def writing(self) -> Iterator[UnitOfWork]:
