@@ -154,7 +154,7 @@ class GroupCommit:
 
 
 def _in_transaction(connection: Connection) -> bool:
-    return bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
+    return not connection.invalidated and bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
 
 
 def first_line(error: DBAPIError) -> str:

@@ -84,11 +84,11 @@ class Prepared:
         cursor = connection.connection.cursor()
         try:
             cursor.execute(compiled.sql, given)
-            return compiled.rows(cursor)
+            found = compiled.rows(cursor)
+            cursor.close()
         except connection.dialect.loaded_dbapi.Error as error:
             raise _as_ever(connection, cursor, compiled.sql, values, error) from error
-        finally:
-            cursor.close()
+        return found
 
     def on(self, dialect: Dialect) -> Compiled:
         """The statement for this database."""

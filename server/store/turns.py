@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
@@ -15,9 +16,11 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-_PATIENCE, _RESET = text("SET lock_timeout = '10s'"), text("RESET lock_timeout")
-_LOCK = text("SELECT pg_advisory_lock(hashtextextended(:of, 0))")
-_UNLOCK = text("SELECT pg_advisory_unlock_all()")
+LONGEST_WAIT_SECONDS = 10
+"""A server that has a turn may be frozen, or wait for its storage."""
+_LOOK_SECONDS = 0.002
+_PATIENCE = text(f"SET LOCAL lock_timeout = '{LONGEST_WAIT_SECONDS}s'")
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:of, 0))")
 
 
 class Turns(Protocol):
@@ -30,26 +33,41 @@ class Turns(Protocol):
 class FileTurns:
     """For the processes of one machine: a lock on a file beside the database."""
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, longest_wait_seconds: float = LONGEST_WAIT_SECONDS) -> None:
         self._path = f"{database}-turns"
+        self._longest = longest_wait_seconds
 
     @contextmanager
     def of(self, tables: Collection[str]) -> Iterator[None]:
         """One queue for all tables: SQLite's writers are alone anyway."""
         del tables
-        held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)  # opened anew: it keeps threads apart too
+        held = self._opened()
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(held)
+            if held is not None:
+                os.close(held)
+
+    def _opened(self) -> int | None:
+        """A descriptor of its own, which keeps threads apart too; with the lock, or the wait was long enough."""
+        try:
+            held = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            return None
+        until = time.monotonic() + self._longest
+        while time.monotonic() < until:
+            with suppress(OSError):
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(_LOOK_SECONDS)
+        return held
 
 
 class AdvisoryTurns:
-    """For servers anywhere: PostgreSQL's advisory locks, one for each table."""
+    """For servers anywhere: PostgreSQL's advisory locks, one for each table, until a transaction ends."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._engine = engine
 
     @contextmanager
     def of(self, tables: Collection[str]) -> Iterator[None]:
@@ -59,7 +77,9 @@ class AdvisoryTurns:
             yield
         finally:
             if connection is not None:
-                _end(connection)
+                with suppress(DBAPIError):  # it broke, which has ended the locks
+                    connection.rollback()
+                connection.close()
 
     def _locking(self, tables: Collection[str]) -> Connection | None:
         with suppress(DBAPIError, PoolTimeout):
@@ -70,15 +90,6 @@ class AdvisoryTurns:
                     connection.execute(_LOCK, {"of": table})
             return connection
         return None
-
-
-def _end(connection: Connection) -> None:
-    try:
-        connection.execute(_UNLOCK)
-        connection.execute(_RESET)
-    except DBAPIError as error:
-        connection.invalidate(error)  # its end is the end of its locks
-    connection.close()
 
 
 def turns_for(engine: Engine) -> Turns:

@@ -156,6 +156,20 @@ def test_a_transaction_that_sqlite_undoes_is_refused_to_all_and_the_next_one_wor
     assert names(opened_sqlite) == {f"n{number}" for number in range(4, WRITERS)}
 
 
+def test_a_connection_that_is_gone_keeps_nobody_from_writing_afterwards(opened_sqlite: OpenDatabase) -> None:
+    def write_nowhere() -> None:
+        with opened_sqlite.database.writing() as uow:
+            uow.namespaces.add(LAKE, ("lost",), {})
+            raw = uow.session.connection().connection.dbapi_connection  # type: ignore[attr-defined]
+            raw.close()
+            uow.catalogs.get(LAKE)
+
+    with pytest.raises(Unavailable):
+        write_nowhere()
+    adding(opened_sqlite)(1)
+    assert names(opened_sqlite) == {"n1"}
+
+
 def test_a_group_has_an_end(
     opened_sqlite: OpenDatabase, monkeypatch: pytest.MonkeyPatch, commits: list[object]
 ) -> None:

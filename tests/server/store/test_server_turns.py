@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from catalog.ports.store import Database
 from server.store.session import Sessions, open_engine
-from server.store.turns import AdvisoryTurns
+from server.store.turns import AdvisoryTurns, FileTurns
 from server.store.uow import SqlDatabase
 from tests.postgres_fixtures import PostgresServer
 from tests.server.conftest import OpenDatabase
@@ -71,6 +72,17 @@ def test_two_who_want_the_same_tables_in_another_order_both_get_them(opened: Ope
         assert list(pool.map(many, [opened.database, other], wanted)) == [50, 50]
 
 
+def test_who_waits_too_long_goes_on_without_a_turn(tmp_path: Path) -> None:
+    turns = FileTurns(str(tmp_path / "firn.db"), longest_wait_seconds=0.05)
+    with turns.of(["lake db.t"]), turns.of(["lake db.t"]):
+        pass
+
+
+def test_a_directory_that_is_gone_keeps_nobody_from_working(tmp_path: Path) -> None:
+    with FileTurns(str(tmp_path / "gone" / "firn.db")).of(["lake db.t"]):
+        pass
+
+
 def test_on_postgresql_other_tables_are_free(opened_postgres: OpenDatabase) -> None:
     has = threading.Event()
     with another_server(opened_postgres) as other, opened_postgres.database.turn(["lake db.a"]):
@@ -90,7 +102,7 @@ def test_a_connection_that_breaks_in_a_turn_is_thrown_away(
 ) -> None:
     name = opened_postgres.url.rpartition("/")[2]
     with opened_postgres.database.turn(["lake db.t"]):
-        assert postgres.terminate(name, "%advisory_lock%") == 1
+        assert postgres.terminate(name, "%advisory_xact_lock%") == 1
     has = threading.Event()
     takes(opened_postgres.database, ["lake db.t"], has=has)
     assert has.is_set()
