@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from catalog.access import RoleName
 from catalog.errors import CatalogError, Invalid
-from server import logs
+from server import logs, port
 from server.app import VERSION, create_app
 from server.assembly import build_access, build_services, ensure_default_catalog, open_database
 from server.schedule import build_background
@@ -119,39 +119,35 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
 
 
 def _serve(settings: Settings) -> int:
-    listener = _listen(settings)
+    taken = _listen(settings)
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
     first_admin = services.access.directory.first_admin() if settings.access.enabled else None
-    host, port = listener.getsockname()[:2]
-    announcement = f"Firn {VERSION} answers at http://{host}:{port} (data in {settings.data_dir.absolute()})"
+    host, number = taken.getsockname()[:2]
+    announcement = f"Firn {VERSION} answers at http://{host}:{number} (data in {settings.data_dir.absolute()})"
     if first_admin is not None:
         announcement = f"The first administrator's token, shown this once: {first_admin.text}\n{announcement}"
     if settings.workers > 1:
-        serve_with_workers(settings, listener, announcement)
+        serve_with_workers(settings, taken, announcement)
     else:
         background = build_background(settings, services)
         app = create_app(settings, services, background, lambda: print(announcement, flush=True))
         config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(config).run(sockets=[taken])
     lock.close()
     return 0
 
 
 def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    take = port.share if settings.workers > 1 else port.listen
     try:
-        listener.bind((settings.host, settings.port))
+        return take(settings.host, settings.port)
     except OSError as error:
         raise CannotStart(
             f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
             "stop what listens there, or choose another port with --port"
         ) from error
-    listener.listen(2048)
-    return listener
 
 
 def _lock_data_dir(settings: Settings) -> IO[str]:

@@ -1,4 +1,4 @@
-"""Several processes behind one listening socket: one Python process fills one core, a catalog has many clients.
+"""Several processes behind one port: one Python process fills one core, a catalog has many clients.
 
 Each worker is a whole server, with services and caches of its own; what they have to agree on they agree on through the
 database, as servers on several machines do. The parent only starts them, and starts another when one dies.
@@ -48,8 +48,8 @@ class Worker:
                 print(self.announcement, flush=True)  # noqa: T201 (the one line that a server says)
 
 
-def serve_with_workers(settings: Settings, listener: socket.socket, announcement: str) -> None:
-    """Run the workers until told to stop."""
+def serve_with_workers(settings: Settings, shared: socket.socket, announcement: str) -> None:
+    """Run the workers until told to stop; `shared` is a port as `server.port.share` keeps it."""
     answering: Synchronized[int] = multiprocessing.get_context("spawn").Value("i", 0)
     config = uvicorn.Config(
         Worker(settings, announcement, answering),
@@ -61,7 +61,27 @@ def serve_with_workers(settings: Settings, listener: socket.socket, announcement
         timeout_graceful_shutdown=10,
         lifespan="on",
     )
-    Multiprocess(config, sockets=[listener]).run()
+    _Workers(config, sockets=[shared]).run()
+
+
+class _Workers(Multiprocess):
+    """Uvicorn's parent of workers, with its own copy of their end of the line hung up.
+
+    It asks each worker whether it lives. While it holds their end too, it never hears that one it waits for is gone:
+    nothing is replaced, and no signal heeded, until the answer is overdue.
+    """
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._hang_up()
+
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for process in self.processes:
+            process.child_conn.close()
 
 
 def _end_with_parent() -> None:

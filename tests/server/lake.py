@@ -134,7 +134,8 @@ def appended(
 ) -> Change:
     """One new snapshot on main over the table as it was read."""
     head = current_snapshot(metadata)
-    before = int((head or {}).get("summary", {}).get("total-records", 0))
+    total = str((head or {}).get("summary", {}).get("total-records", 0))
+    before = int(total) if total.isdecimal() else 0  # Java begins anew too, at a total that is no number
     snapshot_id = next(_ids)
     snapshot: Json = {
         "snapshot-id": snapshot_id,

@@ -1,4 +1,4 @@
-"""Several processes behind one socket: killed ones are replaced, nothing acknowledged is lost, and all end together."""
+"""Several processes behind one port: killed ones are replaced, nothing acknowledged is lost, and all end together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,16 @@ class Served:
         listed = Path(f"/proc/{self.parent.pid}/task/{self.parent.pid}/children").read_text(encoding="ascii").split()
         return {int(pid) for pid in listed if b"spawn_main" in command_of(int(pid))}
 
-    def scraped(self) -> tuple[str, bool]:
-        """When the process that answers began, and whether it has ever planned."""
-        text = self.request("GET", "/metrics").text
-        began = re.search(r"^process_start_time_seconds (\S+)$", text, re.MULTILINE)
-        assert began is not None
-        return began[1], 'firn_task_seconds{task="plan"}' in text
+    def scraped(self) -> tuple[int, bool]:
+        """The worker that answers over a new connection, and whether it has ever planned."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            with connection.makefile("rb") as answer:
+                length = next(int(line[15:]) for line in answer if line.lower().startswith(b"content-length:"))
+                answer.readline()
+                planned = b'firn_task_seconds{task="plan"}' in answer.read(length)
+            inode = inode_of(self.port, connection.getsockname()[1])
+            return next(pid for pid in self.workers() if inode in sockets_of(pid)), planned
 
     @property
     def port(self) -> int:
@@ -62,6 +66,23 @@ def command_of(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
         return b""
+
+
+def inode_of(local: int, remote: int) -> str:
+    """Of the connection that a process on this machine has from one port to another, which the kernel lists in hex."""
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        _, here, there, *fields = line.split()
+        if here.endswith(f":{local:04X}") and there.endswith(f":{remote:04X}"):
+            return fields[6]
+    raise AssertionError(f"nobody has a connection from port {local} to port {remote}")
+
+
+def sockets_of(pid: int) -> set[str]:
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed by now
+            found.add(str(link.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found
 
 
 def alive(pid: int) -> bool:
@@ -160,8 +181,17 @@ def test_killed_workers_are_replaced_and_no_acknowledged_commit_is_lost(server: 
     assert len(acknowledged) == 32
 
 
+@on_sqlite
+def test_a_worker_that_dies_while_it_is_asked_whether_it_lives_is_replaced_at_once(server: Served) -> None:
+    victim = min(server.workers())
+    os.kill(victim, signal.SIGSTOP)
+    time.sleep(2)  # it is asked twice a second
+    os.kill(victim, signal.SIGKILL)
+    assert within(lambda: len(server.workers() - {victim}) == WORKERS, seconds=30)
+
+
 def test_every_worker_answers_and_one_does_the_background_work(server: Served) -> None:
-    seen: dict[str, bool] = {}
+    seen: dict[int, bool] = {}
 
     def all_seen_and_one_has_planned() -> bool:
         seen.update([server.scraped()])
@@ -171,6 +201,17 @@ def test_every_worker_answers_and_one_does_the_background_work(server: Served) -
     for _ in range(20):
         seen.update([server.scraped()])
     assert sorted(seen.values()) == [False, True]
+
+
+@on_sqlite
+def test_workers_of_another_server_are_not_let_in_at_the_port(server: Served, tmp_path: Path) -> None:
+    for workers in ("1", "2"):
+        flags = ["--data-dir", str(tmp_path / "other"), "--port", str(server.port), "--workers", workers]
+        second = subprocess.run(
+            [sys.executable, "-m", "server", *flags], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert second.returncode == 2
+        assert f"cannot listen on 127.0.0.1:{server.port}" in second.stderr
 
 
 @on_sqlite
