@@ -13,6 +13,7 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from catalog.errors import CatalogError, CommitUnknown
 from server.api import audit as api_audit
@@ -45,6 +46,7 @@ from server.iceberg import oauth as iceberg_oauth
 from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
+from server.iceberg.shortcut import Shortcut
 from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
 from server.schedule import Background
 from server.service.services import Services
@@ -83,7 +85,10 @@ def create_app(
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
-    app.add_middleware(Below, applications={"/iceberg/v1/": create_iceberg(settings, services), "/api/v1/": api})
+    enter = gate(rules.ICEBERG, "/iceberg/v1") if services.access.enabled else None
+    iceberg = Shortcut(create_iceberg(services), enter)
+    applications: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
+    app.add_middleware(Below, applications=applications, max_body_bytes=settings.max_body_bytes)
     if services.access.enabled:
         app.add_middleware(Authenticate, access=services.access)
     app.add_middleware(SlashesInNames)
@@ -110,7 +115,6 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
         version=VERSION,
         docs_url="/docs",
         redoc_url=None,
-        max_body_size=settings.max_body_bytes,
         redirect_slashes=False,
         dependencies=[Depends(restore_slashes)],
     )
@@ -140,14 +144,13 @@ def _oidc_login(settings: AccessSettings) -> dict[str, str] | None:
     return {"issuer": settings.oidc_issuer, "client_id": settings.oidc_client_id, "scope": settings.oidc_scope}
 
 
-def create_iceberg(settings: Settings, services: Services) -> FastAPI:
+def create_iceberg(services: Services) -> FastAPI:
     """The Iceberg REST catalog."""
     app = FastAPI(
         title="Firn: Iceberg REST catalog",
         version=VERSION,
         docs_url=None,
         redoc_url=None,
-        max_body_size=settings.max_body_bytes,
         redirect_slashes=False,
         dependencies=[Depends(restore_slashes)],
     )

@@ -6,11 +6,13 @@ import logging
 import re
 import time
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
 from fastapi import Request
 from prometheus_client import Counter, Histogram
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.logs import request_id
@@ -100,26 +102,47 @@ class SlashesInNames:
 class Below:
     """ASGI middleware: hands what is below a path to the application there.
 
-    As mounting it would, without routing each request twice and wrapping it in exception handlers twice.
+    As mounting it would, without routing each request twice and wrapping it in exception handlers twice. Bodies are
+    read up to a limit; beyond it each application answers in its own way.
     """
 
-    def __init__(self, app: ASGIApp, applications: Mapping[str, ASGIApp]) -> None:
+    def __init__(self, app: ASGIApp, applications: Mapping[str, ASGIApp], max_body_bytes: int) -> None:
         self.app = app
         self.applications = applications
+        self.max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand over one request."""
         if scope["type"] == "http":
             for path, application in self.applications.items():
                 if scope["path"].startswith(path):
-                    await application({**scope, "root_path": path.rstrip("/")}, receive, send)
+                    limited = _limited(receive, self.max_body_bytes)
+                    await application({**scope, "root_path": path.rstrip("/")}, limited, send)
                     return
         await self.app(scope, receive, send)
 
 
+def _limited(receive: Receive, most: int) -> Receive:
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise HTTPException(413, f"the body is larger than {most} bytes")
+        return message
+
+    return limited
+
+
+def named(path_params: Mapping[str, Any]) -> dict[str, Any]:
+    """The names in a path as they were meant."""
+    return {
+        name: text.replace(_SLASH_IN_NAME, "/") if isinstance(text, str) else text for name, text in path_params.items()
+    }
+
+
 async def restore_slashes(request: Request) -> None:
     """Dependency of a whole API, so the first of each request: the names in its path as they were meant."""
-    found = request.scope["path_params"]
-    request.scope["path_params"] = {
-        name: text.replace(_SLASH_IN_NAME, "/") if isinstance(text, str) else text for name, text in found.items()
-    }
+    request.scope["path_params"] = named(request.scope["path_params"])

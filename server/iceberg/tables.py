@@ -26,7 +26,7 @@ from server.iceberg.delegation import (
     loaded_with_access,
     tag_of,
 )
-from server.iceberg.once import Once, OnceDep, OnceWithBodyDep, Said, done, once_of
+from server.iceberg.once import Once, OnceDep, OnceWithBodyDep, Said, done, no_content, once_of
 from server.iceberg.wire import (
     CatalogDep,
     EngineDep,
@@ -150,10 +150,11 @@ def load_any(services: Services, catalog: CatalogName, name: TableName, *, refs_
 
 
 @router.head("/namespaces/{namespace}/tables/{table}", status_code=204)
-def table_exists(call: TableCallDep) -> None:
+def table_exists(call: TableCallDep) -> Response:
     """204 or 404."""
     if call.services.keyed.pinned_table(call.catalog, call.name) is None:
         call.services.tables.check_exists(call.catalog, call.name)
+    return no_content()
 
 
 @dataclass(frozen=True, slots=True)

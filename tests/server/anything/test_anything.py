@@ -28,7 +28,6 @@ from catalog.token import Secret
 from server.app import create_iceberg
 from server.guard import rules
 from server.service.services import Services
-from server.settings import Settings
 from tests.contract import iceberg_document
 from tests.server.anything.ground import Ground
 from tests.server.conftest import open_database
@@ -95,7 +94,7 @@ def test_nothing_breaks_the_management_api(site: Site, label: str) -> None:
 @pytest.mark.parametrize("label", ROUTES)
 def test_nothing_breaks_the_iceberg_routes(site: Site, label: str) -> None:
     ground = site.ground()
-    document = iceberg_document.document(create_iceberg(Settings(), site.services), ground.lake)
+    document = iceberg_document.document(create_iceberg(site.services), ground.lake)
     throw(site, ground, "/iceberg/v1", operation_of(document, label), ground.iceberg_bodies().get(label))
 
 

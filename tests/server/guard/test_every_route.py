@@ -230,7 +230,7 @@ def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, mig
     with open_database(f"sqlite:///{migrated_sqlite}") as opened:
         services = build_services(settings, opened.database)
         app = create_app(settings, services, build_background(settings, services))
-        assert routes_of(create_iceberg(settings, services)) == set(rules.ICEBERG)
+        assert routes_of(create_iceberg(services)) == set(rules.ICEBERG)
         assert routes_of(create_api(settings, services, None)) == set(rules.API)
         assert routes_of(app) == set(rules.SERVER)
 

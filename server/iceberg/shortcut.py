@@ -1,0 +1,101 @@
+"""A way past the framework for what engines ask most: to load a table, to see whether it is there, to commit to it.
+
+Routing, dependencies and the layers around a route take longer than a load itself (docs/decisions/0020). Here one
+expression knows such a request, and it goes to the function of its route; all others go to the application, which also
+describes these.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.to_thread import run_sync
+from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from catalog.errors import CatalogError, CommitUnknown
+from server.iceberg import errors, tables
+from server.iceberg.wire import table_call
+from server.middleware import named
+
+log = logging.getLogger(__name__)
+
+Gate = Callable[[Request, bytes], None]
+_TABLE = re.compile(r"/iceberg/v1/(?P<catalog>[^/]+)/namespaces/(?P<namespace>[^/]+)/tables/(?P<table>[^/]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How one kind of request is read and served."""
+
+    route: APIRoute
+    read: Callable[[Request], Awaitable[Any]]
+    serve: Callable[[Any], Response]
+
+
+class Shortcut:
+    """ASGI application before the catalog's own; `gate` is what every route of that depends on, if anything."""
+
+    def __init__(self, app: FastAPI, gate: Gate | None) -> None:
+        self.app = app
+        self._gate = gate
+        self._ways = {
+            "GET": _Way(_route_of(tables.load_table), table_call, tables.load_table),
+            "HEAD": _Way(_route_of(tables.table_exists), table_call, tables.table_exists),
+            "POST": _Way(_route_of(tables.commit_table), tables.commit_call, tables.commit_table),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or hand it on."""
+        way = self._ways.get(scope["method"])
+        found = None if way is None else _TABLE.fullmatch(scope["path"])
+        if way is None or found is None:
+            await self.app(scope, receive, send)
+            return
+        scope.update(app=self.app, route=way.route, path_params=named(found.groupdict()))
+        request = Request(scope, receive)
+        response = await self._answer(way, request)
+        await response(scope, receive, send)
+
+    async def _answer(self, way: _Way, request: Request) -> Response:
+        """As the application's own handlers of exceptions make it."""
+        try:
+            content = await request.body()
+            return await run_sync(self._serve, way, request, content, await _read(way, request))
+        except CatalogError as error:
+            return errors.refused(request, error)
+        except CommitUnknown as error:
+            return errors.unknown(request, error)
+        except HTTPException as error:
+            return errors.unroutable(request, error)
+        except ClientDisconnect:
+            return Response(status_code=400)  # to nobody
+        except Exception as error:
+            log.exception("a request failed")
+            return errors.unexpected(request, error)
+
+    def _serve(self, way: _Way, request: Request, content: bytes, call: Any) -> Response:
+        if self._gate is not None:
+            self._gate(request, content)
+        if isinstance(call, Exception):
+            raise call
+        return way.serve(call)
+
+
+async def _read(way: _Way, request: Request) -> Any:
+    """The call, or what is wrong with it, which only those are told who may make it."""
+    try:
+        return await way.read(request)
+    except (CatalogError, HTTPException) as error:
+        return error
+
+
+def _route_of(endpoint: Callable[..., Any]) -> APIRoute:
+    return next(one for one in tables.router.routes if isinstance(one, APIRoute) and one.endpoint is endpoint)
