@@ -3,25 +3,30 @@
 SQLite has one writer at a time, and a commit lasts as long as the disk needs. So whoever is first begins a transaction;
 each of those who came meanwhile does its work in a savepoint of it, in the order of arrival; the last of them commits
 for all. Nobody goes on before that commit has ended, and all are told alike how it ended. One that fails undoes its
-savepoint alone; as it may have failed by what another has done, it waits too. PostgreSQL does the same by itself.
+savepoint alone; as it may have failed by what another has done, it waits too. The first needs no savepoint: when it
+fails there is nothing else to keep, and the transaction ends with it. PostgreSQL does the same by itself.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from catalog.errors import CommitUnknown, Unavailable
+
+_Within = Literal["create_savepoint", "rollback_only"]
 
 LARGEST_GROUP = 64
 """Writers in one transaction: the first of them waits for the last."""
@@ -69,10 +74,11 @@ class GroupCommit:
     def session(self) -> Iterator[Session]:
         """A session whose work is committed, with that of others, when the block has ended."""
         group = self._join()
+        within: _Within = "create_savepoint" if group.members else "rollback_only"
         try:
-            with self._sessions(bind=group.connection, join_transaction_mode="create_savepoint") as session:
+            with self._sessions(bind=group.connection, join_transaction_mode=within) as session:
                 yield session
-                session.commit()  # releases the savepoint
+                session.commit()  # releases the savepoint; without one it only flushes
                 group.members += 1
         except DBAPIError as error:
             if not _in_transaction(group.connection):  # SQLite has undone all of it, as it does when the disk is full
@@ -116,7 +122,7 @@ class GroupCommit:
         """Hand the transaction on, or end it when nobody waits."""
         if group.outcome is None and not _in_transaction(group.connection):
             group.outcome = Unavailable("the database has undone the transaction", hint="look at the server's log")
-        if group.outcome is None and group.members < LARGEST_GROUP and self._call_next(group):
+        if group.outcome is None and 0 < group.members < LARGEST_GROUP and self._call_next(group):
             return
         try:
             self._end(group)
@@ -154,7 +160,12 @@ class GroupCommit:
 
 
 def _in_transaction(connection: Connection) -> bool:
-    return not connection.invalidated and bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
+    if connection.invalidated:
+        return False
+    try:
+        return bool(connection.connection.dbapi_connection.in_transaction)  # type: ignore[union-attr]  # sqlite3's
+    except sqlite3.ProgrammingError:  # it is closed
+        return False
 
 
 def first_line(error: DBAPIError) -> str:

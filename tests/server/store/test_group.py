@@ -82,6 +82,15 @@ def test_one_that_fails_undoes_its_own_work_alone(opened_sqlite: OpenDatabase) -
     assert [isinstance(future.exception(), KeyError) for future in futures] == [False, True] * (WRITERS // 2)
 
 
+def test_the_first_that_fails_takes_nobody_along(opened_sqlite: OpenDatabase, commits: list[object]) -> None:
+    """It has no savepoint to undo: what it has done must not be in the transaction of who comes next."""
+    before = len(commits)
+    with pytest.raises(KeyError), queue(opened_sqlite, adding(opened_sqlite)):
+        raise KeyError
+    assert names(opened_sqlite) == {f"n{number}" for number in range(WRITERS)}
+    assert len(commits) - before == 1
+
+
 def test_a_refusal_by_what_another_has_done_waits_until_that_is_committed(opened_sqlite: OpenDatabase) -> None:
     """Told earlier, its client could look and find nothing there."""
     seen: list[bool] = []
