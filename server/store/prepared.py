@@ -50,14 +50,14 @@ class Compiled:
             return tuple(bind.of(values) for bind in self.binds)
         return {bind.name: bind.of(values) for bind in self.binds}
 
-    def rows(self, cursor: Any) -> list[Any]:
+    def rows(self, cursor: Any) -> list[tuple[Any, ...]]:
         """What was found or returned, with the types of the columns."""
         if cursor.description is None:
             return []
-        found = cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
         if not any(self.columns):
-            return [self.row._make(values) for values in found]
-        return [self.row(*map(_processed, self.columns, values)) for values in found]
+            return found
+        return [tuple(map(_processed, self.columns, values)) for values in found]
 
 
 def _processed(process: Processor | None, value: Any) -> Any:
@@ -73,11 +73,14 @@ class Prepared:
 
     def first(self, session: ReadSession, values: Mapping[str, Any]) -> Any:
         """The first row with its columns as attributes, or None; errors as from the session itself."""
-        rows = self.all(session, values)
-        return rows[0] if rows else None
+        compiled, rows = self._run(session, values)
+        return compiled.row._make(rows[0]) if rows else None
 
-    def all(self, session: ReadSession, values: Mapping[str, Any]) -> list[Any]:
-        """All rows; the session's transaction is the statement's."""
+    def all(self, session: ReadSession, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """All rows, the values of each in the order of its columns; the session's transaction is the statement's."""
+        return self._run(session, values)[1]
+
+    def _run(self, session: ReadSession, values: Mapping[str, Any]) -> tuple[Compiled, list[tuple[Any, ...]]]:
         connection = session.connection()
         compiled = self.on(connection.dialect)
         given = compiled.given(values)
@@ -88,7 +91,7 @@ class Prepared:
             cursor.close()
         except connection.dialect.loaded_dbapi.Error as error:
             raise _as_ever(connection, cursor, compiled.sql, values, error) from error
-        return found
+        return compiled, found
 
     def on(self, dialect: Dialect) -> Compiled:
         """The statement for this database."""

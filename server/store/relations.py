@@ -148,7 +148,7 @@ class SqlRelations:
         _, after = ("", "") if cursor is None else cursors.decode_texts(cursor, 2)  # no name is empty
         given = {"catalog": catalog, "namespace": path, "after": after, "most": limit + 1}
         rows = _NAMES.all(self.session, given | dict(zip(_KIND_BINDS, cycle(kinds), strict=False)))
-        more = cursors.encode(path, rows[limit - 1].name) if len(rows) > limit else None
+        more = cursors.encode(path, rows[limit - 1][0]) if len(rows) > limit else None
         return Page([Listed(name, _KINDS[kind]) for name, kind in rows[:limit]], more)
 
     def below(self, catalog: CatalogName, namespace: Namespace, *, limit: int) -> Sequence[Relation]:
