@@ -21,6 +21,7 @@ from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
 from server.service.facts import Situation, look
+from server.service.meetings import Meetings
 from server.service.metadata import MetadataFiles
 from server.service.mirroring import Rewritten, rewritten
 from server.service.once import Idempotency, remember
@@ -92,6 +93,7 @@ class Committer:
     on_job_commit: Mapping[JobKind, OnJobCommit] = field(default_factory=dict)
     """What a job's commit brings with it in the same transaction, by kind."""
     turns: Turns = field(default_factory=Turns)
+    meetings: Meetings = field(default_factory=Meetings)
 
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
@@ -109,11 +111,15 @@ class Committer:
         return were_applied([situation.facts for situation in situations])
 
     def _rounds(self, request: CommitRequest) -> list[Committed]:
-        """One try, and where another server was faster, more of them in turn with it."""
-        done = self._round(request)
-        if done is not None:
-            return done
-        with self.database.turn([f"{request.catalog} {change.name}" for change in request.changes]):
+        """One try, and where another server was faster, or has been lately, more of them in turn with it."""
+        tables = [f"{request.catalog} {change.name}" for change in request.changes]
+        if not any(self.meetings.lately_at(table) for table in tables):
+            done = self._round(request)
+            if done is not None:
+                return done
+            for table in tables:
+                self.meetings.met_at(table)
+        with self.database.turn(tables):
             return self._more_rounds(request)
 
     def _more_rounds(self, request: CommitRequest) -> list[Committed]:
@@ -130,6 +136,8 @@ class Committer:
         """One try; None when somebody else has moved a table meanwhile."""
         with looking():
             situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
+        for situation in situations:
+            self.meetings.found(f"{request.catalog} {situation.relation.name}", situation.relation.version)
         verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
@@ -169,6 +177,8 @@ class Committer:
         except CatalogError:
             self._discard(planned, written)
             raise
+        for moved in (one.change.relation for one in written):
+            self.meetings.left(f"{request.catalog} {moved.name}", moved.version + 1)
         return committed
 
     def _move(self, request: CommitRequest, written: Sequence[Written], committed: Sequence[Committed]) -> None:

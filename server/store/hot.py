@@ -33,9 +33,12 @@ class HotQueries:
         """What the name stands for and where its metadata lies; Unavailable when the database does not answer."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}
         row = self._one(self._locate, given)
-        return None if row is None else Located(RelationKind(row.kind), row.metadata_location)
+        if row is None:
+            return None
+        kind, metadata_location = row
+        return Located(RelationKind(kind), metadata_location)
 
-    def _one(self, query: Compiled, values: Mapping[str, Any]) -> Any:
+    def _one(self, query: Compiled, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         connection = self._engine.raw_connection()
         try:
             cursor = connection.cursor()
