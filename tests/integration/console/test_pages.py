@@ -84,6 +84,20 @@ def test_a_table_is_found_and_opened_by_keyboard_alone(server: ServerProcess, op
     expect(page.get_by_role("heading", level=1)).to_contain_text("web.visits")
 
 
+def test_the_search_opens_what_it_shows_while_the_server_is_asked_again(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    page = open_page(f"{server.url}/c/lake")
+    settled(page)
+    page.route("**/tables?*search=*", lambda _route: None)  # it is never answered
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("button", name="web.visits keyed")).to_be_visible()
+    page.keyboard.type("visits")
+    page.wait_for_timeout(500)  # longer than a pause in typing lasts
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{server.url}/c/lake/tables/web.visits")
+
+
 def test_arrow_keys_walk_through_a_list(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/hive")
     page.get_by_role("link", name="shop.orders", exact=True).focus()

@@ -1,6 +1,6 @@
 import { Spotlight, spotlight } from '@mantine/spotlight';
 import { IconHexagonLetterH, IconKey, IconSearch, IconTable } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useState, type KeyboardEvent } from 'react';
 import { useNavigate } from 'react-router';
@@ -28,8 +28,10 @@ export function Search() {
   const [search] = useDebouncedValue(typed.trim(), 150);
   const { name: catalog } = useCatalog();
   const navigate = useNavigate();
-  const found = useInfiniteQuery({ ...tables(catalog, search === '' ? {} : { search }, HITS), enabled: opened });
-  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false, enabled: opened });
+  // What was found before stays until there is more: Enter in an empty list would do nothing.
+  const asking = { enabled: opened, placeholderData: keepPreviousData };
+  const found = useInfiniteQuery({ ...tables(catalog, search === '' ? {} : { search }, HITS), ...asking });
+  const inHive = useInfiniteQuery({ ...hiveTables(catalog, search === '' ? {} : { search }, HITS), retry: false, ...asking });
   // What the server found belongs to an earlier keystroke: Enter must never open what no longer fits.
   const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
   const own = (found.data?.pages[0]?.items ?? []).filter(
