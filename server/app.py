@@ -13,7 +13,7 @@ import anyio.to_thread
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Lifespan
 
 from catalog.errors import CatalogError, CommitUnknown
 from server.api import audit as api_audit
@@ -62,9 +62,15 @@ _API = (
 
 def create_app(
     settings: Settings, services: Services, background: Background, ready: Callable[[], None] = lambda: None
-) -> FastAPI:
-    """The ASGI application; `ready` is called once it answers."""
+) -> ASGIApp:
+    """The ASGI application; `ready` is called once it answers.
+
+    Put together here, not mounted: FastAPI would wrap each request of its neighbours in layers of its own.
+    """
     api = create_api(settings, services, background)
+    enter = gate(rules.ICEBERG, "/iceberg/v1") if services.access.enabled else None
+    iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
+    below: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -79,20 +85,20 @@ def create_app(
         services.access.trail.flush()
         services.reports.flush()
 
+    app: ASGIApp = Below(create_site(services, background, lifespan), below, settings.max_body_bytes)
+    if services.access.enabled:
+        app = Authenticate(app, services.access)
+    return RequestRecords(SlashesInNames(app))
+
+
+def create_site(services: Services, background: Background, lifespan: Lifespan[FastAPI]) -> FastAPI:
+    """What is beside the APIs: probes and metrics, and the console."""
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(probes.router, dependencies=_gates(services, rules.SERVER, ""))
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.state.services = services
     app.state.driver = background.driver
     mount_console(app)
-    enter = gate(rules.ICEBERG, "/iceberg/v1") if services.access.enabled else None
-    iceberg = Shortcut(create_iceberg(services), enter)
-    applications: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
-    app.add_middleware(Below, applications=applications, max_body_bytes=settings.max_body_bytes)
-    if services.access.enabled:
-        app.add_middleware(Authenticate, access=services.access)
-    app.add_middleware(SlashesInNames)
-    app.add_middleware(RequestRecords)
     return app
 
 

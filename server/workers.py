@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from server import logs
@@ -34,7 +34,7 @@ class Worker:
     answering: Synchronized[int]
     """How many workers have answered; the one that makes them all says so."""
 
-    def __call__(self) -> FastAPI:
+    def __call__(self) -> ASGIApp:
         """The application of this process, which ends when its parent does, however that ends."""
         logs.configure(self.settings.log_level)
         threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 import re
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -41,10 +44,14 @@ class _Way:
 
 
 class Shortcut:
-    """ASGI application before the catalog's own; `gate` is what every route of that depends on, if anything."""
+    """ASGI application before the catalog's own; `gate` is what every route of that depends on, if anything.
 
-    def __init__(self, app: FastAPI, gate: Gate | None) -> None:
+    Its threads are its own: those of the framework are handed out with much ado.
+    """
+
+    def __init__(self, app: FastAPI, gate: Gate | None, threads: int) -> None:
         self.app = app
+        self._threads = ThreadPoolExecutor(threads, "shortcut")
         self._gate = gate
         self._ways = {
             "GET": _Way(_route_of(tables.load_table), table_call, tables.load_table),
@@ -68,7 +75,8 @@ class Shortcut:
         """As the application's own handlers of exceptions make it."""
         try:
             content = await request.body()
-            return await run_sync(self._serve, way, request, content, await _read(way, request))
+            serve = partial(copy_context().run, self._serve, way, request, content, await _read(way, request))
+            return await get_running_loop().run_in_executor(self._threads, serve)
         except CatalogError as error:
             return errors.refused(request, error)
         except CommitUnknown as error:

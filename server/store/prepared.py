@@ -30,7 +30,7 @@ class _Bind:
 
     def of(self, values: Mapping[str, Any]) -> Any:
         value = values[self.name] if self.required or self.name in values else self.default
-        return _processed(self.process, value)
+        return value if self.process is None else self.process(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Compiled:
     positional: bool
     row: Any
     """A class of named tuples."""
-    columns: Sequence[Processor | None]
+    columns: Sequence[tuple[int, Processor]]
+    """Where values have to be made into something else, and by what."""
 
     def given(self, values: Mapping[str, Any]) -> Any:
         """The values as the driver takes them; KeyError when one is missing."""
@@ -55,13 +56,13 @@ class Compiled:
         if cursor.description is None:
             return []
         found: list[tuple[Any, ...]] = cursor.fetchall()
-        if not any(self.columns):
-            return found
-        return [tuple(map(_processed, self.columns, values)) for values in found]
+        return [self._processed(values) for values in found] if self.columns else found
 
-
-def _processed(process: Processor | None, value: Any) -> Any:
-    return value if process is None else process(value)
+    def _processed(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        made = list(values)
+        for place, process in self.columns:
+            made[place] = process(made[place])
+        return tuple(made)
 
 
 class Prepared:
@@ -106,13 +107,14 @@ def _compile(statement: Any, dialect: Dialect) -> Compiled:
     if getattr(compiled, "prefetch", None):
         raise ValueError(f"SQLAlchemy would fill in {[column.name for column in compiled.prefetch]}")
     columns = list(statement.exported_columns)
+    processors = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
     names = compiled.positiontup or list(compiled.binds)
     return Compiled(
         sql=str(compiled),
         binds=[_bind(compiled.binds[name], dialect) for name in names],
         positional=bool(compiled.positiontup),
         row=namedtuple("Found", [column.name for column in columns]),  # noqa: PYI024 (its columns come with the statement)
-        columns=[column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns],
+        columns=[(place, process) for place, process in enumerate(processors) if process is not None],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 from anyio.from_thread import start_blocking_portal
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from server.app import create_app
 from server.schedule import build_background
@@ -19,7 +19,7 @@ from server.settings import Settings
 class Client:
     """Sends requests one by one; safe to use from several threads."""
 
-    app: FastAPI
+    app: ASGIApp
 
     def request(self, method: str, path: str, **how: Any) -> httpx.Response:
         async def send() -> httpx.Response:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from catalog.access import Grant, Role, RoleName, Securable
 from catalog.job import JobKind
@@ -50,7 +50,7 @@ SQL: dict[str, Any] = {
 class Guarded:
     """The server's services, and what to name in requests."""
 
-    app: FastAPI
+    app: ASGIApp
     services: Services
     admin: Secret
     job_id: UUID
@@ -107,7 +107,7 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
 
 
 @contextmanager
-def listening(app: FastAPI) -> Iterator[str]:
+def listening(app: ASGIApp) -> Iterator[str]:
     """The app's address, while a server in a thread of this process answers for it."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
     thread = threading.Thread(target=server.run)

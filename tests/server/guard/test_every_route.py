@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from fastapi.routing import APIRoute
 
 from catalog.access import SERVER, Grant, Privilege
 from catalog.token import new_secret
-from server.app import create_api, create_app, create_iceberg
+from server.app import create_api, create_iceberg, create_site
 from server.assembly import build_services
 from server.guard import rules
 from server.guard.authenticate import OPEN as OPEN_PATHS
@@ -229,10 +230,10 @@ def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, mig
     settings = Settings(data_dir=tmp_path)
     with open_database(f"sqlite:///{migrated_sqlite}") as opened:
         services = build_services(settings, opened.database)
-        app = create_app(settings, services, build_background(settings, services))
+        background = build_background(settings, services)
         assert routes_of(create_iceberg(services)) == set(rules.ICEBERG)
         assert routes_of(create_api(settings, services, None)) == set(rules.API)
-        assert routes_of(app) == set(rules.SERVER)
+        assert routes_of(create_site(services, background, lambda _app: nullcontext())) == set(rules.SERVER)
 
 
 def test_what_is_open_to_everybody_is_what_the_rules_say_and_documents() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import botocore.session
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from catalog.access import Grant, Privilege
 from catalog.names import CatalogName, TableName
@@ -114,7 +114,7 @@ class Recorded:
 class Vault:
     """A server whose catalog `lake` lies in S3, with the tables db.orders and db.customers."""
 
-    app: FastAPI
+    app: ASGIApp
     services: Services
     cloud: Recorded
     s3: str
