@@ -92,10 +92,14 @@ $(STAMPS)/spark-3.5 $(STAMPS)/duckdb: $(STAMPS)/%: tests/integration/engines/%.l
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
 	@touch $@
 
+# Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,
+# and on two CPUs it takes a third of the time.
+SHORT_LIVED_JVMS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+
 .PHONY: test
 test: setup engines ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@$(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$JAVA_TOOL_OPTIONS" $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: rck
 rck: setup ## Iceberg's REST compatibility kit against fresh servers (RCK_KIT=DIR; needs Maven and a JDK)
