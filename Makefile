@@ -99,7 +99,7 @@ SHORT_LIVED_JVMS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 .PHONY: test
 test: setup engines ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$JAVA_TOOL_OPTIONS" \
+	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $${JAVA_TOOL_OPTIONS:-}" \
 	  $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: rck
