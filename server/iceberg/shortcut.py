@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
@@ -23,8 +23,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from catalog.errors import CatalogError, CommitUnknown
-from server.iceberg import errors, tables
+from catalog.errors import CatalogError
+from server.iceberg import tables
 from server.iceberg.wire import table_call
 from server.middleware import named
 
@@ -72,22 +72,18 @@ class Shortcut:
         await response(scope, receive, send)
 
     async def _answer(self, way: _Way, request: Request) -> Response:
-        """As the application's own handlers of exceptions make it."""
+        """The route's, or what the application's handler of the exception makes of it."""
         try:
             content = await request.body()
             serve = partial(copy_context().run, self._serve, way, request, content, await _read(way, request))
             return await get_running_loop().run_in_executor(self._threads, serve)
-        except CatalogError as error:
-            return errors.refused(request, error)
-        except CommitUnknown as error:
-            return errors.unknown(request, error)
-        except HTTPException as error:
-            return errors.unroutable(request, error)
         except ClientDisconnect:
             return Response(status_code=400)  # to nobody
         except Exception as error:
-            log.exception("a request failed")
-            return errors.unexpected(request, error)
+            kind = next(kind for kind in type(error).__mro__ if kind in self.app.exception_handlers)
+            if kind is Exception:
+                log.exception("a request failed")
+            return cast("Response", self.app.exception_handlers[kind](request, error))  # none of them waits
 
     def _serve(self, way: _Way, request: Request, content: bytes, call: Any) -> Response:
         if self._gate is not None:
