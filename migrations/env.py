@@ -8,8 +8,8 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from server.store.access_rows import AuditRow
-from server.store.rows import UtcDateTime
+from server.store import access_rows, work_rows  # noqa: F401 (their tables are part of the schema)
+from server.store.rows import Row, UtcDateTime
 from server.store.session import open_engine
 
 
@@ -21,7 +21,7 @@ def _plain_types(kind: str, item: object, _autogen: object) -> str | Literal[Fal
 def _run(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=AuditRow.metadata,  # every table: modules of rows share it
+        target_metadata=Row.metadata,
         render_as_batch=True,
         compare_type=True,
         render_item=_plain_types,

@@ -16,9 +16,10 @@ from catalog.operation import Operation, OperationId, OperationKind, OperationSt
 from catalog.ports.page import Page
 from catalog.ports.store import StoredAnswer
 from server.store import cursor as cursors
-from server.store.rows import AnswerRow, LeaderRow, OperationRow, PolicyRow
+from server.store.rows import AnswerRow, LeaderRow, PolicyRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
+from server.store.work_rows import OperationRow
 
 _OPERATION = tuple(f.name for f in fields(Operation))
 

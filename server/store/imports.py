@@ -16,9 +16,9 @@ from catalog.names import SEPARATOR, encode_namespace
 from catalog.operation import OperationId, OperationKind
 from catalog.ports.page import Page
 from server.store import cursor as cursors
-from server.store.rows import ImportEntryRow, OperationRow, OperationSecretRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
+from server.store.work_rows import ImportEntryRow, OperationRow, OperationSecretRow
 
 _CLAIMING = (EntryState.READY, EntryState.REGISTERED, EntryState.REFRESHED, EntryState.THERE)
 

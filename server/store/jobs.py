@@ -16,9 +16,9 @@ from catalog.names import CatalogName, RelationId, TableName, decode_namespace, 
 from catalog.optimizer import Optimizer
 from catalog.ports.page import Page
 from server.store import cursor as cursors
-from server.store.rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
 from server.store.session import ReadSession
 from server.store.upsert import upsert
+from server.store.work_rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [

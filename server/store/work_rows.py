@@ -1,0 +1,146 @@
+"""The tables of long work: jobs and their optimizers, and the server's own operations."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Index, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from server.store.rows import BigKey, Row
+
+ACTIVE_JOB = text("status IN ('pending', 'running', 'committing', 'unknown')")
+
+
+class JobRow(Row):
+    """A background job; the partial unique index allows one active job per table."""
+
+    __tablename__ = "job"
+    __table_args__ = (
+        Index("uq_job_active", "relation_id", unique=True, sqlite_where=ACTIVE_JOB, postgresql_where=ACTIVE_JOB),
+        Index("ix_job_status", "status", "grp"),
+        Index("ix_job_relation", "relation_id", "number"),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    relation_id: Mapped[UUID]
+    namespace: Mapped[str] = mapped_column(String(1024))
+    name: Mapped[str] = mapped_column(String(512))
+    kind: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16))
+    grp: Mapped[str] = mapped_column(String(255))
+    reason: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    attempt: Mapped[int]
+    token: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[str | None] = mapped_column(String(255))
+    leased_at: Mapped[datetime | None]
+    lease_until: Mapped[datetime | None]
+    committed_by: Mapped[str | None] = mapped_column(String(64))
+    committed_snapshot_id: Mapped[int | None]
+    ended_at: Mapped[datetime | None]
+    error: Mapped[str | None] = mapped_column(Text)
+    params: Mapped[dict[str, Any]]
+    progress: Mapped[dict[str, Any]]
+    result: Mapped[dict[str, Any]]
+
+
+class JobCommitRow(Row):
+    """What a job has committed: at most one commit per relation."""
+
+    __tablename__ = "job_commit"
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    token: Mapped[str] = mapped_column(String(64))
+    snapshot_id: Mapped[int | None]
+    digest: Mapped[str] = mapped_column(String(64))
+
+
+class JobLogRow(Row):
+    """Lines that a job's optimizer has written for people."""
+
+    __tablename__ = "job_log"
+    __table_args__ = (Index("ix_job_log_job", "job_id", "id"),)
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    job_id: Mapped[UUID]
+    at: Mapped[datetime]
+    line: Mapped[str] = mapped_column(Text)
+
+
+class OptimizerRow(Row):
+    """A registered optimizer."""
+
+    __tablename__ = "optimizer"
+    id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    grp: Mapped[str] = mapped_column(String(255))
+    host: Mapped[str] = mapped_column(String(255))
+    pid: Mapped[int]
+    version: Mapped[str] = mapped_column(String(64))
+    registered_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    job_id: Mapped[UUID | None]
+    draining: Mapped[bool]
+    facts: Mapped[dict[str, Any]]
+
+
+class OperationRow(Row):
+    """Long work of the server's own, with its journal."""
+
+    __tablename__ = "operation"
+    __table_args__ = (Index("ix_operation_status", "status"),)
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    catalog: Mapped[str] = mapped_column(String(255))
+    target: Mapped[str] = mapped_column(String(1024))
+    status: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+    params: Mapped[dict[str, Any]]
+    journal: Mapped[dict[str, Any]]
+    phase: Mapped[str] = mapped_column(String(64))
+    done: Mapped[int]
+    total: Mapped[int]
+    unit: Mapped[str] = mapped_column(String(32))
+    cancel_asked: Mapped[bool]
+    error: Mapped[str | None] = mapped_column(Text)
+    hint: Mapped[str | None] = mapped_column(Text)
+    result: Mapped[dict[str, Any]]
+    ended_at: Mapped[datetime | None]
+
+
+class ImportEntryRow(Row):
+    """One thing that an import has found, and what became of it."""
+
+    __tablename__ = "import_entry"
+    __table_args__ = (
+        Index("ix_import_entry_state", "operation_id", "state", "number"),
+        Index("ix_import_entry_name", "name", postgresql_using="hash"),
+        Index("ix_import_entry_location", "location", postgresql_using="hash"),
+    )
+    operation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16))
+    namespace: Mapped[str] = mapped_column(Text)
+    name: Mapped[str] = mapped_column(Text)
+    source: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(String(16))
+    metadata_location: Mapped[str | None] = mapped_column(Text)
+    uuid: Mapped[str | None] = mapped_column(Text)
+    location: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
+    hint: Mapped[str | None] = mapped_column(Text)
+    warnings: Mapped[list[str]]
+    properties: Mapped[dict[str, str]]
+
+
+class OperationSecretRow(Row):
+    """What a running operation needs to be let in elsewhere; gone when it ends, and never shown."""
+
+    __tablename__ = "operation_secret"
+    operation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    token: Mapped[str | None] = mapped_column(Text)
+    credential: Mapped[str | None] = mapped_column(Text)
