@@ -18,15 +18,12 @@ from catalog.names import (
     CatalogName,
     Namespace,
     TableName,
-    checked_namespace,
     decode_namespace,
     decode_parent,
     dotted,
     parse_namespace,
 )
 from catalog.operation import OperationId
-from catalog.vending.storage import PREFIX as STORAGE
-from server.iceberg.wire import name_of, namespace_in, objects_in
 from server.service.access.access import Access
 from server.service.hive.state import split_name
 from server.service.services import Services
@@ -195,12 +192,12 @@ def namespace(privilege: Privilege | None = None) -> Demands:
 
 def table(privilege: Privilege | None = None) -> Demands:
     """On the table of an Iceberg path."""
-    return lambda asked: on_table(asked, _named(asked, "table"), privilege)
+    return lambda asked: on_table(asked, named_in_path(asked, "table"), privilege)
 
 
 def view(privilege: Privilege | None = None) -> Demands:
     """On the view of an Iceberg path."""
-    return lambda asked: on_view(asked, _named(asked, "view"), privilege)
+    return lambda asked: on_view(asked, named_in_path(asked, "view"), privilege)
 
 
 def dotted_namespace(privilege: Privilege | None = None) -> Demands:
@@ -284,11 +281,9 @@ def _parsed(text: str | None) -> Namespace:
     return parse_namespace(text) if text else ()
 
 
-def _named(asked: Asked, part: str) -> TableName:
+def named_in_path(asked: Asked, part: str) -> TableName:
+    """The table or view that the path names."""
     return TableName(decode_namespace(asked.path["namespace"]), asked.path[part])
-
-
-# --- what only the body or the query says ----------------------------------------------------------------------------
 
 
 def warehouse(asked: Asked) -> Iterator[Demand]:
@@ -302,122 +297,3 @@ def parent_namespace(asked: Asked) -> Iterator[Demand]:
     parent = asked.query.get("parent")
     above = decode_parent(parent, asked.headers.get("user-agent", "")) if parent else ()
     return on_namespace(asked, above, None)
-
-
-def catalog_settings(asked: Asked) -> Iterator[Demand]:
-    """Maintainers look after a catalog; what its storage is, and by which role it is reached, is the server's affair.
-
-    They would else send the server's keys, or everybody's data, to a place of their own.
-    """
-    yield on_catalog(asked)
-    yield on_catalog(asked, Privilege.MAINTAIN)
-    changed, removed = asked.body.get("set"), asked.body.get("remove")
-    # The route refuses other shapes, and says which it wants.
-    named = [*(changed if isinstance(changed, dict) else ()), *(removed if isinstance(removed, list) else ())]
-    if any(isinstance(key, str) and key.startswith(STORAGE) for key in named):
-        yield from server(Privilege.CREATE)(asked)
-
-
-def new_namespace(asked: Asked) -> Iterator[Demand]:
-    """A namespace is created in its parent."""
-    named = checked_namespace(namespace_in(asked.body.get("namespace"), "namespace"))
-    return on_namespace(asked, named[:-1], Privilege.CREATE)
-
-
-def new_dotted_namespace(asked: Asked) -> Iterator[Demand]:
-    """The same, with the parents that are missing."""
-    return on_namespace(asked, parse_namespace(_text(asked, "name"))[:-1], Privilege.CREATE)
-
-
-def new_dotted_table(asked: Asked) -> Iterator[Demand]:
-    """A table is created in its namespace, and so is the namespace if need be."""
-    return on_namespace(asked, TableName.parse(_text(asked, "name")).namespace, Privilege.CREATE)
-
-
-def new_hive_table(asked: Asked) -> Iterator[Demand]:
-    """An upgrade creates a table named like Hive's, in a namespace named like Hive's database."""
-    database, name = split_name(asked.path["full_name"])
-    yield from on_namespace(asked, (database,), Privilege.CREATE)
-    yield from on_table(asked, TableName((database,), name), Privilege.READ)
-
-
-def registered(asked: Asked) -> Iterator[Demand]:
-    """Metadata anywhere in the warehouse may be named, that of any table: all of them must be readable."""
-    yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.CREATE)
-    yield on_catalog(asked, Privilege.READ)
-    if asked.body.get("overwrite"):
-        yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.DROP)
-
-
-def unregistered(asked: Asked) -> Iterator[Demand]:
-    """The catalog forgets the table, and its last metadata are the answer."""
-    for privilege in (Privilege.DROP, Privilege.READ):
-        yield from on_table(asked, _named(asked, "table"), privilege)
-
-
-def brought_back(asked: Asked) -> Iterator[Demand]:
-    """Who brings a table back can read it, and create it where it comes back to."""
-    yield from dropped(Privilege.READ, Privilege.CREATE)(asked)
-    to = asked.body.get("to") if asked.content else None
-    if isinstance(to, str):
-        yield from on_namespace(asked, TableName.parse(to).namespace, Privilege.CREATE)
-
-
-def registered_dotted(asked: Asked) -> Iterator[Demand]:
-    """See `registered`; by the management API."""
-    name = TableName.parse(asked.path["table"])
-    yield from on_namespace(asked, name.namespace, Privilege.CREATE)
-    yield on_catalog(asked, Privilege.READ)
-    if asked.body.get("overwrite"):
-        yield from on_namespace(asked, name.namespace, Privilege.DROP)
-
-
-def imported(asked: Asked) -> Iterator[Demand]:
-    """An import may create and overwrite anything in the catalog, and makes the server open what it is told."""
-    for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP, Privilege.MAINTAIN):
-        yield on_catalog(asked, privilege)
-
-
-def renamed(asked: Asked) -> Iterator[Demand]:
-    """Under its new name others may read and write it: who renames must have been able to copy it there."""
-    yield from _renamed(asked, on_table)
-
-
-def renamed_view(asked: Asked) -> Iterator[Demand]:
-    """The same for views and keyed tables."""
-    yield from _renamed(asked, on_view)
-
-
-def _renamed(asked: Asked, on: Callable[[Asked, TableName, Privilege], Iterator[Demand]]) -> Iterator[Demand]:
-    body = asked.body
-    source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
-    for privilege in (Privilege.DROP, Privilege.READ):
-        yield from on(asked, source, privilege)
-    yield from on_namespace(asked, to.namespace, Privilege.CREATE)
-
-
-def committed(asked: Asked) -> Iterator[Demand]:
-    """One table's commit."""
-    return _change(asked, _named(asked, "table"), asked.body)
-
-
-def committed_together(asked: Asked) -> Iterator[Demand]:
-    """Every table of a transaction."""
-    yield on_catalog(asked)
-    for one in objects_in(asked.body, "table-changes"):
-        yield from _change(asked, name_of(one.get("identifier"), "identifier"), one)
-
-
-def _change(asked: Asked, name: TableName, body: dict[str, Any]) -> Iterator[Demand]:
-    """A commit that makes the table creates; one under a job's lease maintains; any other writes."""
-    if any(one.get("type") == "assert-create" for one in objects_in(body, "requirements")):
-        return on_namespace(asked, name.namespace, Privilege.CREATE)
-    leased = "x-firn-lease" in asked.headers
-    return on_table(asked, name, Privilege.MAINTAIN if leased else Privilege.WRITE)
-
-
-def _text(asked: Asked, key: str) -> str:
-    value = asked.body.get(key)
-    if not isinstance(value, str):
-        raise Invalid(f"{key}: expected a string")
-    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.access import Privilege
+from server.guard import bodies
 from server.guard import demands as on
 from server.guard.demands import PUBLIC, Rule, anyone, changes, commits, reads, routine
 
@@ -28,17 +29,17 @@ ICEBERG: Rules = {
     ("GET", "/config"): reads(on.warehouse),
     ("POST", "/oauth/tokens"): PUBLIC,
     ("GET", "/{catalog}/namespaces"): reads(on.parent_namespace),
-    ("POST", "/{catalog}/namespaces"): changes(on.new_namespace),
+    ("POST", "/{catalog}/namespaces"): changes(bodies.new_namespace),
     ("GET", _NAMESPACE): reads(on.namespace()),
     ("HEAD", _NAMESPACE): reads(on.namespace()),
     ("DELETE", _NAMESPACE): changes(on.namespace(DROP)),
     ("POST", f"{_NAMESPACE}/properties"): changes(on.namespace(WRITE)),
     ("GET", f"{_NAMESPACE}/tables"): reads(on.namespace()),
     ("POST", f"{_NAMESPACE}/tables"): changes(on.namespace(CREATE)),
-    ("POST", f"{_NAMESPACE}/register"): changes(on.registered),
+    ("POST", f"{_NAMESPACE}/register"): changes(bodies.registered),
     ("GET", _TABLE): reads(on.table(READ)),
     ("HEAD", _TABLE): reads(on.table()),
-    ("POST", _TABLE): commits(on.committed),
+    ("POST", _TABLE): commits(bodies.committed),
     ("DELETE", _TABLE): changes(on.table(DROP)),
     ("POST", f"{_TABLE}/plan"): reads(on.table(READ)),
     ("GET", f"{_TABLE}/plan/{{plan_id}}"): reads(on.table(READ)),
@@ -46,18 +47,18 @@ ICEBERG: Rules = {
     ("POST", f"{_TABLE}/tasks"): reads(on.table(READ)),
     ("GET", f"{_TABLE}/credentials"): reads(on.table(READ)),
     ("POST", f"{_TABLE}/sign"): routine(on.table(READ)),
-    ("POST", f"{_TABLE}/unregister"): changes(on.unregistered),
+    ("POST", f"{_TABLE}/unregister"): changes(bodies.unregistered),
     ("POST", f"{_TABLE}/metrics"): routine(on.table(READ)),
-    ("POST", "/{catalog}/tables/rename"): changes(on.renamed),
-    ("POST", "/{catalog}/transactions/commit"): commits(on.committed_together),
-    ("POST", f"{_NAMESPACE}/register-view"): changes(on.registered),
+    ("POST", "/{catalog}/tables/rename"): changes(bodies.renamed),
+    ("POST", "/{catalog}/transactions/commit"): commits(bodies.committed_together),
+    ("POST", f"{_NAMESPACE}/register-view"): changes(bodies.registered),
     ("GET", f"{_NAMESPACE}/views"): reads(on.namespace()),
     ("POST", f"{_NAMESPACE}/views"): changes(on.namespace(CREATE)),
     ("GET", _VIEW): reads(on.view(READ)),
     ("HEAD", _VIEW): reads(on.view()),
     ("POST", _VIEW): changes(on.view(WRITE)),
     ("DELETE", _VIEW): changes(on.view(DROP)),
-    ("POST", "/{catalog}/views/rename"): changes(on.renamed_view),
+    ("POST", "/{catalog}/views/rename"): changes(bodies.renamed_view),
 }
 
 _CATALOG = "/catalogs/{catalog}"
@@ -71,9 +72,9 @@ _CATALOGS: Rules = {
     ("POST", "/catalogs"): changes(on.server(CREATE)),
     ("GET", _CATALOG): reads(on.catalog()),
     ("DELETE", _CATALOG): changes(on.catalog(DROP)),
-    ("PATCH", f"{_CATALOG}/properties"): changes(on.catalog_settings),
+    ("PATCH", f"{_CATALOG}/properties"): changes(bodies.catalog_settings),
     ("GET", f"{_CATALOG}/namespaces"): reads(on.queried_namespace("parent")),
-    ("POST", f"{_CATALOG}/namespaces"): changes(on.new_dotted_namespace),
+    ("POST", f"{_CATALOG}/namespaces"): changes(bodies.new_dotted_namespace),
     ("DELETE", f"{_CATALOG}/namespaces/{{namespace}}"): changes(on.dotted_namespace(DROP)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): changes(on.dotted_namespace(MAINTAIN)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): changes(on.dotted_namespace(MAINTAIN)),
@@ -83,7 +84,7 @@ _CATALOGS: Rules = {
 
 _TABLES: Rules = {
     ("GET", f"{_CATALOG}/tables"): reads(on.catalog()),
-    ("POST", f"{_CATALOG}/tables"): changes(on.new_dotted_table),
+    ("POST", f"{_CATALOG}/tables"): changes(bodies.new_dotted_table),
     ("DELETE", _ITEM): changes(on.dotted_table(DROP)),
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
     **{
@@ -94,7 +95,7 @@ _TABLES: Rules = {
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
         for verb in ("merge", "rewrite", "clean", "expire", "protect", "unprotect")
     },
-    ("POST", f"{_ITEM}/register"): changes(on.registered_dotted),
+    ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),
     ("DELETE", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),
     ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): changes(on.dotted_table(WRITE)),
@@ -110,12 +111,12 @@ _VIEWS: Rules = {
 _DROPPED: Rules = {
     ("GET", f"{_CATALOG}/dropped"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/dropped/{{entry_id}}"): reads(on.dropped(READ)),
-    ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): changes(on.brought_back),
+    ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): changes(bodies.brought_back),
     ("DELETE", f"{_CATALOG}/dropped/{{entry_id}}"): changes(on.dropped(READ, DROP)),
 }
 
 _IMPORTS: Rules = {
-    ("POST", f"{_CATALOG}/imports"): changes(on.imported),
+    ("POST", f"{_CATALOG}/imports"): changes(bodies.imported),
     ("GET", f"{_CATALOG}/imports/{{operation_id}}/entries"): reads(on.operation(READ)),
     ("POST", f"{_CATALOG}/imports/{{operation_id}}/resume"): changes(on.operation(MAINTAIN)),
 }
@@ -126,7 +127,7 @@ _HIVE_TABLES: Rules = {
     ("POST", f"{_CATALOG}/hive/refresh"): changes(on.catalog(MAINTAIN)),
     ("GET", _HIVE): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
-    ("POST", f"{_HIVE}/upgrade"): changes(on.new_hive_table),
+    ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
 }
 
