@@ -85,19 +85,18 @@ def create_app(
         services.access.trail.flush()
         services.reports.flush()
 
-    app: ASGIApp = Below(create_site(services, background, lifespan), below, settings.max_body_bytes)
+    app: ASGIApp = Below(create_site(services, lifespan), below, settings.max_body_bytes)
     if services.access.enabled:
         app = Authenticate(app, services.access)
     return RequestRecords(SlashesInNames(app))
 
 
-def create_site(services: Services, background: Background, lifespan: Lifespan[FastAPI]) -> FastAPI:
+def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
     """What is beside the APIs: probes and metrics, and the console."""
     app = FastAPI(title="Firn", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(probes.router, dependencies=_gates(services, rules.SERVER, ""))
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.state.services = services
-    app.state.driver = background.driver
     mount_console(app)
     return app
 

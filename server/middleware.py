@@ -11,17 +11,14 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from fastapi import Request
-from prometheus_client import Counter, Histogram
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.logs import request_id
+from server.prometheus import REQUESTS, SECONDS
 from server.service.caller import Caller, caller
 
 log = logging.getLogger(__name__)
-
-REQUESTS = Counter("firn_requests_total", "Requests answered.", ["area", "method", "status"])
-SECONDS = Histogram("firn_request_seconds", "Time to answer a request.", ["area", "method"])
 
 _API_PATHS = ("/iceberg/v1/", "/api/v1/")
 _ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)

@@ -21,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 from server import logs
 from server.app import create_app
 from server.assembly import build_services, connect_database
+from server.prometheus import share_counts
 from server.schedule import build_background
 from server.settings import Settings
 
@@ -50,6 +51,7 @@ class Worker:
 
 def serve_with_workers(settings: Settings, shared: socket.socket, announcement: str) -> None:
     """Run the workers until told to stop; `shared` is a port as `server.port.share` keeps it."""
+    share_counts(settings.data_dir.absolute() / "metrics")
     answering: Synchronized[int] = multiprocessing.get_context("spawn").Value("i", 0)
     config = uvicorn.Config(
         Worker(settings, announcement, answering),

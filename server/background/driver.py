@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
+from server.prometheus import TASK_FAILED, TASK_SECONDS
+
 log = logging.getLogger(__name__)
 
 
@@ -80,3 +82,5 @@ class Driver:
             log.exception("background task failed", extra={"task": name})
             run = LastRun(at=at, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
         self.last[name] = run
+        TASK_SECONDS.labels(name).set(run.seconds)
+        TASK_FAILED.labels(name).set(run.error is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -45,16 +46,22 @@ class Served:
         listed = Path(f"/proc/{self.parent.pid}/task/{self.parent.pid}/children").read_text(encoding="ascii").split()
         return {int(pid) for pid in listed if b"spawn_main" in command_of(int(pid))}
 
-    def scraped(self) -> tuple[int, bool]:
-        """The worker that answers over a new connection, and whether it has ever planned."""
+    def answered(self, path: str) -> tuple[int, str]:
+        """The worker that answers over a new connection, and what it says."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             with connection.makefile("rb") as answer:
                 length = next(int(line[15:]) for line in answer if line.lower().startswith(b"content-length:"))
-                answer.readline()
-                planned = b'firn_task_seconds{task="plan"}' in answer.read(length)
+                while answer.readline().strip():
+                    pass
+                said = answer.read(length).decode()
             inode = inode_of(self.port, connection.getsockname()[1])
-            return next(pid for pid in self.workers() if inode in sockets_of(pid)), planned
+            return next(pid for pid in self.workers() if inode in sockets_of(pid)), said
+
+    def has_planned(self) -> tuple[int, bool]:
+        """The worker that answers, and whether it has ever planned."""
+        pid, said = self.answered("/api/v1/health")
+        return pid, any(task["name"] == "plan" and task["last_at"] is not None for task in json.loads(said)["tasks"])
 
     @property
     def port(self) -> int:
@@ -194,13 +201,36 @@ def test_every_worker_answers_and_one_does_the_background_work(server: Served) -
     seen: dict[int, bool] = {}
 
     def all_seen_and_one_has_planned() -> bool:
-        seen.update([server.scraped()])
+        seen.update([server.has_planned()])
         return len(seen) == WORKERS and any(seen.values())
 
     assert within(all_seen_and_one_has_planned)
     for _ in range(20):
-        seen.update([server.scraped()])
+        seen.update([server.has_planned()])
     assert sorted(seen.values()) == [False, True]
+
+
+@on_sqlite
+def test_whichever_worker_is_scraped_tells_what_all_have_counted(server: Served) -> None:
+    before = server.workers()
+    answered = [server.answered("/iceberg/v1/lake/namespaces/db/tables/missing")[0] for _ in range(20)]
+    assert set(answered) == before
+    os.kill(answered[0], signal.SIGKILL)
+    assert within(lambda: len(server.workers() - {answered[0]}) == WORKERS)
+    told: dict[int, bool] = {}
+
+    def all_have_told() -> bool:
+        pid, said = server.answered("/metrics")
+        counts = re.search(
+            r'^firn_requests_total\{area="iceberg",method="GET",status="404"\} (\S+)$', said, re.MULTILINE
+        )
+        planned = re.findall(r'^firn_task_failed\{task="plan"\} 0.0$', said, re.MULTILINE)
+        told[pid] = counts is not None and float(counts[1]) == 20 and len(planned) == 1
+        assert 'firn_jobs{status="pending"} 0.0' in said
+        return len(told) == WORKERS
+
+    assert within(all_have_told)
+    assert all(told.values())
 
 
 @on_sqlite

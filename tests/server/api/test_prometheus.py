@@ -1,0 +1,40 @@
+"""What `/metrics` tells of a server that is one process; tests/server/test_workers.py asks one of several."""
+
+from __future__ import annotations
+
+import re
+
+from catalog.job import JobStatus
+from tests.server.api.conftest import Api
+
+
+def samples(api: Api, name: str) -> dict[str, float]:
+    """The lines of one metric: by their labels, as they are written."""
+    answer = api.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    found = re.findall(rf"^{name}\{{(.*)\}} (\S+)$", answer.text, re.MULTILINE)
+    assert len(dict(found)) == len(found)
+    return {labels: float(value) for labels, value in found}
+
+
+def test_every_status_of_a_job_has_a_line(api: Api) -> None:
+    assert samples(api, "firn_jobs") == {f'status="{status}"': 0 for status in JobStatus}
+
+
+def test_optimizers_are_counted_by_group_until_they_leave(api: Api) -> None:
+    ids = []
+    for group in ("default", "default", "night"):
+        optimizer = {"group": group, "host": "h", "pid": 1, "version": "0"}
+        ids.append(api.http.post("/api/v1/optimizers", json=optimizer).json()["id"])
+    assert samples(api, "firn_optimizers") == {'group="default"': 2, 'group="night"': 1}
+    api.http.delete(f"/api/v1/optimizers/{ids[2]}")
+    assert samples(api, "firn_optimizers") == {'group="default"': 2}
+
+
+def test_requests_are_counted_by_what_was_answered(api: Api) -> None:
+    missing = 'area="api",method="GET",status="404"'
+    before = samples(api, "firn_requests_total").get(missing, 0)
+    for _ in range(3):
+        assert api.http.get("/api/v1/nothing/here").status_code == 404
+    assert samples(api, "firn_requests_total")[missing] == before + 3
+    assert samples(api, "firn_request_seconds_count")['area="api",method="GET"'] >= 3
