@@ -55,5 +55,7 @@ class AuditFilter:
     """A thing by its whole name, or what lies in it."""
     verdict: Verdict | None = None
     changes: bool | None = None
+    notable: bool = False
+    """Only what changes something or was refused: reads that were allowed are most of all entries."""
     since: datetime | None = None
     until: datetime | None = None

@@ -42,6 +42,8 @@ def list_audit(  # noqa: PLR0913, PLR0917 (each is a parameter of the query)
     changes: Annotated[bool | None, Query(description="only what changes something, or only what does not")] = None,
     since: Annotated[datetime | None, Query()] = None,
     until: Annotated[datetime | None, Query()] = None,
+    *,
+    notable: Annotated[bool, Query(description="only what changes something or was refused")] = False,
 ) -> PageOut[AuditOut]:
     """Reads appear some seconds after they were answered, changes and refusals at once."""
     wanted = AuditFilter(
@@ -50,6 +52,7 @@ def list_audit(  # noqa: PLR0913, PLR0917 (each is a parameter of the query)
         target=target,
         verdict=verdict,
         changes=changes,
+        notable=notable,
         since=_utc(since),
         until=_utc(until),
     )

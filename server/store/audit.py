@@ -57,6 +57,8 @@ def _filtered(query: Select[AuditRow], wanted: AuditFilter) -> Select[AuditRow]:
         value = getattr(wanted, name)
         if value is not None:
             query = query.where(getattr(AuditRow, name) == value)
+    if wanted.notable:
+        query = query.where(or_(AuditRow.changes, AuditRow.verdict != Verdict.ALLOWED))
     if wanted.target is not None:
         inside = func.substr(AuditRow.target, 1, len(wanted.target) + 1) == f"{wanted.target}."
         query = query.where(or_(AuditRow.target == wanted.target, inside))

@@ -246,6 +246,20 @@ def test_the_audit_log_is_filtered_by_the_server_and_a_link_is_a_view(
     expect(page.get_by_text("Nothing was asked like that")).to_be_visible()
 
 
+def test_the_audit_log_shows_reads_that_were_allowed_on_request(server: ServerProcess, open_page: OpenPage) -> None:
+    token = a_person(server, "trent", role=a_role(server, "all-listers", ["list"], catalog="lake"))
+    assert httpx.get(f"{server.url}/api/v1/catalogs/lake/tables", headers=bearer(token)).status_code == 200
+    assert httpx.delete(f"{server.url}/api/v1/catalogs/lake/tables/no.table", headers=bearer(token)).status_code == 403
+    page = signed_in(server, open_page, "/access/audit?who=trent")
+    rows = page.get_by_role("table", name="audit").get_by_role("row")
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("DELETE")
+    page.get_by_role("combobox", name="reads or changes").click()
+    page.get_by_role("option", name="Reads and changes").click()
+    expect(rows).to_have_count(3, timeout=30_000)  # reads are written in batches
+    expect(rows.filter(has_text="GET")).to_contain_text("allowed")
+
+
 @pytest.mark.parametrize("path", ["people", "people?kind=services", "tokens?owner=*", "roles", "roles/admin", "audit"])
 def test_axe_finds_nothing_wrong_in_light_and_dark(server: ServerProcess, open_page: OpenPage, path: str) -> None:
     page = signed_in(server, open_page, f"/access/{path}")

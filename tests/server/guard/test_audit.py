@@ -104,6 +104,18 @@ def test_the_log_is_asked_for_by_who_what_and_how_it_ended(server: Guarded, http
     assert second["next_cursor"] is None
 
 
+def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> None:
+    with database.writing() as uow:
+        uow.audit.add(
+            [replace(ENTRY, verdict=verdict, changes=changes) for verdict in Verdict for changes in (True, False)]
+        )
+    with database.reading() as uow:
+        notable = uow.audit.list(AuditFilter(notable=True), limit=100).items
+    left_out = [one for one in logged(database) if one not in notable]
+    assert [(one.verdict, one.changes) for one in left_out] == [(Verdict.ALLOWED, False)]
+    assert len(notable) == 2 * len(Verdict) - 1
+
+
 def test_a_change_that_cannot_be_logged_is_not_made(database: Database) -> None:
     faulty = FaultyDatabase(database)
     trail = Trail(cast("Database", faulty))

@@ -4055,6 +4055,8 @@ export interface operations {
                 changes?: boolean | null;
                 since?: string | null;
                 until?: string | null;
+                /** @description only what changes something or was refused */
+                notable?: boolean;
                 cursor?: string | null;
                 limit?: number;
             };

@@ -327,6 +327,7 @@ export interface AuditFilter {
   target?: string;
   verdict?: Verdict;
   changes?: boolean;
+  notable?: boolean;
 }
 
 /** What was asked in the last so many seconds, so that a link stays a view. */

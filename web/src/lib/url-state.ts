@@ -6,18 +6,15 @@ export function useUrlState(): [(key: string) => string | undefined, (changes: R
   const [params, setParams] = useSearchParams();
   const get = useCallback((key: string) => params.get(key) ?? undefined, [params]);
   const set = useCallback(
-    (changes: Record<string, string | undefined>) =>
-      setParams(
-        (before) => {
-          const next = new URLSearchParams(before);
-          for (const [key, value] of Object.entries(changes)) {
-            if (value === undefined || value === '') next.delete(key);
-            else next.set(key, value);
-          }
-          return next;
-        },
-        { replace: true },
-      ),
+    (changes: Record<string, string | undefined>) => {
+      // What was rendered last may be older than the address: of two filters set in a row one would be lost.
+      const next = new URLSearchParams(window.location.search);
+      for (const [key, value] of Object.entries(changes)) {
+        if (value === undefined || value === '') next.delete(key);
+        else next.set(key, value);
+      }
+      setParams(next, { replace: true });
+    },
     [setParams],
   );
   return [get, set];

@@ -1,7 +1,7 @@
 import { Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { Fragment, useEffect, useRef } from 'react';
 
 import { audit, type AuditFilter } from '../../api/queries';
 import type { AuditEntry, Verdict } from '../../api/types';
@@ -21,10 +21,13 @@ const VERDICTS: { value: '' | Verdict; label: string }[] = [
   { value: 'unauthenticated', label: 'not signed in' },
 ];
 const WHAT = [
-  { value: '', label: 'Reads and changes' },
+  { value: '', label: 'Changes and refusals' },
+  { value: 'all', label: 'Reads and changes' },
   { value: 'changes', label: 'Changes' },
   { value: 'reads', label: 'Reads' },
 ];
+/** Reads that were allowed, the console's own among them, would crowd out the rest: they are shown on request. */
+const WHAT_OF: Record<string, AuditFilter> = { '': { notable: true }, changes: { changes: true }, reads: { changes: false } };
 const SPANS = [
   { value: '', label: 'At any time' },
   { value: '3600', label: 'In the last hour' },
@@ -36,7 +39,7 @@ const COLUMNS: Column<AuditEntry>[] = [
   { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
   { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
   { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
-  { key: 'target', title: 'On', cell: (one) => <div className="mono wrap-anywhere" style={{ minWidth: 120 }}>{one.target}</div>, wide: true },
+  { key: 'target', title: 'On', cell: (one) => <Target name={one.target} />, wide: true },
   { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
   { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
   { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
@@ -51,6 +54,21 @@ function What({ entry }: { entry: AuditEntry }) {
       {entry.changes ? entry.method : <span className="dim">{entry.method}</span>} <span className="dim">{entry.route.startsWith('/iceberg') ? 'iceberg' : ''}</span>
       {route}
     </span>
+  );
+}
+
+/** It may be broken between the parts of a name, and within one only where that is too long for a line. */
+function Target({ name }: { name: string }) {
+  return (
+    <div className="mono" style={{ minWidth: 120, overflowWrap: 'break-word' }}>
+      {name.split('.').map((part, place) => (
+        <Fragment key={place}>
+          {place > 0 && '.'}
+          {place > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </div>
   );
 }
 
@@ -74,11 +92,11 @@ export function AuditPage() {
     ...given('principal', get('who')),
     ...given('target', get('on')),
     ...given('verdict', get('decision') as Verdict | undefined),
-    ...given('changes', what === undefined ? undefined : what === 'changes'),
+    ...WHAT_OF[what ?? ''],
   };
   const since = get('since');
   const found = useInfiniteQuery(audit(filter, since === undefined ? undefined : Number(since), admin));
-  const filtered = Object.keys(filter).length > 0 || since !== undefined;
+  const filtered = ['who', 'on', 'decision', 'what', 'since'].some((name) => get(name) !== undefined);
   if (!admin) {
     return (
       <AccessFrame>
