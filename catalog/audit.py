@@ -36,11 +36,13 @@ class AuditEntry:
     """The route's template, such as `/iceberg/v1/{catalog}/namespaces/{namespace}/tables/{table}`."""
     catalog: str | None
     target: str
-    """What it was asked on: `lake.db.orders`; several are separated by commas."""
+    """What it was asked on: `lake.db.orders`, `role analysts`; several are separated by commas."""
     changes: bool
     """Whether the route changes anything when it succeeds."""
     request_id: str
     address: str
+    detail: str = ""
+    """What a change to access control gives or takes: `read, list on lake.sales`, `member ann`."""
     status: int | None = None
     id: int = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -151,7 +152,9 @@ def drop_role(this: Told, name: str) -> None:
 def audit(
     this: Told,
     by: Annotated[str | None, typer.Option(help="Of this user or service.")] = None,
-    target: Annotated[str | None, typer.Option(help="CATALOG.NAMESPACE.TABLE, or what it lies in.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="CATALOG.NAMESPACE.TABLE or what it lies in; or role NAME.")
+    ] = None,
     verdict: Annotated[str | None, typer.Option(help="allowed, forbidden, hidden, unauthenticated")] = None,
     changes: Annotated[bool | None, typer.Option("--changes/--reads", help="Only these.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
@@ -160,11 +163,15 @@ def audit(
     filters = {"principal": by, "target": target, "verdict": verdict, "changes": changes}
     show, found = this.show, this.client.access.audit(filters, limit=limit)
     rows = [
-        (moment(one["at"]), one["principal"], one["verdict"], one["method"], one["route"], one["target"], one["status"])
+        (moment(one["at"]), one["principal"], one["verdict"], one["method"], one["route"], _on(one), one["status"])
         for one in found
     ]
     titles = ("at", "who", "verdict", "method", "route", "on", "status")
     show.emit(found, lambda: show.table(titles, rows, none="no requests"))
+
+
+def _on(entry: Mapping[str, Any]) -> str:
+    return ": ".join(part for part in (entry["target"], entry["detail"]) if part)
 
 
 def who_am_i(this: Told) -> None:

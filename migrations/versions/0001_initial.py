@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column("route", sa.String(length=255), nullable=False),
         sa.Column("catalog", sa.String(length=255), nullable=True),
         sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("detail", sa.Text(), nullable=False),
         sa.Column("changes", sa.Boolean(), nullable=False),
         sa.Column("request_id", sa.String(length=64), nullable=False),
         sa.Column("address", sa.String(length=64), nullable=False),

@@ -25,6 +25,7 @@ class AuditOut(Out):
     route: str
     catalog: str | None
     target: str
+    detail: str
     changes: bool
     status: int | None
     request_id: str
@@ -37,7 +38,9 @@ def list_audit(  # noqa: PLR0913, PLR0917 (each is a parameter of the query)
     page: PagingDep,
     principal: Annotated[str | None, Query(description="a user's or service's name")] = None,
     catalog: Annotated[str | None, Query()] = None,
-    target: Annotated[str | None, Query(description="CATALOG.NAMESPACE.TABLE, or what it lies in")] = None,
+    target: Annotated[
+        str | None, Query(description="CATALOG.NAMESPACE.TABLE or what it lies in; or `role NAME`")
+    ] = None,
     verdict: Annotated[Verdict | None, Query()] = None,
     changes: Annotated[bool | None, Query(description="only what changes something, or only what does not")] = None,
     since: Annotated[datetime | None, Query()] = None,

@@ -83,6 +83,14 @@ def _by_python(content: bytes) -> object:
 Demands = Callable[[Asked], Iterator[Demand]]
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a request is about, where its demands do not tell."""
+
+    target: str
+    detail: str = ""
+
+
 class Record(Enum):
     """How a route's allowed requests get into the audit log; refusals always do."""
 
@@ -100,6 +108,8 @@ class Rule:
     public: bool = False
     commits: bool = False
     """Whether its sender deletes files when it is refused: see server.guard.doubt."""
+    about: Callable[[Asked], About] | None = None
+    """For the audit log; otherwise what is demanded is told there."""
 
 
 def _nothing(_asked: Asked) -> Iterator[Demand]:
@@ -111,9 +121,9 @@ def reads(demands: Demands) -> Rule:
     return Rule(demands, Record.READ)
 
 
-def changes(demands: Demands) -> Rule:
+def changes(demands: Demands, about: Callable[[Asked], About] | None = None) -> Rule:
     """A route that changes something."""
-    return Rule(demands, Record.CHANGE)
+    return Rule(demands, Record.CHANGE, about=about)
 
 
 def commits(demands: Demands) -> Rule:

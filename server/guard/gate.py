@@ -62,6 +62,9 @@ def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
     entry = replace(
         _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
+    if rule.about is not None:
+        about = rule.about(asked)
+        entry = replace(entry, target=about.target[:LONGEST_TARGET], detail=about.detail[:LONGEST_TARGET])
     trail = asked.access.trail
     if refusal is not None:
         trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.access import Privilege
-from server.guard import bodies
+from server.guard import about, bodies
 from server.guard import demands as on
 from server.guard.demands import PUBLIC, Rule, anyone, changes, commits, reads, routine
 
@@ -158,29 +158,28 @@ _ACCESS: Rules = {
     ("GET", "/me"): routine(anyone),
     # The services decide: everybody has tokens of their own, and nobody passes on more than they have.
     ("GET", "/tokens"): reads(anyone),
-    ("POST", "/tokens"): changes(anyone),
-    ("DELETE", "/tokens/{token_id}"): changes(anyone),
+    ("POST", "/tokens"): changes(anyone, about.new_token),
+    ("DELETE", "/tokens/{token_id}"): changes(anyone, about.token),
     ("GET", "/roles"): reads(anyone),
     ("GET", "/roles/{role}"): reads(anyone),
-    ("POST", "/roles"): changes(on.server(GRANT)),
-    ("DELETE", "/roles/{role}"): changes(on.server(GRANT)),
-    ("POST", "/roles/{role}/grants"): changes(anyone),
-    ("POST", "/roles/{role}/grants/revoke"): changes(anyone),
-    ("PUT", "/roles/{role}/members/{name}"): changes(anyone),
-    ("DELETE", "/roles/{role}/members/{name}"): changes(anyone),
+    ("POST", "/roles"): changes(on.server(GRANT), about.role),
+    ("DELETE", "/roles/{role}"): changes(on.server(GRANT), about.role),
+    ("POST", "/roles/{role}/grants"): changes(anyone, about.grant),
+    ("POST", "/roles/{role}/grants/revoke"): changes(anyone, about.grant),
+    ("PUT", "/roles/{role}/members/{name}"): changes(anyone, about.member),
+    ("DELETE", "/roles/{role}/members/{name}"): changes(anyone, about.member),
+    **{("GET", f"/{kind}s{path}"): reads(on.server(GRANT)) for kind in ("user", "service") for path in ("", "/{name}")},
     **{
-        (method, f"/{kind}{path}"): (reads if method == "GET" else changes)(on.server(GRANT))
-        for kind in ("users", "services")
+        (method, f"/{kind}s{path}"): changes(on.server(GRANT), about.principal(kind))
+        for kind in ("user", "service")
         for method, path in (
-            ("GET", ""),
             ("POST", ""),
-            ("GET", "/{name}"),
             ("DELETE", "/{name}"),
             ("POST", "/{name}/disable"),
             ("POST", "/{name}/enable"),
         )
     },
-    ("POST", "/services/{name}/secret"): changes(on.server(GRANT)),
+    ("POST", "/services/{name}/secret"): changes(on.server(GRANT), about.principal("service")),
     ("GET", "/audit"): reads(on.server(GRANT)),
 }
 

@@ -89,6 +89,7 @@ class AuditRow(Row):
     route: Mapped[str] = mapped_column(String(255))
     catalog: Mapped[str | None] = mapped_column(String(255))
     target: Mapped[str] = mapped_column(Text)
+    detail: Mapped[str] = mapped_column(Text)
     changes: Mapped[bool]
     request_id: Mapped[str] = mapped_column(String(64))
     address: Mapped[str] = mapped_column(String(64))

@@ -75,7 +75,7 @@ def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: s
         with pytest.raises(Refused, match="may not"):
             client.access.create_role("mine")
     refused = done(run("audit", "--by", "ada", "--verdict", "forbidden", "--json", *as_admin)).json
-    assert {"lake.sales.orders", "server"} == {one["target"] for one in refused}
+    assert {"lake.sales.orders", "role mine"} == {one["target"] for one in refused}
     listed = done(run("token", "list", "--owner", "ada", "--json", *as_admin)).json
     done(run("token", "revoke", listed[0]["id"], *as_admin))
     with firn.connect(url, token=token) as client, pytest.raises(Unauthenticated):

@@ -83,7 +83,7 @@ def test_views_are_created_replaced_described_altered_and_dropped(lake: Lake) ->
         f"INSERT INTO {lake}.t VALUES (2, 'b')",
     )
     assert lake.rows(f"SELECT number, word FROM {view} ORDER BY number") == [[1, "a"], [2, "b"]]
-    assert lake.rows(f"SHOW VIEWS IN {lake}")[0][:2] == [lake.namespace, "v"]
+    assert [lake.namespace, "v", False] in lake.rows(f"SHOW VIEWS IN {lake}")
     assert dict(lake.rows(f"SHOW TBLPROPERTIES {view}"))["key1"] == "val1"
     (shown,) = lake.values(f"SHOW CREATE TABLE {view}")
     assert "SELECT id, word FROM" in shown
@@ -105,7 +105,8 @@ def test_views_are_created_replaced_described_altered_and_dropped(lake: Lake) ->
     lake.sql(f"ALTER VIEW {view} RENAME TO {lake}.w")
     assert lake.rows(f"SELECT n FROM {lake}.w") == [[2]]
     lake.sql(f"DROP VIEW {lake}.w", f"DROP VIEW IF EXISTS {lake}.w")
-    assert lake.rows(f"SHOW VIEWS IN {lake}") == []
+    shown = lake.rows(f"SHOW VIEWS IN {lake}")
+    assert [one for one in shown if one[0]] == []  # those of no namespace are temporary, of any test in this session
 
 
 STREAM = """

@@ -104,6 +104,55 @@ def test_the_log_is_asked_for_by_who_what_and_how_it_ended(server: Guarded, http
     assert second["next_cursor"] is None
 
 
+def test_a_change_to_access_tells_what_was_given_to_whom(server: Guarded, http: httpx.Client) -> None:
+    def ask(method: str, path: str, body: object = None) -> None:
+        assert http.request(method, f"/api/v1/{path}", json=body).status_code < 300
+
+    ask("POST", "roles", {"name": "analysts"})
+    ask(
+        "POST",
+        "roles/analysts/grants",
+        {"on": {"catalog": "lake", "namespace": ["sales"]}, "privileges": ["read", "list"]},
+    )
+    ask(
+        "POST",
+        "roles/analysts/grants/revoke",
+        {"on": {"catalog": "lake", "namespace": ["sales"]}, "privileges": ["read"]},
+    )
+    ask("POST", "users", {"name": "ann"})
+    ask("PUT", "roles/analysts/members/ann")
+    ask("POST", "tokens", {"name": "notebook", "owner": "ann", "roles": ["analysts"]})
+    ask("DELETE", "roles/analysts/members/ann")
+    ask("POST", "services", {"name": "etl"})
+    ask("POST", "services/etl/disable")
+    ask("POST", "roles/analysts/grants", {"on": {}, "privileges": ["list"]})
+    told = [(one.method, one.target, one.detail) for one in reversed(logged(server.services.database))]
+    assert told == [
+        ("POST", "role analysts", ""),
+        ("POST", "role analysts", "read, list on lake.sales"),
+        ("POST", "role analysts", "read on lake.sales"),
+        ("POST", "user ann", ""),
+        ("PUT", "role analysts", "member ann"),
+        ("POST", "token", "notebook of ann; roles analysts"),
+        ("DELETE", "role analysts", "member ann"),
+        ("POST", "service etl", ""),
+        ("POST", "service etl", ""),
+        ("POST", "role analysts", "list on server"),
+    ]
+    found = http.get("/api/v1/audit", params={"target": "role analysts"}).json()["items"]
+    assert len(found) == 6
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"on": 5, "privileges": 7}, {"on": {"namespace": "x", "table": []}, "privileges": [1]}]
+)
+def test_a_malformed_change_to_access_is_logged_and_refused(server: Guarded, http: httpx.Client, body: object) -> None:
+    http.post("/api/v1/roles", json={"name": "analysts"})
+    assert http.post("/api/v1/roles/analysts/grants", json=body).status_code in (400, 422)
+    (last, *_) = logged(server.services.database)
+    assert last.target == "role analysts"
+
+
 def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> None:
     with database.writing() as uow:
         uow.audit.add(

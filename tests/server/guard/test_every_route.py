@@ -21,7 +21,6 @@ from server.app import create_api, create_iceberg, create_site
 from server.assembly import build_services
 from server.guard import rules
 from server.guard.authenticate import OPEN as OPEN_PATHS
-from server.schedule import build_background
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.conftest import open_database
@@ -230,10 +229,9 @@ def test_the_rules_are_for_exactly_the_routes_that_there_are(tmp_path: Path, mig
     settings = Settings(data_dir=tmp_path)
     with open_database(f"sqlite:///{migrated_sqlite}") as opened:
         services = build_services(settings, opened.database)
-        background = build_background(settings, services)
         assert routes_of(create_iceberg(services)) == set(rules.ICEBERG)
         assert routes_of(create_api(settings, services, None)) == set(rules.API)
-        assert routes_of(create_site(services, background, lambda _app: nullcontext())) == set(rules.SERVER)
+        assert routes_of(create_site(services, lambda _app: nullcontext())) == set(rules.SERVER)
 
 
 def test_what_is_open_to_everybody_is_what_the_rules_say_and_documents() -> None:

@@ -1783,6 +1783,8 @@ export interface components {
             catalog: string | null;
             /** Changes */
             changes: boolean;
+            /** Detail */
+            detail: string;
             /** Id */
             id: number;
             /** Method */
@@ -4048,7 +4050,7 @@ export interface operations {
                 /** @description a user's or service's name */
                 principal?: string | null;
                 catalog?: string | null;
-                /** @description CATALOG.NAMESPACE.TABLE, or what it lies in */
+                /** @description CATALOG.NAMESPACE.TABLE or what it lies in; or `role NAME` */
                 target?: string | null;
                 verdict?: components["schemas"]["Verdict"] | null;
                 /** @description only what changes something, or only what does not */

@@ -39,7 +39,7 @@ const COLUMNS: Column<AuditEntry>[] = [
   { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
   { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
   { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
-  { key: 'target', title: 'On', cell: (one) => <Target name={one.target} />, wide: true },
+  { key: 'target', title: 'On', cell: (one) => <Target entry={one} />, wide: true },
   { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
   { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
   { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
@@ -58,16 +58,17 @@ function What({ entry }: { entry: AuditEntry }) {
 }
 
 /** It may be broken between the parts of a name, and within one only where that is too long for a line. */
-function Target({ name }: { name: string }) {
+function Target({ entry }: { entry: AuditEntry }) {
   return (
     <div className="mono" style={{ minWidth: 120, overflowWrap: 'break-word' }}>
-      {name.split('.').map((part, place) => (
+      {entry.target.split('.').map((part, place) => (
         <Fragment key={place}>
           {place > 0 && '.'}
           {place > 0 && <wbr />}
           {part}
         </Fragment>
       ))}
+      {entry.detail !== '' && <div className="dim">{entry.detail}</div>}
     </div>
   );
 }
@@ -108,9 +109,9 @@ export function AuditPage() {
     <AccessFrame>
       <div className="row row-wrap">
         <Text name="who" label="who" placeholder="User or service" />
-        <Text name="on" label="on what" placeholder="lake.sales.orders" wide />
+        <Text name="on" label="on what" placeholder="lake.sales.orders, role analysts" wide />
         <Select aria-label="decision" w={150} value={get('decision') ?? ''} onChange={(value) => set({ decision: value ?? undefined })} data={VERDICTS} />
-        <Select aria-label="reads or changes" w={170} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
+        <Select aria-label="reads or changes" w={200} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
         <Select aria-label="since" w={150} value={since ?? ''} onChange={(value) => set({ since: value ?? undefined })} data={SPANS} />
       </div>
       <DataTable
