@@ -83,13 +83,22 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(STAMPS)/spark-3.5 $(STAMPS)/duckdb ## the engines beside the installed ones that tests try Firn with
+engines: $(STAMPS)/spark-3.5 $(STAMPS)/duckdb $(STAMPS)/flink ## the engines beside the installed ones that tests try Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
-$(STAMPS)/spark-3.5 $(STAMPS)/duckdb: $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
+$(STAMPS)/spark-3.5 $(STAMPS)/duckdb $(STAMPS)/flink-build: $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@echo "installing $* for the tests …"
 	@rm -rf $(VENV)/$*
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@touch $@
+
+# Flink's jars come as a source package, which is built by the locked setuptools; packing them again would take most of
+# the time.
+$(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
+	@echo "installing Flink for the tests (310 MB) …"
+	@rm -rf $(VENV)/flink
+	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  --no-build-isolation --config-settings=--build-option=--compression=stored --target $(VENV)/flink -r $<
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,
@@ -150,7 +159,7 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@uv pip compile $(LOCK) --all-extras -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
-	@cd tests/integration/engines && for engine in spark-3.5 duckdb; do \
+	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink; do \
 	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business.
