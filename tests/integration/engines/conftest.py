@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from tests.integration.engines.flink import Flink, flink_beside
 from tests.integration.engines.lake import Lake
 from tests.integration.engines.spark import LATEST, OLDER, Spark, spark_beside, spark_here
 from tests.postgres_fixtures import postgres_server
@@ -51,6 +52,12 @@ def spark_latest() -> Spark:
 def spark_older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     with spark_beside(tmp_path_factory.mktemp("spark") / "spark-3.5.log") as spark:
         yield spark
+
+
+@pytest.fixture(scope="session")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
+    with flink_beside(tmp_path_factory.mktemp("flink")) as running:
+        yield running
 
 
 @pytest.fixture(params=[LATEST, OLDER])

@@ -50,17 +50,15 @@ class Job:
 
     client: JavaObject
 
-    @property
-    def status(self) -> str:
-        return str(self.client.getJobStatus().get())
-
     def wait(self) -> None:
         """Until it has ended by itself; Refused when it has failed."""
         with in_its_own_words():
             self.client.getJobExecutionResult().get()
 
-    def cancel(self) -> None:
-        self.client.cancel().get()
+    def stop(self, savepoints: Path) -> str:
+        """Have it write what it has and end; the savepoint that another can go on from."""
+        with in_its_own_words():
+            return str(self.client.stopWithSavepoint(False, str(savepoints), None).get())
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,6 @@ def flink_beside(scratch: Path) -> Iterator[Flink]:
     """Start Flink and stop it at the end; its log is `scratch/flink.log`."""
     if not FLINK.is_dir():
         pytest.fail("Flink is not installed: make engines")
-    scratch.mkdir(parents=True, exist_ok=True)
     with (scratch / "flink.log").open("w", encoding="utf-8") as log, _jvm(scratch, log) as gateway:
         with _cluster(gateway.jvm, scratch) as cluster:
             yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
