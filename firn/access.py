@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Literal
 from urllib.parse import quote
 
+from firn.names import parts_of
 from firn.transport import Json, Transport
 
 Kind = Literal["users", "services"]
@@ -76,10 +77,13 @@ class Access:
         privileges: Sequence[str],
         *,
         catalog: str | None = None,
-        namespace: Sequence[str] = (),
+        namespace: str | Sequence[str] = (),
         table: str | None = None,
     ) -> Json:
-        """On a table, a namespace, a catalog or (nothing named) the server, and on all that lies in it."""
+        """On a table, a namespace, a catalog or (nothing named) the server, and on all that lies in it.
+
+        A namespace is given by its levels, or as people type it: `sales.eu`.
+        """
         return self.transport.change(
             "POST", f"/roles/{_quoted(role)}/grants", _grant(privileges, catalog, namespace, table)
         )
@@ -90,7 +94,7 @@ class Access:
         privileges: Sequence[str],
         *,
         catalog: str | None = None,
-        namespace: Sequence[str] = (),
+        namespace: str | Sequence[str] = (),
         table: str | None = None,
     ) -> Json:
         """What was granted on exactly this."""
@@ -140,8 +144,9 @@ class Access:
         return list(self.transport.items("/audit", filters, limit=limit))
 
 
-def _grant(privileges: Sequence[str], catalog: str | None, namespace: Sequence[str], table: str | None) -> Json:
-    on = {"catalog": catalog, "namespace": list(namespace), "table": table}
+def _grant(privileges: Sequence[str], catalog: str | None, namespace: str | Sequence[str], table: str | None) -> Json:
+    levels = parts_of(namespace) if isinstance(namespace, str) else namespace
+    on = {"catalog": catalog, "namespace": list(levels), "table": table}
     return {"on": on, "privileges": list(privileges)}
 
 

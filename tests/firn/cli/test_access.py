@@ -54,6 +54,16 @@ def test_without_a_token_commands_say_what_to_do(run: Command) -> None:
     assert "--token" in said.err
 
 
+def test_the_library_takes_a_namespace_by_its_levels_and_as_people_type_it(url: str, admin: str) -> None:
+    with firn.connect(url, token=admin) as client:
+        client.access.create_role("typed")
+        for namespace in ("sales", "sales.`eu.west`", ["sales", "eu.west"]):
+            client.access.grant("typed", ["read"], catalog="lake", namespace=namespace)
+        granted = {tuple(grant["on"]["namespace"]) for grant in client.access.role("typed")["grants"]}
+        assert granted == {("sales",), ("sales", "eu.west")}
+        client.access.drop_role("typed")
+
+
 def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: str, admin: str) -> None:
     as_admin = ("--token", admin)
     done(run("table", "create", "sales.orders", "--columns", "id long", *as_admin))

@@ -1,4 +1,8 @@
-"""Flink, in a JVM of its own: a cluster on loopback, and table environments that send it their statements."""
+"""Flink, in a JVM of its own: a cluster on loopback, and table environments that send it their statements.
+
+The package that it comes in has Flink's jars, but neither the scripts that start it nor the SQL gateway.  So the JVM is
+started with py4j, as PySpark starts its own, and Flink's Table API does the rest.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,8 @@ from firn.spark.jars import Coordinate, fetch
 
 RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-flink-runtime-2.1", "1.11.0")
 FLINK = Path(sys.prefix) / "flink"
-HADOOP = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl-over-slf4j-*.jar")
-"""Iceberg's catalogs for Flink need Hadoop's classes, whatever their type; PySpark brings them, and what those need."""
+HADOOP = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar")
+"""Iceberg's catalogs for Flink need Hadoop's classes, whatever their type; PySpark brings them."""
 OPENED = (
     *("java.lang", "java.net", "java.io", "java.nio", "sun.nio.ch", "java.lang.reflect", "java.text", "java.time"),
     *("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks"),
@@ -56,7 +60,7 @@ class Job:
             self.client.getJobExecutionResult().get()
 
     def stop(self, savepoints: Path) -> str:
-        """Have it write what it has and end; the savepoint that another can go on from."""
+        """Have it write what it has and end; the savepoint, in Flink's usual format, that another can go on from."""
         with in_its_own_words():
             return str(self.client.stopWithSavepoint(False, str(savepoints), None).get())
 
@@ -131,9 +135,12 @@ def flink_beside(scratch: Path) -> Iterator[Flink]:
     """Start Flink and stop it at the end; its log is `scratch/flink.log`."""
     if not FLINK.is_dir():
         pytest.fail("Flink is not installed: make engines")
-    with (scratch / "flink.log").open("w", encoding="utf-8") as log, _jvm(scratch, log) as gateway:
-        with _cluster(gateway.jvm, scratch) as cluster:
-            yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
+    with (
+        (scratch / "flink.log").open("w", encoding="utf-8") as log,
+        _jvm(scratch, log) as gateway,
+        _cluster(gateway.jvm, scratch) as cluster,
+    ):
+        yield Flink(gateway.jvm, cluster.getRestAddress().get().getPort())
 
 
 @contextmanager

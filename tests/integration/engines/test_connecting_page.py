@@ -15,9 +15,12 @@ import pytest
 from pyspark import __version__ as pyspark_version
 
 import firn
+from firn.embedded.pyspark_jars import pyspark_jar
 from firn.spark.jars import ICEBERG_RUNTIME
 from firn.spark.sessions import EXTENSIONS, catalog_conf
 from tests.integration.engines.duck import duckdb
+from tests.integration.engines.flink import HADOOP, Flink
+from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
 from tests.integration.engines.spark import RUNTIME_3_5, Spark
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -67,13 +70,17 @@ def servers(on_sqlite: ServerProcess, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_the_page_names_the_versions_that_are_tried() -> None:
-    for runtime in (ICEBERG_RUNTIME, RUNTIME_3_5):
+    for runtime in (ICEBERG_RUNTIME, RUNTIME_3_5, FLINK_RUNTIME):
         assert f"`{':'.join(runtime)}`" in PAGE
-    locks = {name: (HERE / f"{name}.lock").read_text(encoding="utf-8") for name in ("spark-3.5", "duckdb")}
+    locks = {name: (HERE / f"{name}.lock").read_text(encoding="utf-8") for name in ("spark-3.5", "duckdb", "flink")}
     (older,) = re.findall(r"^pyspark==(\S+)", locks["spark-3.5"], re.MULTILINE)
     (duck,) = re.findall(r"^duckdb==(\S+)", locks["duckdb"], re.MULTILINE)
     assert f"{pyspark_version} and {older}, Iceberg {ICEBERG_RUNTIME[2]}" in PAGE
     assert f"| {duck} |" in PAGE
+    (flink,) = re.findall(r"^apache-flink-libraries==(\S+)", locks["flink"], re.MULTILINE)
+    assert f"{flink}, Iceberg {FLINK_RUNTIME[2]} |" in PAGE
+    for pattern in HADOOP:
+        assert f"`org.apache.hadoop:{pyspark_jar(pattern).stem.replace('-3', ':3')}`" in PAGE
 
 
 def test_the_options_of_spark_are_those_that_the_helpers_set() -> None:
@@ -125,7 +132,17 @@ def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None
     assert number or said[-1] == [[1, "first"]]
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
+def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number: int) -> None:
+    *catalogs, work = blocks("Flink", "sql")
+    session = flink.session()
+    statements = servers.real(catalogs[number]) + work
+    found = [session.rows(one) for one in statements.split(";") if one.strip()]
+    assert [1, "/", "2026-11-20"] in found[-1]
+
+
 def test_the_page_says_which_engines_are_not_run() -> None:
-    for engine in ("Trino", "Flink"):
+    for engine in ("Trino",):
         assert f"| [{engine}](#{engine.lower()}) | **not run by the tests** |" in PAGE
         assert f"## {engine}\n\n*Not run by the tests.*" in PAGE

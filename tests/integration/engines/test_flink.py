@@ -153,6 +153,19 @@ def test_rows_stay_what_they_were_when_the_schema_changes(here: Database) -> Non
     assert schema.find_field("more").doc == "came later"
 
 
+def test_flink_itself_refuses_what_iceberg_has_not_for_it(here: Database) -> None:
+    here.batch.sql("CREATE TABLE t (id BIGINT)", "INSERT INTO t VALUES (1)")
+    for statement in (
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET id = 2",
+        "TRUNCATE TABLE t",
+        "CREATE VIEW v AS SELECT 1",
+    ):
+        with pytest.raises(Refused):
+            here.batch.sql(statement)
+    assert (ids(here.table()), here.tables()) == ([1], ["t"])
+
+
 # --- batch ----------------------------------------------------------------------------------------------------------
 
 
@@ -200,6 +213,8 @@ def test_upserts_write_equality_deletes_that_other_engines_read(here: Database) 
     assert summary["added-equality-deletes"] == "2"
     expected = [[1, "one"], [2, "TWO"], [3, "three"]]
     assert here.batch.rows("SELECT * FROM t ORDER BY id") == expected
+    with pytest.raises(ValueError, match="does not yet support equality deletes"):
+        table.scan().to_arrow()
     attach = f"ATTACH 'lake' AS lake (TYPE iceberg, ENDPOINT '{here.server.url}/iceberg', AUTHORIZATION_TYPE 'none')"
     assert duckdb(attach, f"SELECT * FROM lake.{here.name}.t ORDER BY id")[1] == expected
 
@@ -295,6 +310,11 @@ def test_flink_appends_changes_to_a_keyed_table(here: Database) -> None:
         "INSERT INTO change (id, word, _op) VALUES (2, 'TWO', 'U'), (3, 'three', 'I')",
         "INSERT INTO change (id, _op) VALUES (1, 'D')",
     )
+    assert sorted(stores.rows("SELECT id, word, _op FROM change")) == [
+        [1, None, "D"],
+        [2, "TWO", "U"],
+        [3, "three", "I"],
+    ]
     with firn.connect(here.server.url) as client:
         merged = client.scan(f"{here.name}.t").to_arrow().to_pylist()
     assert sorted(merged, key=lambda row: row["id"]) == [{"id": 2, "word": "TWO"}, {"id": 3, "word": "three"}]
