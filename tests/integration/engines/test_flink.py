@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 import firn
 from tests.integration.engines.duck import duckdb
-from tests.integration.engines.flink import STREAMING, Flink, Refused, Session
+from tests.integration.engines.flink import BATCH, STREAMING, Flink, Refused, Session
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -42,7 +42,7 @@ class Database:
         self.others.create_namespace(self.name)
         self.batch = self.session()
 
-    def session(self, mode: str = "batch", options: dict[str, str] | None = None, url: str | None = None) -> Session:
+    def session(self, mode: str = BATCH, options: dict[str, str] | None = None, url: str | None = None) -> Session:
         session = self.flink.session(mode, options)
         session.sql(catalog(url or self.server.url), "USE CATALOG lake", f"USE {self.name}")
         return session
