@@ -26,6 +26,7 @@ _SLASH_IN_NAME = "\udc2f"
 """Half a surrogate pair: no path that a client sends decodes to one, so it stands for a slash and nothing else."""
 _HEADER = b"x-request-id"
 _CLIENT = b"x-client-version"
+_ICEBERG_JAVA = b"Apache Iceberg "
 _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -82,6 +83,9 @@ class SlashesInNames:
 
     Servers decode the whole path before it is routed, which would make both the same. `restore_slashes` is the other
     half of it; the console's own paths stay as they are.
+
+    Older versions of Iceberg's Java library, such as Trino's 1.9, write a space in a name as a form does, `+`, and a plus
+    as `%2B`. For others a plus is one, so who asks decides, as in `catalog.names.decode_parent`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -90,8 +94,11 @@ class SlashesInNames:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wrap one request."""
         if scope["type"] == "http" and scope["path"].startswith(_API_PATHS):
-            parts = _ENCODED_SLASH.split(scope["raw_path"])
-            if len(parts) > 1:
+            raw = scope["raw_path"]
+            if b"+" in raw and dict(scope["headers"]).get(_CLIENT, b"").startswith(_ICEBERG_JAVA):
+                raw = raw.replace(b"+", b"%20")
+            parts = _ENCODED_SLASH.split(raw)
+            if len(parts) > 1 or raw != scope["raw_path"]:
                 scope = {**scope, "path": _SLASH_IN_NAME.join(unquote(part.decode("latin-1")) for part in parts)}
         await self.app(scope, receive, send)
 

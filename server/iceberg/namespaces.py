@@ -72,8 +72,8 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: JsonBody,
 
 @router.get("/{namespace}")
 def load_namespace(services: ServicesDep, catalog: CatalogDep, namespace: NamespaceDep) -> Response:
-    """Its properties."""
-    return json_response({"namespace": namespace, "properties": services.namespaces.properties(catalog, namespace)})
+    """Its properties, and where its tables are put."""
+    return json_response({"namespace": namespace, "properties": services.namespaces.told(catalog, namespace)})
 
 
 @router.head("/{namespace}", status_code=204)

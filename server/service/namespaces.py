@@ -15,6 +15,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
 from catalog.vending.storage import StorageConfig
 from server.service.once import Idempotency, remember
+from server.service.tables import default_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +134,17 @@ class Namespaces:
         """NoSuchNamespace when there is none."""
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            if _holds_stores(uow, catalog, namespace):
-                return {"firn.keyed-table": dotted(namespace)}
-            return uow.namespaces.properties(catalog, namespace)
+            return _properties(uow, catalog, namespace)
+
+    def told(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+        """Its properties as engines need them: with `location`, the directory of its tables, unless it has one set.
+
+        Trino stages a table only where it knows this. Without, it has the table created, takes the metadata file in its
+        directory for somebody else's, and fails. NoSuchNamespace when there is none.
+        """
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+            return {"location": default_directory(warehouse, namespace)} | _properties(uow, catalog, namespace)
 
     def children(
         self, catalog: CatalogName, parent: Namespace, *, limit: int, cursor: str | None = None
@@ -184,6 +193,12 @@ class Namespaces:
         with self.database.writing() as uow:
             remove_empty(uow, catalog, namespace)
             remember(uow, idempotency)
+
+
+def _properties(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
+    if _holds_stores(uow, catalog, namespace):
+        return {"firn.keyed-table": dotted(namespace)}
+    return uow.namespaces.properties(catalog, namespace)
 
 
 def _add_if_missing(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.imports.newest import number_of
 from catalog.keyed.spec import KeySpec
-from catalog.names import CatalogName, TableName, same_but_for_case
+from catalog.names import CatalogName, Namespace, TableName, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from catalog.scan.mode import planning_config
@@ -291,8 +291,12 @@ def default_location(warehouse: str, name: TableName) -> str:
     the C locale cannot write to a disk, and more than a directory's name may have: in the path all of that is `_` or
     left out.
     """
-    namespace, table = [_as_path(part) for part in name.namespace], _as_path(name.name)
-    return "/".join((warehouse.rstrip("/"), *namespace, f"{table}-{uuid4().hex[:12]}"))
+    return f"{default_directory(warehouse, name.namespace)}/{_as_path(name.name)}-{uuid4().hex[:12]}"
+
+
+def default_directory(warehouse: str, namespace: Namespace) -> str:
+    """Where the tables of a namespace get their places unless somebody asks for another."""
+    return "/".join((warehouse.rstrip("/"), *map(_as_path, namespace)))
 
 
 def _as_path(part: str) -> str:

@@ -85,7 +85,8 @@ class RestSource:
         taken = [(kind, name) for kind, name in inside if self.spec.takes(".".join((*namespace, name)))]
         here = (*self.spec.into, *namespace)
         if taken or self.spec.takes_all:
-            properties = dict(self.catalog.properties(namespace))
+            # Where the other catalog puts new tables is no place for this one's.
+            properties = {key: value for key, value in self.catalog.properties(namespace).items() if key != "location"}
             yield Found(kind=EntryKind.NAMESPACE, namespace=here, properties=properties, source=".".join(namespace))
         for kind, name in taken:
             yield Found(kind=kind, namespace=here, name=name, source=".".join((*namespace, name)))

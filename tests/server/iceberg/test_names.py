@@ -96,6 +96,33 @@ def test_any_name_goes_through_every_route(lake: Lake, odd: str) -> None:
     assert client.delete(at("namespaces", odd)).status_code == 204
 
 
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [("Apache Iceberg 1.9.1 (commit f40208a)", "a b+c/d"), ("0.14.1", "a+b%2Bc/d"), (None, "a+b%2Bc/d")],
+)
+def test_a_plus_in_a_path_is_a_space_where_icebergs_java_library_wrote_it(
+    lake: Lake, client: str | None, name: str
+) -> None:
+    written = {"a b+c/d": "a+b%2Bc%2Fd", "a+b%2Bc/d": "a+b%252Bc%2Fd"}[name]
+    headers = {"X-Client-Version": client} if client else {}
+    assert create_namespace(lake, name).status_code == 200
+    assert create(lake, name, name).status_code == 200
+    loaded = lake.client.get(f"/iceberg/v1/lake/namespaces/{written}/tables/{written}", headers=headers)
+    assert loaded.status_code == 200, loaded.text
+    assert lake.client.get(f"/iceberg/v1/lake/namespaces/{written}", headers=headers).json()["namespace"] == [name]
+
+
+def test_a_namespace_tells_where_its_tables_are_put_unless_its_owner_has_said(lake: Lake) -> None:
+    create_namespace(lake, "a b")
+    create_namespace(lake, "a b", "c")
+    told = lake.client.get(at("namespaces", "a b\x1fc")).json()["properties"]
+    table = create(lake, "a b\x1fc", "t").json()["metadata"]["location"]
+    assert table.rpartition("/")[0] == told["location"]
+    asked = {"updates": {"location": "file:///elsewhere", "owner": "me"}}
+    lake.client.post(f"{at('namespaces', 'a b')}/properties", json=asked)
+    assert lake.client.get(at("namespaces", "a b")).json()["properties"] == asked["updates"]
+
+
 @pytest.mark.parametrize("odd", [odd for odd in ODD if len(odd) < 100])
 def test_any_name_is_shown_by_the_management_api(lake: Lake, odd: str) -> None:
     client, root = lake.client, "/api/v1/catalogs/lake"
