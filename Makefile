@@ -83,10 +83,10 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(STAMPS)/spark-3.5 $(STAMPS)/duckdb $(STAMPS)/flink ## the engines beside the installed ones that tests try Firn with
+engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb flink trino-server) ## the engines beside the installed ones that tests try Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
-$(STAMPS)/spark-3.5 $(STAMPS)/duckdb $(STAMPS)/flink-build: $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
+$(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@echo "installing $* for the tests …"
 	@rm -rf $(VENV)/$*
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
@@ -99,6 +99,12 @@ $(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
 	@rm -rf $(VENV)/flink
 	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  --no-build-isolation --config-settings=--build-option=--compression=stored --target $(VENV)/flink -r $<
+	@touch $@
+
+# The lock of `trino` holds the Java that it needs; the server itself comes from where the jars come from.
+$(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-settings.xml trino_files.py) $(STAMPS)/trino
+	@echo "fetching Trino for the tests (about 540 MB) …"
+	@$(BIN)/python -m tests.integration.engines.trino_files
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,
@@ -159,7 +165,7 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@uv pip compile $(LOCK) --all-extras -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
-	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink; do \
+	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino; do \
 	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business.

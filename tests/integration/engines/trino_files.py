@@ -1,0 +1,86 @@
+"""Trino's files: fetched once for all checkouts of this user, then unpacked beside the jars.
+
+`python -m tests.integration.engines.trino_files` fetches them and prints where they are.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+from firn.embedded.errors import EmbeddedError, JarsUnavailable
+from firn.embedded.process import require_java
+from firn.embedded.pyspark_jars import pyspark_jar
+from firn.spark.jars import FETCH_SECONDS, cache_dir
+
+WANTED = Path(__file__).with_name("trino.xml")
+SETTINGS = Path(__file__).with_name("trino-settings.xml")
+VERSION = str(ElementTree.parse(WANTED).findall(".//dependency")[0].get("rev"))
+
+
+def home() -> Path:
+    """Where the server's `lib` and `plugin` are once they were fetched.  It is moved there, so what is there is whole."""
+    return cache_dir() / f"trino-{VERSION}"
+
+
+def fetch() -> Path:
+    """The server and its Iceberg plugin, fetched and unpacked if they are not there yet; Ivy compares checksums.
+
+    Raises JarsUnavailable, with Ivy's own words, and leaves nothing half unpacked.
+    """
+    if home().is_dir():
+        return home()
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    # Beside its final place, so that moving it there is one step. The archives go with the directory: nobody unpacks twice.
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+        said = _run_ivy(Path(scratch, "ivy"))
+        archives = [path for path in Path(scratch, "ivy").rglob("*") if path.suffix in {".gz", ".zip"}]
+        if len(archives) != 2:
+            raise JarsUnavailable(f"Ivy did not fetch Trino {VERSION}. Its last words:\n{said}")
+        for archive in archives:
+            _unpack(archive, Path(scratch, "home"))
+        Path(scratch, "home").rename(home())
+    return home()
+
+
+def _unpack(archive: Path, into: Path) -> None:
+    if archive.suffix == ".zip":
+        with ZipFile(archive) as plugin:
+            plugin.extractall(into / "plugin")  # in a directory of its own
+        return
+    with tarfile.open(archive) as server:
+        for member in server:
+            _, _, member.name = member.name.partition("/")
+            if member.name.startswith("lib/"):
+                server.extract(member, into, filter="data")
+
+
+def _run_ivy(into: Path) -> str:
+    """Run Ivy; gives the end of what it said.  Whether it worked shows in the files, which are what is wanted."""
+    command = [
+        *(str(require_java().path), "-jar", str(pyspark_jar("ivy-*.jar"))),
+        *("-settings", str(SETTINGS), "-cache", str(into), "-ivy", str(WANTED)),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"(nothing after {FETCH_SECONDS} s)"
+    return "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+
+
+def main() -> int:
+    try:
+        sys.stdout.write(f"{fetch()}\n")
+    except EmbeddedError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
