@@ -10,6 +10,7 @@ import pytest
 from tests.integration.engines.flink import Flink, flink_beside
 from tests.integration.engines.lake import Lake
 from tests.integration.engines.spark import LATEST, OLDER, Spark, spark_beside, spark_here
+from tests.integration.engines.trino import Trino, running_trino
 from tests.postgres_fixtures import postgres_server
 from tests.spark_fixtures import ServerProcess, server_process
 
@@ -73,3 +74,9 @@ def lake(spark: Spark, database: str, server: ServerProcess) -> Lake:
     found = Lake(spark, server, catalog=database, namespace=f"n{next(_numbers)}")
     found.sql(f"CREATE NAMESPACE {found}")
     return found
+
+
+@pytest.fixture(scope="session")
+def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    with running_trino(tmp_path_factory.mktemp("trino")) as running:
+        yield running

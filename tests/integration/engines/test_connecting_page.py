@@ -22,6 +22,8 @@ from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import HADOOP, Flink
 from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
 from tests.integration.engines.spark import RUNTIME_3_5, Spark
+from tests.integration.engines.trino import Trino
+from tests.integration.engines.trino_files import VERSION as TRINO
 from tests.spark_fixtures import ServerProcess, server_process
 
 HERE = Path(__file__).parent
@@ -81,6 +83,7 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     assert f"{flink}, Iceberg {FLINK_RUNTIME[2]} |" in PAGE
     for pattern in HADOOP:
         assert f"`org.apache.hadoop:{pyspark_jar(pattern).stem.replace('-3', ':3')}`" in PAGE
+    assert f"| [Trino](#trino) | run by the tests | {TRINO} |" in PAGE
 
 
 def test_the_options_of_spark_are_those_that_the_helpers_set() -> None:
@@ -132,6 +135,18 @@ def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None
     assert number or said[-1] == [[1, "first"]]
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("access", ["none", "credential", "token"])
+def test_trino_connects_as_the_page_says(trino: Trino, servers: Servers, access: str) -> None:
+    plain, local_files, credential, token, _ = blocks("Trino", "properties")
+    lines = servers.real(plain + local_files + {"none": "", "credential": credential, "token": token}[access])
+    name = f"lake{next(_numbers)}"
+    trino.add_catalog(name, dict(line.split("=", 1) for line in lines.splitlines()))
+    (statements,) = blocks("Trino", "sql")
+    found = [trino.rows(one) for one in statements.replace("lake.", f"{name}.").split(";") if one.strip()]
+    assert [1, "10.00", "2026-11-20"] in found[-1]
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [0, 1, 2], ids=["none", "credential", "token"])
 def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number: int) -> None:
@@ -140,9 +155,3 @@ def test_flink_connects_as_the_page_says(flink: Flink, servers: Servers, number:
     statements = servers.real(catalogs[number]) + work
     found = [session.rows(one) for one in statements.split(";") if one.strip()]
     assert [1, "/", "2026-11-20"] in found[-1]
-
-
-def test_the_page_says_which_engines_are_not_run() -> None:
-    for engine in ("Trino",):
-        assert f"| [{engine}](#{engine.lower()}) | **not run by the tests** |" in PAGE
-        assert f"## {engine}\n\n*Not run by the tests.*" in PAGE
