@@ -84,8 +84,8 @@ class SlashesInNames:
     Servers decode the whole path before it is routed, which would make both the same. `restore_slashes` is the other
     half of it; the console's own paths stay as they are.
 
-    Older versions of Iceberg's Java library, such as Trino's 1.9, write a space in a name as a form does, `+`, and a plus
-    as `%2B`. For others a plus is one, so who asks decides, as in `catalog.names.decode_parent`.
+    Older versions of Iceberg's Java library, such as Trino's 1.9, write a space in a name as a form does, `+`, and a
+    plus as `%2B`. For others a plus is one, so who asks decides, as in `catalog.names.decode_parent`.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -25,7 +25,7 @@ Row = list[Any]
 
 
 class Refused(Exception):
-    """Trino did not do it; in its own words, the name of the error first."""
+    """Trino did not do it; in its own words, the name of the error first, then the causes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Trino:
         found: list[Row] = []
         while True:
             if "error" in said:
-                raise Refused(f"{said['error']['errorName']}: {said['error']['message']}")
+                raise Refused(": ".join([said["error"]["errorName"], *_causes(said["error"].get("failureInfo"))]))
             found += said.get("data", [])
             if "nextUri" not in said:
                 return found
@@ -57,6 +57,12 @@ class Trino:
         connector = given.pop("connector.name")
         options = ", ".join(f"\"{key}\" = '{value}'" for key, value in given.items())
         self.rows(f"CREATE CATALOG {name} USING {connector} WITH ({options})")
+
+
+def _causes(failure: Mapping[str, Any] | None) -> Iterator[str]:
+    while failure is not None:
+        yield str(failure.get("message"))
+        failure = failure.get("cause")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
 from firn.embedded.errors import EmbeddedError, JarsUnavailable
@@ -20,11 +20,11 @@ from firn.spark.jars import FETCH_SECONDS, cache_dir
 
 WANTED = Path(__file__).with_name("trino.xml")
 SETTINGS = Path(__file__).with_name("trino-settings.xml")
-VERSION = str(ElementTree.parse(WANTED).findall(".//dependency")[0].get("rev"))
+VERSION = str(ET.parse(WANTED).findall(".//dependency")[0].get("rev"))
 
 
 def home() -> Path:
-    """Where the server's `lib` and `plugin` are once they were fetched.  It is moved there, so what is there is whole."""
+    """Where the server's `lib` and `plugin` are once they were fetched, whole: they are moved there."""
     return cache_dir() / f"trino-{VERSION}"
 
 
@@ -36,7 +36,7 @@ def fetch() -> Path:
     if home().is_dir():
         return home()
     cache_dir().mkdir(parents=True, exist_ok=True)
-    # Beside its final place, so that moving it there is one step. The archives go with the directory: nobody unpacks twice.
+    # Beside its final place, so that moving it there is one step. The archives go with the directory.
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
         said = _run_ivy(Path(scratch, "ivy"))
         archives = [path for path in Path(scratch, "ivy").rglob("*") if path.suffix in {".gz", ".zip"}]
