@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -24,6 +25,7 @@ from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
 from tests.integration.engines.spark import RUNTIME_3_5, Spark
 from tests.integration.engines.trino import Trino
 from tests.integration.engines.trino_files import VERSION as TRINO
+from tests.s3_fixtures import client_of_s3, s3_server
 from tests.spark_fixtures import ServerProcess, server_process
 
 HERE = Path(__file__).parent
@@ -145,6 +147,29 @@ def test_trino_connects_as_the_page_says(trino: Trino, servers: Servers, access:
     (statements,) = blocks("Trino", "sql")
     found = [trino.rows(one) for one in statements.replace("lake.", f"{name}.").split(";") if one.strip()]
     assert [1, "10.00", "2026-11-20"] in found[-1]
+
+
+@pytest.mark.timeout(600)
+def test_trino_reaches_tables_in_s3_as_the_page_says(trino: Trino, tmp_path: Path) -> None:
+    with s3_server(tmp_path / "s3.log") as s3:
+        client_of_s3(s3).create_bucket(Bucket="tables")
+        own = {"s3.endpoint": s3, "s3.region": "us-east-1", "s3.access-key-id": "own", "s3.secret-access-key": "own"}
+        with server_process(tmp_path / "data", FIRN_FILE_IO=json.dumps(own)) as server:
+            with firn.connect(server.url) as admin:
+                storage = {"endpoint": s3, "role-arn": "arn:aws:iam::123456789012:role/lake"}
+                settings = {f"firn.storage.s3.{key}": value for key, value in storage.items()}
+                admin.catalogs.create(
+                    "vault", warehouse="s3://tables/wh", properties={"firn.storage.vending": "sts", **settings}
+                )
+            plain, *_, in_s3 = blocks("Trino", "properties")
+            lines = dict(line.split("=", 1) for line in (plain + in_s3).replace(OPEN, server.url).splitlines())
+            # Trino has no keys: what it does it does with those that the catalog hands out.
+            here = {"s3.endpoint": s3, "s3.region": "us-east-1", "s3.path-style-access": "true"}
+            trino.add_catalog("vault", {**lines, **here, "iceberg.rest-catalog.warehouse": "vault"})
+            trino.rows("CREATE SCHEMA vault.shop")
+            trino.rows("CREATE TABLE vault.shop.t AS SELECT 1 AS id")
+            trino.rows("INSERT INTO vault.shop.t VALUES 2")
+            assert trino.values("SELECT id FROM vault.shop.t ORDER BY id") == [1, 2]
 
 
 @pytest.mark.timeout(300)

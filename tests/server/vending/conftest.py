@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import httpx
 import pytest
 from starlette.types import ASGIApp
@@ -30,6 +25,7 @@ from server.files.aws import Aws
 from server.schedule import build_background
 from server.service.services import Services
 from server.settings import Settings
+from tests.s3_fixtures import client_of_s3, s3_server
 from tests.server.guarded import client_of, listening, on, token_for
 from tests.server.lake import definition
 
@@ -53,25 +49,9 @@ STATIC_KEYS = {
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a moto server in a process of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONWARNINGS": "ignore"})
-    try:
-        while True:
-            assert process.poll() is None
-            try:
-                httpx.get(f"http://127.0.0.1:{port}/moto-api/", trust_env=False)
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-        log.close()
+    """The address of an S3 in a process of its own."""
+    with s3_server(tmp_path_factory.mktemp("moto") / "log") as url:
+        yield url
 
 
 @pytest.fixture
@@ -80,12 +60,6 @@ def bucket(s3: str, request: pytest.FixtureRequest) -> str:
     name = f"b{abs(hash((request.node.nodeid, time.time_ns()))):x}"
     client_of_s3(s3).create_bucket(Bucket=name)
     return name
-
-
-def client_of_s3(endpoint: str, **keys: str) -> Any:
-    session = botocore.session.Session()
-    session.set_credentials(keys.get("id", "admin"), keys.get("secret", "admin"), keys.get("token"))
-    return session.create_client("s3", endpoint_url=endpoint, region_name="us-east-1")
 
 
 @dataclass

@@ -14,8 +14,9 @@ from pyiceberg.catalog.rest import RestCatalog
 from catalog.access import Privilege
 from catalog.token import Secret
 from server.iceberg.delegation import REFUSED
+from tests.s3_fixtures import client_of_s3
 from tests.server.lake import definition
-from tests.server.vending.conftest import BOTH, OTHER, PATH, SIGNS, STS, TABLE, VENDED, Vault, client_of_s3
+from tests.server.vending.conftest import BOTH, OTHER, PATH, SIGNS, STS, TABLE, VENDED, Vault
 
 READ, WRITE, CREATE = Privilege.READ, Privilege.WRITE, Privilege.CREATE
 SIGNING = {"X-Iceberg-Access-Delegation": "remote-signing"}

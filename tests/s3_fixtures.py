@@ -1,0 +1,44 @@
+"""An S3 with its STS, for the tests: moto, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import httpx
+
+
+@contextmanager
+def s3_server(log: Path) -> Iterator[str]:
+    """Start one, and stop it at the end; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    with log.open("wb") as said, subprocess.Popen(command, stdout=said, stderr=said, env=environment) as process:
+        try:
+            while True:
+                assert process.poll() is None
+                try:
+                    httpx.get(f"http://127.0.0.1:{port}/moto-api/", trust_env=False)
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def client_of_s3(endpoint: str, **keys: str) -> Any:
+    """A client of AWS's own library, as the administrator or with these keys."""
+    session = botocore.session.Session()
+    session.set_credentials(keys.get("id", "admin"), keys.get("secret", "admin"), keys.get("token"))
+    return session.create_client("s3", endpoint_url=endpoint, region_name="us-east-1")
