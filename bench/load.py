@@ -96,9 +96,8 @@ def drive(address: tuple[str, int], clients: Sequence[Iterator[bytes]], seconds:
         began, cpu = time.perf_counter(), time.process_time()
         for key in list(selector.get_map().values()):
             key.data.send()
-        waiting = len(clients)
         until = began + seconds
-        while waiting:
+        while selector.get_map():
             for key, _ in selector.select():
                 client: _Client = key.data
                 count = client.socket.recv_into(buffer)
@@ -113,10 +112,9 @@ def drive(address: tuple[str, int], clients: Sequence[Iterator[bytes]], seconds:
                     errors += 1
                     print(f"answer {client.status}: {bytes(client.head)[:500]!r}", file=sys.stderr)
                 if now >= until or not client.send():
-                    waiting -= 1
+                    selector.unregister(client.socket)
+                    client.socket.close()  # a server hangs up on who is silent
         ended, cpu = time.perf_counter(), time.process_time() - cpu
-        for key in list(selector.get_map().values()):
-            key.data.socket.close()
     return Driven(len(latencies), errors, ended - began, cpu, latencies, received)
 
 
