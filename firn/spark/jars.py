@@ -71,11 +71,16 @@ def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
     jar = local_jar(runtime)
     if jar.is_file():
         return jar
-    java = require_java()
     jar.parent.mkdir(parents=True, exist_ok=True)
     # Beside its final place, so that moving it there is one step, also when two processes fetch at once.
     with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-        said = _run_ivy(java.path, runtime, Path(scratch))
+        said = run_ivy(
+            *("-settings", str(ivy_settings_path())),
+            *("-cache", str(cache_dir() / "ivy" / "cache")),
+            *("-dependency", *runtime),
+            *("-types", "jar"),
+            *("-retrieve", f"{scratch}/[artifact]-[revision].[ext]"),
+        )
         fetched = Path(scratch, jar.name)
         if not fetched.is_file():
             raise JarsUnavailable(
@@ -86,17 +91,9 @@ def fetch(runtime: Coordinate = ICEBERG_RUNTIME) -> Path:
     return jar
 
 
-def _run_ivy(java: Path, runtime: Coordinate, into: Path) -> str:
+def run_ivy(*arguments: str) -> str:
     """Run Ivy; gives the end of what it said.  Whether it worked shows in the files, which are what is wanted."""
-    command = [
-        str(java),
-        *("-jar", str(pyspark_jar("ivy-*.jar"))),
-        *("-settings", str(ivy_settings_path())),
-        *("-cache", str(cache_dir() / "ivy" / "cache")),
-        *("-dependency", *runtime),
-        *("-types", "jar"),
-        *("-retrieve", f"{into}/[artifact]-[revision].[ext]"),
-    ]
+    command = [str(require_java().path), "-jar", str(pyspark_jar("ivy-*.jar")), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
     except subprocess.TimeoutExpired:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
-import uvicorn
 from starlette.types import ASGIApp
 
 from catalog.access import Grant, Role, RoleName, Securable
@@ -104,20 +100,6 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
     services.tables.create(LAKE, definition(gone))
     entry = services.tables.drop(LAKE, gone)
     return Guarded(app=app, services=services, admin=admin, job_id=job.id, operation_id=operation.id, entry_id=entry.id)
-
-
-@contextmanager
-def listening(app: ASGIApp) -> Iterator[str]:
-    """The app's address, while a server in a thread of this process answers for it."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    host, port = server.servers[0].sockets[0].getsockname()
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join()
 
 
 def bearer(token: Secret | str) -> Mapping[str, str]:

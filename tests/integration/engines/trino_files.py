@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -14,9 +13,7 @@ from xml.etree import ElementTree as ET
 from zipfile import ZipFile
 
 from firn.embedded.errors import EmbeddedError, JarsUnavailable
-from firn.embedded.process import require_java
-from firn.embedded.pyspark_jars import pyspark_jar
-from firn.spark.jars import FETCH_SECONDS, cache_dir
+from firn.spark.jars import cache_dir, run_ivy
 
 WANTED = Path(__file__).with_name("trino.xml")
 SETTINGS = Path(__file__).with_name("trino-settings.xml")
@@ -38,7 +35,7 @@ def fetch() -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     # Beside its final place, so that moving it there is one step. The archives go with the directory.
     with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-        said = _run_ivy(Path(scratch, "ivy"))
+        said = run_ivy("-settings", str(SETTINGS), "-cache", str(Path(scratch, "ivy")), "-ivy", str(WANTED))
         archives = [path for path in Path(scratch, "ivy").rglob("*") if path.suffix in {".gz", ".zip"}]
         if len(archives) != 2:
             raise JarsUnavailable(f"Ivy did not fetch Trino {VERSION}. Its last words:\n{said}")
@@ -58,19 +55,6 @@ def _unpack(archive: Path, into: Path) -> None:
             _, _, member.name = member.name.partition("/")
             if member.name.startswith("lib/"):
                 server.extract(member, into, filter="data")
-
-
-def _run_ivy(into: Path) -> str:
-    """Run Ivy; gives the end of what it said.  Whether it worked shows in the files, which are what is wanted."""
-    command = [
-        *(str(require_java().path), "-jar", str(pyspark_jar("ivy-*.jar"))),
-        *("-settings", str(SETTINGS), "-cache", str(into), "-ivy", str(WANTED)),
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FETCH_SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"(nothing after {FETCH_SECONDS} s)"
-    return "\n".join((done.stdout + done.stderr).splitlines()[-15:])
 
 
 def main() -> int:

@@ -31,8 +31,9 @@ from server.service.services import Services
 from tests.contract import iceberg_document
 from tests.server.anything.ground import Ground
 from tests.server.conftest import open_database
-from tests.server.guarded import bearer, client_of, guarded, listening
+from tests.server.guarded import bearer, client_of, guarded
 from tests.server.iceberg.malformed import spoiled, text_of
+from tests.server.listening import listening
 
 pytestmark = pytest.mark.model
 

@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from tests.server.conftest import OpenDatabase
-from tests.server.guarded import client_of, guarded, listening
+from tests.server.guarded import client_of, guarded
+from tests.server.listening import listening
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from server.service.access.trail import Trail
 from server.service.access.upkeep import Upkeep
 from tests.server.conftest import OpenDatabase
 from tests.server.faults import FaultyDatabase
-from tests.server.guarded import Guarded, bearer, client_of, guarded, listening, on
+from tests.server.guarded import Guarded, bearer, client_of, guarded, on
+from tests.server.listening import listening
 
 ENTRY = AuditEntry(
     at=datetime(2026, 11, 21, tzinfo=UTC),

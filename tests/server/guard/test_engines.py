@@ -16,7 +16,8 @@ from pyiceberg.types import LongType, NestedField
 
 from catalog.access import Grant, Membership, Privilege, Role, RoleName
 from tests.server.conftest import OpenDatabase
-from tests.server.guarded import Guarded, client_of, guarded, listening, on
+from tests.server.guarded import Guarded, client_of, guarded, on
+from tests.server.listening import listening
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"

@@ -24,8 +24,9 @@ from server.guard.authenticate import OPEN as OPEN_PATHS
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.conftest import open_database
-from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, listening, on
+from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, on
 from tests.server.lake import COLUMNS
+from tests.server.listening import listening
 
 RULES = {"/iceberg/v1": rules.ICEBERG, "/api/v1": rules.API, "": rules.SERVER}
 ROUTES = [(app, method, path) for app, needed in RULES.items() for method, path in needed]

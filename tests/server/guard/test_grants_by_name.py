@@ -14,8 +14,9 @@ from catalog.job import JobId
 from catalog.names import TableName
 from tests.factories import LAKE
 from tests.server.conftest import OpenDatabase
-from tests.server.guarded import SECRET, Guarded, client_of, guarded, listening, on
+from tests.server.guarded import SECRET, Guarded, client_of, guarded, on
 from tests.server.lake import definition
+from tests.server.listening import listening
 
 TABLES = "/api/v1/catalogs/lake/tables"
 DROPPED = "/api/v1/catalogs/lake/dropped"

@@ -26,8 +26,9 @@ from server.schedule import build_background
 from server.service.services import Services
 from server.settings import Settings
 from tests.s3_fixtures import client_of_s3, s3_server
-from tests.server.guarded import client_of, listening, on, token_for
+from tests.server.guarded import client_of, on, token_for
 from tests.server.lake import definition
+from tests.server.listening import listening
 
 VAULT = CatalogName("lake")
 TABLE = TableName(("db",), "orders")
