@@ -16,8 +16,8 @@ export CI
 ARGS ?=
 # Where the compatibility kit lies; it is not part of this repository.
 RCK_KIT ?= ../shared/tools/rck
-# Three Spark sessions side by side need about 9 GiB; files stay whole, for the servers that their tests share.
-TEST_PROCESSES ?= 3
+# Two Spark sessions side by side need about 6 GiB; files stay whole, for the servers that their tests share.
+TEST_PROCESSES ?= 2
 
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)

@@ -55,7 +55,7 @@ def spark_older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
         yield spark
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # used by two files: it does not stay for all that come after
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
     with flink_beside(tmp_path_factory.mktemp("flink")) as running:
         yield running
@@ -76,7 +76,7 @@ def lake(spark: Spark, database: str, server: ServerProcess) -> Lake:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # as Flink
 def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
     with running_trino(tmp_path_factory.mktemp("trino")) as running:
         yield running
