@@ -16,7 +16,8 @@ from typing import Any, TextIO
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import pyspark_jar
@@ -115,8 +116,15 @@ class Flink:
 def in_its_own_words() -> Iterator[None]:
     try:
         yield
-    except Py4JJavaError as error:
-        raise Refused(str(error)) from error
+    except (Py4JError, PySparkException) as error:
+        raise Refused(str(_as_it_came(error))) from error
+
+
+def _as_it_came(error: BaseException) -> BaseException:
+    """PySpark, where it runs in this process, takes every error for one of Spark, and asks Spark's JVM about it."""
+    while not isinstance(error, Py4JJavaError) and error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def _rows(found: JavaObject) -> Iterator[Row]:

@@ -35,6 +35,14 @@ def wait_for(reached: Callable[[], bool], what: str, *, seconds: float = 90) -> 
         time.sleep(0.05)
 
 
+def answers(url: str) -> bool:
+    """Whether a server is there and ready."""
+    try:
+        return httpx.get(f"{url}/readyz").is_success
+    except httpx.TransportError:
+        return False
+
+
 @dataclass
 class Supervisor:
     """One data directory, and whatever server runs on it now."""
@@ -84,10 +92,7 @@ class Supervisor:
     def _answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, "the server does not start: its log is beside its data directory"
-        try:
-            return httpx.get(f"{self.url}/readyz").is_success
-        except httpx.TransportError:
-            return False
+        return answers(self.url)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from firn.spark.errors import WriteUnknown
 from tests.integration.keyed.model import LONG, TEXT, Key, Row, Shape
-from tests.integration.keyed.supervisor import Supervisor, supervised, wait_for, working
+from tests.integration.keyed.supervisor import Supervisor, answers, supervised, wait_for, working
 from tests.integration.keyed.table import Table
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer
@@ -19,19 +19,24 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 COLUMNS = {"id": LONG, "v": TEXT}
 SHAPE = Shape(columns=COLUMNS, key=("id",))
 MERGE_STEPS = [
-    "before Jobs.take 1",
     "after Jobs.take 1",  # leased, and nobody knows
-    "before Jobs.committing 1",
     "after Jobs.committing 1",
-    "before MetadataFiles.write 1",
     "after MetadataFiles.write 1",  # base's new metadata lies there and is nobody's
-    "before Committer._move 1",
     "after Committer._move 1",  # merged, and nobody knows
     "before Jobs.committing 2",  # between merge and clean
-    "before Committer._move 2",
     "after Committer._move 2",  # cleaned, and nobody knows
-    "before Jobs.report 1",
-    "after Jobs.report 1",
+    *(
+        pytest.param(moment, marks=pytest.mark.soak)
+        for moment in (
+            "before Jobs.take 1",
+            "before Jobs.committing 1",
+            "before MetadataFiles.write 1",
+            "before Committer._move 1",
+            "before Committer._move 2",
+            "before Jobs.report 1",
+            "after Jobs.report 1",
+        )
+    ),
 ]
 UPSERT_STEPS = ["before MetadataFiles.write 1", "before Committer._move 1", "after Committer._move 1"]
 
@@ -90,8 +95,9 @@ def test_an_upsert_survives_the_death_of_the_server(mortal: tuple[Supervisor, Ru
 
 
 def _upserted(table: Table) -> bool:
-    """Send a batch as its writer has to: again while nobody can tell whether it is there."""
+    """Send a batch as its writer has to: again, once the server answers, while nobody can tell whether it is there."""
     for _ in range(10):
+        wait_for(lambda: answers(table.server.url), "an answer of the server")
         try:
             table.upsert([{"id": 1, "v": "a"}], COLUMNS, batch="b")
         except WriteUnknown:
