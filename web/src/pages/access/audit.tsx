@@ -50,26 +50,34 @@ const COLUMNS: Column<AuditEntry>[] = [
 function What({ entry }: { entry: AuditEntry }) {
   const route = entry.route.replace(/^\/(api|iceberg)\/v1/, '');
   return (
-    <span className="mono" style={{ whiteSpace: 'nowrap' }} title={entry.route}>
+    <div className="mono" style={{ minWidth: 120 }} title={entry.route}>
       {entry.changes ? entry.method : <span className="dim">{entry.method}</span>} <span className="dim">{entry.route.startsWith('/iceberg') ? 'iceberg' : ''}</span>
-      {route}
-    </span>
+      <Breakable text={route} at="/" />
+    </div>
   );
 }
 
-/** It may be broken between the parts of a name, and within one only where that is too long for a line. */
 function Target({ entry }: { entry: AuditEntry }) {
   return (
-    <div className="mono" style={{ minWidth: 120, overflowWrap: 'break-word' }}>
-      {entry.target.split('.').map((part, place) => (
+    <div className="mono" style={{ minWidth: 120 }}>
+      <Breakable text={entry.target} at="." />
+      {entry.detail !== '' && <div className="dim">{entry.detail}</div>}
+    </div>
+  );
+}
+
+/** May be broken between its parts, and within one only where that is too long for a line. */
+function Breakable({ text, at }: { text: string; at: string }) {
+  return (
+    <span style={{ overflowWrap: 'break-word' }}>
+      {text.split(at).map((part, place) => (
         <Fragment key={place}>
-          {place > 0 && '.'}
           {place > 0 && <wbr />}
+          {place > 0 && at}
           {part}
         </Fragment>
       ))}
-      {entry.detail !== '' && <div className="dim">{entry.detail}</div>}
-    </div>
+    </span>
   );
 }
 
@@ -109,7 +117,7 @@ export function AuditPage() {
     <AccessFrame>
       <div className="row row-wrap">
         <Text name="who" label="who" placeholder="User or service" />
-        <Text name="on" label="on what" placeholder="lake.sales.orders, role analysts" wide />
+        <Text name="on" label="on what" placeholder="lake.sales.orders" wide />
         <Select aria-label="decision" w={150} value={get('decision') ?? ''} onChange={(value) => set({ decision: value ?? undefined })} data={VERDICTS} />
         <Select aria-label="reads or changes" w={200} value={what ?? ''} onChange={(value) => set({ what: value ?? undefined })} data={WHAT} />
         <Select aria-label="since" w={150} value={since ?? ''} onChange={(value) => set({ since: value ?? undefined })} data={SPANS} />
