@@ -39,7 +39,7 @@ const COLUMNS: Column<AuditEntry>[] = [
   { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
   { key: 'who', title: 'Who', cell: (one) => (one.principal === null ? <span className="dim">nobody known</span> : <span className="mono">{one.principal}</span>) },
   { key: 'what', title: 'What', cell: (one) => <What entry={one} /> },
-  { key: 'target', title: 'On', cell: (one) => <Target entry={one} />, wide: true },
+  { key: 'target', title: 'On', cell: (one) => <Target entry={one} /> },
   { key: 'decision', title: 'Decision', cell: (one) => <VerdictMark verdict={one.verdict} /> },
   { key: 'status', title: 'Answer', cell: (one) => <Status entry={one} />, right: true, help: 'the HTTP status of the answer' },
   { key: 'address', title: 'From', cell: (one) => <span className="mono dim">{one.address}</span>, extra: true },
@@ -50,7 +50,7 @@ const COLUMNS: Column<AuditEntry>[] = [
 function What({ entry }: { entry: AuditEntry }) {
   const route = entry.route.replace(/^\/(api|iceberg)\/v1/, '');
   return (
-    <div className="mono" style={{ minWidth: 120 }} title={entry.route}>
+    <div className="mono" style={{ minWidth: 260 }} title={entry.route}>
       {entry.changes ? entry.method : <span className="dim">{entry.method}</span>} <span className="dim">{entry.route.startsWith('/iceberg') ? 'iceberg' : ''}</span>
       <Breakable text={route} at="/" />
     </div>
