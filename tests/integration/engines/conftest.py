@@ -18,15 +18,6 @@ DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 _numbers = count(1)
 
 
-@pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The older Spark meets SQLite in every run: which database it is makes little difference to it."""
-    for item in items:
-        chosen = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if chosen.get("spark") == OLDER and chosen.get("database") == "postgres":
-            item.add_marker(pytest.mark.soak)
-
-
 @pytest.fixture(scope="session")
 def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with server_process(tmp_path_factory.mktemp("sqlite") / "data") as server:
