@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -44,10 +44,21 @@ def exposition(jobs: Mapping[str, int], optimizers: Mapping[str, int]) -> bytes:
     counted = REGISTRY
     if _SHARED in os.environ:
         counted = CollectorRegistry()
-        MultiProcessCollector(counted)  # type: ignore[no-untyped-call]  # the library's
+        counted.register(_CountedTogether(Path(os.environ[_SHARED])))
     known = CollectorRegistry()
     known.register(_Known(jobs, optimizers))
     return generate_latest(counted) + generate_latest(known)
+
+
+@dataclass(frozen=True, eq=False)
+class _CountedTogether(Collector):
+    directory: Path
+
+    def collect(self) -> Iterable[Metric]:
+        # A worker that starts makes a file and then gives it its size: the library cannot read one that is empty.
+        files = [str(file) for file in self.directory.glob("*.db") if file.stat().st_size]
+        merged: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]  # the library's
+        return merged
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from catalog.job import JobStatus
+from server.prometheus import exposition
 from tests.server.api.conftest import Api
 
 
@@ -38,3 +42,9 @@ def test_requests_are_counted_by_what_was_answered(api: Api) -> None:
         assert api.http.get("/api/v1/nothing/here").status_code == 404
     assert samples(api, "firn_requests_total")[missing] == before + 3
     assert samples(api, "firn_request_seconds_count")['area="api",method="GET"'] >= 3
+
+
+def test_a_worker_that_is_just_starting_is_no_reason_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    (tmp_path / "counter_1.db").touch()
+    assert b'firn_jobs{status="pending"} 3.0' in exposition({"pending": 3}, {})
