@@ -1,4 +1,4 @@
-"""Each benchmark runs as its command says, at a size at which its seconds mean nothing; most by `make soak` alone."""
+"""Each benchmark runs as its command says, at a size at which its seconds mean nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def results(tmp_path: Path, benchmark: str, *sizes: str) -> list[dict[str, Any]]
     return lines
 
 
-@pytest.mark.soak
 @pytest.mark.hive
 def test_upgrade(tmp_path: Path) -> None:
     lines = results(tmp_path, "upgrade", "--files", "12", "--partitions", "3", "--rounds", "1")
@@ -33,7 +32,6 @@ def test_upgrade(tmp_path: Path) -> None:
     assert min(per_file.values()) > 0
 
 
-@pytest.mark.soak
 def test_read(tmp_path: Path) -> None:
     lines = results(tmp_path, "read", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "uniform")
     reads = {line["query"]: line for line in lines if line["event"] == "read"}

@@ -78,10 +78,10 @@ def test_silence_after_any_step_is_made_good(server: RunningServer, worker: Work
 @pytest.mark.parametrize(
     ("moment", "has_merged"),
     [
+        ("after ServerApi.take_lease 1", False),
         ("after ServerApi.committing 1", False),
         ("after Work.commit 1", True),  # and has not cleaned
-        pytest.param("after ServerApi.take_lease 1", False, marks=pytest.mark.soak),
-        pytest.param("before ServerApi.report 1", True, marks=pytest.mark.soak),
+        ("before ServerApi.report 1", True),
     ],
 )
 def test_the_real_program_may_die_too(

@@ -19,24 +19,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 COLUMNS = {"id": LONG, "v": TEXT}
 SHAPE = Shape(columns=COLUMNS, key=("id",))
 MERGE_STEPS = [
+    "before Jobs.take 1",
     "after Jobs.take 1",  # leased, and nobody knows
+    "before Jobs.committing 1",
     "after Jobs.committing 1",
+    "before MetadataFiles.write 1",
     "after MetadataFiles.write 1",  # base's new metadata lies there and is nobody's
+    "before Committer._move 1",
     "after Committer._move 1",  # merged, and nobody knows
     "before Jobs.committing 2",  # between merge and clean
+    "before Committer._move 2",
     "after Committer._move 2",  # cleaned, and nobody knows
-    *(
-        pytest.param(moment, marks=pytest.mark.soak)
-        for moment in (
-            "before Jobs.take 1",
-            "before Jobs.committing 1",
-            "before MetadataFiles.write 1",
-            "before Committer._move 1",
-            "before Committer._move 2",
-            "before Jobs.report 1",
-            "after Jobs.report 1",
-        )
-    ),
+    "before Jobs.report 1",
+    "after Jobs.report 1",
 ]
 UPSERT_STEPS = ["before MetadataFiles.write 1", "before Committer._move 1", "after Committer._move 1"]
 
