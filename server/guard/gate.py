@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, cast
@@ -62,15 +62,21 @@ def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
     entry = replace(
         _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
-    if rule.about is not None:
-        about = rule.about(asked)
-        entry = replace(entry, target=about.target[:LONGEST_TARGET], detail=about.detail[:LONGEST_TARGET])
+    with suppress(CatalogError):  # a body that tells nothing is no way around the log: what was demanded is told
+        if rule.about is not None:
+            about = rule.about(asked)
+            entry = replace(entry, target=_loggable(about.target), detail=_loggable(about.detail))
     trail = asked.access.trail
     if refusal is not None:
         trail.decided(replace(entry, status=403 if verdict is Verdict.FORBIDDEN else 404))
         refuse(rule, asked, refusal)
     if rule.record is not Record.ROUTINE:
         request.state.when_answered = trail.decided(entry)
+
+
+def _loggable(text: str) -> str:
+    """A body may hold what a database cannot: an entry that cannot be written would be missing."""
+    return "".join(one if one.isprintable() else "\ufffd" for one in text[:LONGEST_TARGET])
 
 
 def _judged(caller: Caller, demands: Iterable[Demand], seen: list[Demand]) -> tuple[CatalogError | None, Verdict]:

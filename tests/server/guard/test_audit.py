@@ -154,6 +154,17 @@ def test_a_malformed_change_to_access_is_logged_and_refused(server: Guarded, htt
     assert last.target == "role analysts"
 
 
+@pytest.mark.parametrize("body", [b"5", b'{"name": "a\\u0000b"}', b'{"name": "a\\ud800b"}'])
+def test_no_body_keeps_a_refusal_out_of_the_log(database: Database, tmp_path: Path, body: bytes) -> None:
+    server = guarded(database, tmp_path)
+    reader = server.token("reader", Grant(on("secret"), Privilege.READ))
+    headers = {**bearer(reader), "Content-Type": "application/json"}
+    with listening(server.app) as url, client_of(url, reader) as client:
+        assert client.post("/api/v1/users", content=body, headers=headers).status_code == 403
+    (entry,) = logged(server.services.database)
+    assert (entry.verdict, entry.route, entry.principal) == (Verdict.FORBIDDEN, "/api/v1/users", "reader")
+
+
 def test_reads_that_were_allowed_are_left_out_on_request(database: Database) -> None:
     with database.writing() as uow:
         uow.audit.add(
