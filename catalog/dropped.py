@@ -17,7 +17,8 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.names import CatalogName, TableName, dotted
 from catalog.places import canonical, data_paths, lies_in, overlaps
-from catalog.policy import PROTECTED, parse_duration
+from catalog.policy.policy import PROTECTED
+from catalog.policy.units import parse_duration
 from catalog.relation import Relation, RelationKind
 
 RETENTION = "firn.drop.retention"

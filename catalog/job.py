@@ -25,9 +25,16 @@ class JobKind(StrEnum):
     """What a job does to its table."""
 
     MERGE = "merge"  # change into base, then clean
-    REWRITE = "rewrite"  # bin-pack small files of base or of a plain table
+    REWRITE = "rewrite"  # pack, sort or z-order the files of base or of a plain table
+    COMPACT = "compact"  # pack the small files of a change store
+    DELETES = "deletes"  # pack delete files, and drop those that delete nothing any more
+    MANIFESTS = "manifests"  # write the manifests of a table anew, fewer and by partition
     CLEAN = "clean"  # drop merged files from the change store's current snapshot
     EXPIRE = "expire"  # remove old snapshots and the files only they needed
+    ORPHANS = "orphans"  # set aside, and later delete, files that nothing refers to
+    TTL = "ttl"  # delete rows that are too old
+    STATISTICS = "statistics"  # count distinct values for query planning
+    TAGS = "tags"  # tag the head, and drop such tags when their time has come
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
 
 

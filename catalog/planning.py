@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
-from catalog.policy import Policy
+from catalog.policy.policy import Policy
 from catalog.relation import TableStats
 
 BACK_OFF = timedelta(seconds=30)

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query
 from catalog.access import Securable
 from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, dotted, parse_namespace
-from catalog.policy import SETTINGS, check_policy
+from catalog.policy.policy import check_policy
+from catalog.policy.settings import SETTINGS
 from catalog.relation import Catalog
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals

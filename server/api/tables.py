@@ -12,7 +12,8 @@ from catalog.job import JobKind
 from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
-from catalog.policy import SETTINGS, check_settings
+from catalog.policy.policy import check_settings
+from catalog.policy.settings import SETTINGS
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut

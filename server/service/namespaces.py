@@ -9,7 +9,7 @@ from catalog.dropped import check_catalog_properties, is_protected
 from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace, Protected
 from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace, dotted
 from catalog.places import checked_warehouse, metastore_uris
-from catalog.policy import PROTECTED
+from catalog.policy.policy import PROTECTED
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting

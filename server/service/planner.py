@@ -13,7 +13,7 @@ from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName, dotted
 from catalog.planning import Due, NotDue, TableFacts, decided
-from catalog.policy import Policy, layered
+from catalog.policy.policy import Policy, layered
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
@@ -21,7 +21,7 @@ from server.service.facts import existing_table
 BATCH = 500
 REMEMBERED_JOBS = 20
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FOR_KEYED = frozenset(JobKind) - {JobKind.SYNC}  # a sync begins with a look at Hive, not with its job
+_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE})
 _FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE})
 
 

@@ -11,7 +11,7 @@ from catalog.iceberg.json import Json
 from catalog.job import JobKind
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
-from catalog.policy import PROTECTED
+from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.access.access import Access

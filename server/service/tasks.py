@@ -22,7 +22,7 @@ from catalog.keyed.merge_task import (
 from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import TableName
-from catalog.policy import Policy
+from catalog.policy.policy import Policy
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata

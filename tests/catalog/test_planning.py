@@ -8,7 +8,7 @@ from typing import Any
 from catalog.job import JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.planning import Due, NotDue, TableFacts, decided
-from catalog.policy import Policy, layered
+from catalog.policy.policy import Policy, layered
 from catalog.relation import TableStats
 from tests.factories import LATER, NOW, a_job, a_keyed_table
 

@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import Invalid
-from catalog.policy import SETTINGS, check_policy, check_settings, layered, parse_duration, parse_size
+from catalog.policy.policy import check_policy, check_settings, layered
+from catalog.policy.settings import SETTINGS
+from catalog.policy.units import parse_duration, parse_size
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from catalog.iceberg.table import apply_updates, current_schema, new_table
 from catalog.keyed.spec import MERGED_THROUGH, KeySpec
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from catalog.policy import check_settings
+from catalog.policy.policy import check_settings
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import RelationKind

@@ -2345,7 +2345,7 @@ export interface components {
          * @description What a job does to its table.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "clean" | "expire" | "sync";
+        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync";
         /**
          * JobOut
          * @description One job. `can` names what may be done to it now.

@@ -1,0 +1,118 @@
+"""Quantities as people write them in policies: `10 min`, `128 MiB`, `0.3`; Invalid for anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from catalog.errors import Invalid
+
+T = TypeVar("T")
+
+_SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+LONGEST = timedelta(days=36_500)
+"""Counted back from now it still is a moment."""
+HIGHEST = 2**62
+LONGEST_GROUP = 255
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_duration(text: str) -> timedelta:
+    """`90 s`, `10 min`, `5 d`; Invalid without a unit."""
+    number, unit = _quantity(text)
+    if unit.lower() not in _SECONDS:
+        raise Invalid(f"{text!r} is not a duration", hint="write a number and one of ms, s, min, h, d, such as 10 min")
+    seconds = number * _SECONDS[unit.lower()]
+    if seconds > LONGEST.total_seconds():
+        raise Invalid(f"{text!r} is longer than {LONGEST.days} days")
+    return timedelta(seconds=seconds)
+
+
+def at_least(shortest: str) -> Callable[[str], timedelta]:
+    """Durations that are not shorter."""
+
+    def parse(text: str) -> timedelta:
+        span = parse_duration(text)
+        if span < parse_duration(shortest):
+            raise Invalid(f"{text!r} is shorter than {shortest}")
+        return span
+
+    return parse
+
+
+def parse_size(text: str) -> int:
+    """`128 MiB`, `1.5 GB`, or plain bytes."""
+    number, unit = _quantity(text)
+    if unit.lower() not in _BYTES:
+        raise Invalid(
+            f"{text!r} is not a size", hint="write a number of bytes, or one with KiB, MiB, GiB, such as 128 MiB"
+        )
+    size = number * _BYTES[unit.lower()]
+    if size > HIGHEST:
+        raise Invalid(f"{text!r} is more than {HIGHEST} bytes")
+    return int(size)
+
+
+def parse_count(text: str) -> int:
+    """A whole number, 1 at least."""
+    if not text.strip().isdecimal() or len(text.strip()) > 18 or int(text) < 1:
+        raise Invalid(f"{text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def parse_flag(text: str) -> bool:
+    """`true` or `false`."""
+    if text.strip().lower() not in ("true", "false"):
+        raise Invalid(f"{text!r} is neither true nor false")
+    return text.strip().lower() == "true"
+
+
+def parse_group(text: str) -> str:
+    if not 0 < len(text) <= LONGEST_GROUP:
+        raise Invalid(f"{text!r} is no group of optimizers: its name has 1 to {LONGEST_GROUP} characters")
+    return text
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise Invalid(f"{text!r} is not one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _quantity(text: str) -> tuple[float, str]:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise Invalid(f"{text!r} is not a number with a unit")
+    return float(match[1]), match[2]
+
+
+def parse_share(text: str) -> float:
+    """A number from 0 to 1."""
+    number, unit = _quantity(text)
+    if unit or number > 1:
+        raise Invalid(f"{text!r} is not a share", hint="write a number from 0 to 1, such as 0.3")
+    return number
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Names between commas; empty for none."""
+    names = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
+    if not all(names) or len(set(names)) < len(names):
+        raise Invalid(f"{text!r} is no list of columns", hint="write each name once, with a comma between two")
+    return names
+
+
+def parse_text(text: str) -> str:
+    """Anything; what it means is checked where the table is known."""
+    return text.strip()
+
+
+def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """None for an empty text: a setting that has no value unless it is given one."""
+    return lambda text: parse(text) if text.strip() else None
