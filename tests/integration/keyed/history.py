@@ -8,13 +8,15 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
+import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Json, Store, as_rows
-from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, Row, Shape
+from tests.integration.keyed.fake_optimizer import STEPS, FakeOptimizer
+from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, Row, Rows, Shape
 from tests.integration.keyed.table import Table
 from tests.spark_fixtures import RunningServer
 
@@ -37,6 +39,8 @@ class History(RuleBasedStateMachine):
         self.written = 0
         self.sent: tuple[Store, Json] | None = None
         self.batch: str | None = None
+        self.tags: dict[str, Rows] = {}
+        self.is_partitioned = shape.partition is not None
         self.is_sound = True
 
     @rule(data=st.data())
@@ -59,16 +63,22 @@ class History(RuleBasedStateMachine):
         assert self.table.by_arrow() == self.model.rows
         self.table.by_arrow(".base")  # fails on two rows of one key
         if self.done.total() % SPARK_EVERY == 0:
-            assert self.table.by_spark() == self.model.rows
+            self.check_by_spark()
         self.is_sound = True
 
     def teardown(self) -> None:
         if not self.is_sound:
             return  # the step that failed says more than the state it has left
-        assert self.table.by_spark() == self.model.rows
+        self.check_by_spark()
         self.merge("auto")
-        assert self.table.by_spark() == self.model.rows
+        self.check_by_spark()
         assert self.table.active_jobs() == []
+        self.table.read_every_file()
+
+    def check_by_spark(self) -> None:
+        assert self.table.by_spark() == self.model.rows
+        for tag, rows in self.tags.items():
+            assert self.table.by_spark(f".base VERSION AS OF '{tag}'") == rows
 
     # -- writes ----------------------------------------------------------------------------------------------------
 
@@ -110,6 +120,17 @@ class History(RuleBasedStateMachine):
         self.send(self.table.base, rows)
         self.model.insert(rows)
 
+    def delete_from_base(self, draw: Draw[Any]) -> None:
+        """Past the change store, which is refused while its result would depend on when a merge runs."""
+        key = draw(st.sampled_from(sorted(self.table.by_arrow(".base")) or [self.new_key()]))
+        where = " AND ".join(f"{name} = {value!r}" for name, value in zip(self.shape.key, key, strict=True))
+        if self.table.show()["pending_rows"]:
+            with pytest.raises(Exception, match="merge first"):
+                self.table.sql(f"DELETE FROM {self.table.name}.base WHERE {where}")
+            return
+        self.table.sql(f"DELETE FROM {self.table.name}.base WHERE {where}")
+        self.model.rows.pop(key, None)
+
     def send_again(self, draw: Draw[Any]) -> None:
         """A request whose answer was lost is answered as before, however late; a batch of a known name is not taken."""
         if self.sent is not None:
@@ -137,6 +158,23 @@ class History(RuleBasedStateMachine):
         assert self.table.show()["pending_rows"] == 0
         assert self.table.by_arrow(".base") == self.model.rows
 
+    def merge_while_others_write(self, draw: Draw[Any]) -> None:
+        """Somebody commits when the merge has read the stores: to change it may, and from base the merge steps back."""
+        self.append_changes(draw)
+        store = draw(st.sampled_from([self.table.change, self.table.base]))
+        change = self.upsert(self.new_key(), draw)
+        rows = as_rows([change]) if store == self.table.change else [change.row]
+        job = self.table.attempt("merge", before_commit=lambda: self.send(store, rows))
+        assert job["status"] == ("succeeded" if store == self.table.change else "failed"), job
+        self.model.insert([change.row])
+
+    def merge_by_an_optimizer_that_falls_silent(self, draw: Draw[Any]) -> None:
+        step = draw(st.sampled_from(STEPS))
+        self.append_changes(draw)
+        job_id = self.table.ask("merge")
+        FakeOptimizer(self.table).run(until=step)
+        self.table.finish(job_id)
+
     def rewrite(self, _: Draw[Any]) -> None:
         self.table.run("rewrite")
 
@@ -145,6 +183,27 @@ class History(RuleBasedStateMachine):
 
     def expire(self, _: Draw[Any]) -> None:
         self.table.run("expire")
+
+    # -- references and partitions ---------------------------------------------------------------------------------
+
+    def tag_base(self, _: Draw[Any]) -> None:
+        name = f"t{self.number()}"
+        if self.table.base.load().get("current-snapshot-id") in (None, -1):
+            return
+        self.table.alter(f"CREATE TAG {name}")
+        self.tags[name] = self.table.by_arrow(".base")
+
+    def drop_tag(self, draw: Draw[Any]) -> None:
+        if self.tags:
+            name = draw(st.sampled_from(sorted(self.tags)))
+            self.table.alter(f"DROP TAG {name}")
+            del self.tags[name]
+
+    def partition_otherwise(self, _: Draw[Any]) -> None:
+        """Files of both specs are live from here on, until a rewrite."""
+        column = self.shape.partition or self.shape.key[-1]
+        self.table.alter(f"{'DROP' if self.is_partitioned else 'ADD'} PARTITION FIELD {column}")
+        self.is_partitioned = not self.is_partitioned
 
     # -- columns ---------------------------------------------------------------------------------------------------
 
@@ -252,12 +311,18 @@ WEIGHTS: Mapping[str, int] = {
     "move_a_partition": 2,
     "empty_a_partition": 2,
     "append_to_base": 2,
+    "delete_from_base": 2,
     "send_again": 2,
     "merge_by_rewriting": 3,
     "merge_by_vectors": 3,
+    "merge_while_others_write": 1,
+    "merge_by_an_optimizer_that_falls_silent": 1,
     "rewrite": 2,
     "clean": 1,
     "expire": 2,
+    "tag_base": 2,
+    "drop_tag": 1,
+    "partition_otherwise": 1,
     "add_column": 1,
     "widen_column": 1,
     "rename_column": 1,

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from server.files.manifests import Manifests
 from server.files.storage import Storage
 from tests.integration.keyed.appends import Json, Store
@@ -39,6 +41,18 @@ def check_versions(base: Json, change: Json, versions: list[dict[str, Any]]) -> 
         for side, ids in there.items():
             named = version[f"{side}_snapshot_id"]
             assert named is None or str(named) in ids, f"version {version} names a {side} snapshot that is gone"
+
+
+def read_files(metadata: Json) -> None:
+    """Every data and delete file of every snapshot can be read from its first to its last byte."""
+    manifests, seen = Manifests(Storage(), metadata), set[str]()
+    for snapshot in metadata.get("snapshots") or []:
+        seen |= {file.location for file in manifests.live_files({"manifest-list": snapshot["manifest-list"]})}
+    for location in sorted(seen):
+        if location.endswith(".parquet"):
+            pq.read_table(_plain(location), partitioning=None)
+        else:
+            Path(_plain(location)).read_bytes()
 
 
 _known: dict[str, frozenset[str]] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 Key = tuple[Any, ...]
 Row = dict[str, Any]
+Rows = dict[Key, Row]
 
 INT = "int"
 LONG = "bigint"

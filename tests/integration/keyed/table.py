@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import firn
 from firn.spark.write import Written, delete, upsert
+from optimizer.client import ServerApi
+from optimizer.wire import Lease
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
-from tests.integration.keyed.invariants import check_files, check_versions, check_watermarks
+from tests.integration.keyed.invariants import check_files, check_versions, check_watermarks, read_files
 from tests.integration.keyed.model import Key, Row, Shape, by_key
+from tests.integration.keyed.supervisor import wait_for
 from tests.spark_fixtures import RunningServer
 
 NUMBERS = count()
+
+
+@dataclass(frozen=True)
+class Interrupted(ServerApi):
+    """A server to an optimizer that is held up, once, when it has said that it commits."""
+
+    then: list[Callable[[], None]]
+
+    def committing(self, lease: Lease) -> None:
+        super().committing(lease)
+        while self.then:
+            self.then.pop()()
 
 
 @dataclass(frozen=True)
@@ -56,21 +71,41 @@ class Table:
         return delete(self._frame(rows, columns), self.name, batch=batch, writer="test")
 
     def alter(self, what: str, store: str = "base") -> None:
-        self.server.spark.sql(f"ALTER TABLE {self.name}.{store} {what}")
+        self.sql(f"ALTER TABLE {self.name}.{store} {what}")
 
     def ask(self, kind: str, **params: str) -> str:
         """Ask for a job; its id."""
         return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
 
     def run(self, kind: str, **params: str) -> dict[str, Any]:
-        """Ask for a job, have it run, and see that it ended well; an older job of another table goes first."""
-        job_id = self.ask(kind, **params)
+        """Ask for a job, have it run, and see that it ended well."""
+        job = self._worked_off(self.ask(kind, **params), self.worker)
+        assert job["status"] == "succeeded", job
+        return job
+
+    def attempt(self, kind: str, *, before_commit: Callable[[], None]) -> dict[str, Any]:
+        """Ask for a job and have it run; what is given happens when it is about to commit for the first time."""
+        api = Interrupted(self.worker.api.http, [before_commit])
+        return self._worked_off(self.ask(kind), replace(self.worker, api=api))
+
+    def finish(self, job_id: str) -> dict[str, Any]:
+        """Have a job whose optimizer has died ended by another one, if it is not over."""
         optimizer_id = self.worker.api.register(**self.worker.about).id
+
+        def is_over() -> bool:
+            self.worker.work_once(optimizer_id, wait_seconds=0.2)
+            return bool(self.server.get(f"jobs/{job_id}")["status"] == "succeeded")
+
+        wait_for(is_over, "the job's success")
+        return self.server.get(f"jobs/{job_id}")
+
+    def _worked_off(self, job_id: str, worker: Worker) -> dict[str, Any]:
+        """An older job of another table goes first."""
+        optimizer_id = worker.api.register(**worker.about).id
         job = self.server.get(f"jobs/{job_id}")
         while job["status"] == "pending" and job["attempt"] == 0:
-            assert self.worker.work_once(optimizer_id, wait_seconds=5)
+            assert worker.work_once(optimizer_id, wait_seconds=5)
             job = self.server.get(f"jobs/{job_id}")
-        assert job["status"] == "succeeded", job
         return job
 
     def show(self) -> dict[str, Any]:
@@ -88,10 +123,18 @@ class Table:
         with firn.connect(self.server.url) as client:
             return by_key(self.shape, client.scan(f"{self.name}{store}").to_arrow().to_pylist())
 
-    def by_spark(self) -> dict[Key, Row]:
-        """The rows of the view."""
-        rows = self.server.spark.sql(f"SELECT * FROM {self.name}").collect()
+    def by_spark(self, part: str = "") -> dict[Key, Row]:
+        """The rows of the view, or of a store, or of one of its references."""
+        rows = self.sql(f"SELECT * FROM {self.name}{part}").collect()
         return by_key(self.shape, (row.asDict() for row in rows))
+
+    def sql(self, statement: str) -> Any:
+        return self.server.spark.sql(statement)
+
+    def read_every_file(self) -> None:
+        """Every file of every snapshot that is left, of both stores."""
+        for store in (self.base, self.change):
+            read_files(store.load())
 
     def check_stores(self) -> None:
         """What holds whatever was done."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -16,13 +17,14 @@ from hypothesis.stateful import run_state_machine_as_test
 from optimizer.worker import Worker
 from tests.integration.keyed.history import OPERATIONS, History
 from tests.integration.keyed.model import INT, LONG, TEXT, Shape
-from tests.spark_fixtures import RunningServer
+from tests.integration.keyed.supervisor import QUICK
+from tests.spark_fixtures import RunningServer, running_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900)]
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
-STEPS = 30
-HISTORIES = 2
+STEPS = 50
+HISTORIES = 1
 COLUMNS = {"id": LONG, "part": TEXT, "n": INT, "v": TEXT}
 SHAPES = {
     "one key": Shape(columns=COLUMNS, key=("id",), partition="part"),
@@ -32,6 +34,13 @@ SHAPES = {
         columns={**COLUMNS, "at": INT}, key=("id",), partition="part", sequence="at", scope="partition", base_version=2
     ),
 }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose leases end soon."""
+    with running_server(tmp_path_factory.mktemp("firn") / "data", **QUICK) as running:
+        yield running
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
