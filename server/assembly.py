@@ -31,6 +31,7 @@ from server.service.access.tokens import TokenTimes
 from server.service.access.trail import Trail
 from server.service.commit import Committer
 from server.service.compare import Comparisons
+from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
@@ -102,6 +103,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         keyed=keyed,
         committer=committer,
         jobs=Jobs(database, _lease_times(settings.lease)),
+        groups=Groups(database),
         planner=Planner(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=_hive(keyed, committer, metastores, files),

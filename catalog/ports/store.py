@@ -25,6 +25,7 @@ from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
 from catalog.ports.page import Page
+from catalog.ports.work import Groups
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
 
@@ -324,6 +325,7 @@ class UnitOfWork(Protocol):
     events: Events
     jobs: Jobs
     optimizers: Optimizers
+    groups: Groups
     operations: Operations
     imports: ImportEntries
     policies: Policies

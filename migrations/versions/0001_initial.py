@@ -347,6 +347,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_optimizer")),
     )
     op.create_table(
+        "optimizer_group",
+        sa.Column("name", sa.String(length=50), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("reserved_slots", sa.BigInteger(), nullable=False),
+        sa.Column("catalog_quota", sa.Double(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_optimizer_group")),
+    )
+    op.create_table(
         "policy",
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("namespace", sa.String(length=1024), nullable=False),
@@ -505,6 +514,7 @@ def downgrade() -> None:
     op.drop_table("relation")
     op.drop_table("principal")
     op.drop_table("policy")
+    op.drop_table("optimizer_group")
     op.drop_table("optimizer")
     op.drop_table("operation_secret")
     with op.batch_alter_table("operation", schema=None) as batch_op:

@@ -17,6 +17,7 @@ from catalog.relation import RelationKind
 from server.service.access.access import Access
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
+from server.service.groups import Groups
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
@@ -50,6 +51,7 @@ class Services:
     keyed: KeyedTables
     committer: Committer
     jobs: Jobs
+    groups: Groups
     planner: Planner
     tasks: Tasks
     hive: HiveServices

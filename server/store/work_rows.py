@@ -70,6 +70,17 @@ class JobLogRow(Row):
     line: Mapped[str] = mapped_column(Text)
 
 
+class GroupRow(Row):
+    """What was set for a group of optimizers."""
+
+    __tablename__ = "optimizer_group"
+    name: Mapped[str] = mapped_column(String(50), primary_key=True)
+    description: Mapped[str] = mapped_column(Text)
+    reserved_slots: Mapped[int]
+    catalog_quota: Mapped[float]
+    created_at: Mapped[datetime | None]
+
+
 class OptimizerRow(Row):
     """A registered optimizer."""
 
