@@ -248,6 +248,13 @@ class Optimizers(Protocol):
 
     def put(self, optimizer: Optimizer) -> None: ...
     def find(self, optimizer_id: str) -> Optimizer | None: ...
+
+    def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
+        """Note that it was heard, and its memory if it told; nothing else of it changes. None: not registered."""
+
+    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, why: str | None) -> Optimizer | None:
+        """Note what it is asked to do; nothing else of it changes. None: not registered."""
+
     def list(self) -> Sequence[Optimizer]: ...
     def remove(self, optimizer_id: str) -> None: ...
 

@@ -341,8 +341,12 @@ def upgrade() -> None:
         sa.Column("version", sa.String(length=64), nullable=False),
         sa.Column("registered_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("job_id", sa.Uuid(), nullable=True),
+        sa.Column("slots", sa.BigInteger(), nullable=False),
         sa.Column("draining", sa.Boolean(), nullable=False),
+        sa.Column("stopping", sa.Boolean(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=True),
+        sa.Column("launch", sa.String(length=64), nullable=True),
+        sa.Column("memory", sa.JSON(), nullable=False),
         sa.Column("facts", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_optimizer")),
     )

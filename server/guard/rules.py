@@ -152,6 +152,8 @@ _WORK: Rules = {
     ("GET", "/groups/{group}"): reads(on.server(LIST)),
     ("PUT", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("DELETE", "/groups/{group}"): changes(on.server(MAINTAIN)),
+    ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
+    ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),
     ("POST", "/leases"): routine(on.server(MAINTAIN)),
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),

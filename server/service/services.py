@@ -26,6 +26,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
+from server.service.optimizers import Optimizers
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -52,6 +53,7 @@ class Services:
     committer: Committer
     jobs: Jobs
     groups: Groups
+    optimizers: Optimizers
     planner: Planner
     tasks: Tasks
     hive: HiveServices

@@ -21,8 +21,9 @@ from server.store.groups import SqlGroups
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
 from server.store.imports import SqlImportEntries
-from server.store.jobs import SqlJobs, SqlOptimizers
+from server.store.jobs import SqlJobs
 from server.store.metrics import SqlMetrics
+from server.store.optimizers import SqlOptimizers
 from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime

@@ -92,8 +92,12 @@ class OptimizerRow(Row):
     version: Mapped[str] = mapped_column(String(64))
     registered_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
-    job_id: Mapped[UUID | None]
+    slots: Mapped[int]
     draining: Mapped[bool]
+    stopping: Mapped[bool]
+    why: Mapped[str | None] = mapped_column(Text)
+    launch: Mapped[str | None] = mapped_column(String(64))
+    memory: Mapped[dict[str, Any]]
     facts: Mapped[dict[str, Any]]
 
 
