@@ -13,6 +13,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── NamespaceNotEmpty
 │   ├── RequirementFailed       the table is not as the commit requires it to be: read again, try again
 │   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
+│   ├── Dismissed               an optimizer was told to leave: it is given nothing any more
 │   ├── IllegalMove             a job cannot go from this status to that one
 │   └── StaleReport             an earlier attempt spoke after losing its lease
 ├── Unauthenticated             nobody knows who is asking
@@ -85,6 +86,10 @@ class RequirementFailed(Conflict):
 
 class CommitRefused(Conflict):
     """A keyed table's own rules refuse this commit."""
+
+
+class Dismissed(Conflict):
+    """An optimizer asks for work after it was told to leave."""
 
 
 class IllegalMove(Conflict):

@@ -23,6 +23,7 @@ import httpx
 from firn.access import Access
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
+from firn.groups import Groups
 from firn.history import TableHistory
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
@@ -80,6 +81,7 @@ class Client:
         self.catalogs = Catalogs(transport)
         self.jobs = Jobs(transport)
         self.operations = Operations(transport)
+        self.groups = Groups(transport)
         self.tables = Tables(self)
         self.hive = Hive(self)
         self.dropped = DroppedList(self)

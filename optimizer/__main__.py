@@ -16,13 +16,23 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from optimizer.client import connect
+from optimizer.errors import NotWelcome
 from optimizer.jobs import JOBS
+from optimizer.memory import Memory
 from optimizer.spark import start
+from optimizer.tied import end_with_stdin
 from optimizer.worker import Worker
+
+DEFAULT_SLOTS = min(os.cpu_count() or 1, 4)
+NOT_WELCOME = 2
+"""Exit code: starting it again as it is would not help."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Work until SIGTERM or SIGINT: a job that has begun to commit is finished, any other is handed back."""
+    """Work until SIGTERM or SIGINT, or until the server wants it to leave.
+
+    A signal hands back any job that has not begun to commit; the server's wish leaves time for all that run.
+    """
     given = _arguments(argv)
     logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -30,24 +40,33 @@ def main(argv: list[str] | None = None) -> int:
     stopping = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopping.set())
+    if given.tied:
+        end_with_stdin(stopping)
     try:
         spark = start(master=given.master, app=f"firn optimizer {given.group}", memory=given.driver_memory)
     except (PySparkException, Py4JError) as error:
         sys.stderr.write(f"firn: Spark does not start: {error}\n      what Java says is above\n")
         return 1
-    about = {
+    server = connect(given.server, token=os.environ.get("FIRN_TOKEN"))
+    try:
+        Worker(server, spark, JOBS, _about(given), stopping, slots=given.slots, memory=Memory(spark)).run()
+    except NotWelcome as error:
+        sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
+        return NOT_WELCOME
+    finally:
+        spark.stop()
+    return 0
+
+
+def _about(given: argparse.Namespace) -> dict[str, object]:
+    return {
         "group": given.group,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "version": _version(),
+        "launch": given.launch,
         "facts": {"spark": pyspark.__version__, "master": given.master, "driver_memory": given.driver_memory},
     }
-    try:
-        server = connect(given.server, token=os.environ.get("FIRN_TOKEN"))
-        Worker(server, spark, JOBS, about, stopping).run()
-    finally:
-        spark.stop()
-    return 0
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -56,10 +75,22 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--server", default="http://127.0.0.1:8630", help="address of the server (default: %(default)s)"
     )
     parser.add_argument("--group", default="default", help="whose jobs to take (default: %(default)s)")
+    parser.add_argument(
+        "--slots", type=_count, default=DEFAULT_SLOTS, help="jobs that run side by side (default: %(default)s)"
+    )
     parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks (default: %(default)s)")
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM (default: %(default)s)")
+    parser.add_argument("--launch", help="the launch that this process belongs to, told to the server")
+    parser.add_argument("--tied", action="store_true", help="end when standard input is closed")
     parser.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
     return parser.parse_args(argv)
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(f"{count} is less than one")
+    return count
 
 
 def _version() -> str:

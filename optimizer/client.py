@@ -10,11 +10,18 @@ from urllib.parse import quote
 import httpx
 
 from firn.transport import is_loopback
-from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
-from optimizer.wire import Lease, Registered, Result
+from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
+from optimizer.wire import PROTOCOL, Lease, Registered, Result
 
 LEASE_HEADER = "X-Firn-Lease"
 WAIT_SECONDS = 5.0  # also how long an idle optimizer takes to stop
+_NOT_WELCOME = (
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.UNAUTHORIZED,
+    httpx.codes.FORBIDDEN,
+    httpx.codes.CONFLICT,
+    httpx.codes.UNPROCESSABLE_ENTITY,
+)
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 
@@ -36,27 +43,43 @@ class ServerApi:
         return token if scheme == "Bearer" else None
 
     def register(self, **about: Any) -> Registered:
-        """Become known to the server."""
-        return Registered.model_validate(self._post("/api/v1/optimizers", about).json())
+        """Become known to the server; NotWelcome when it refuses: another version, or no right to."""
+        answer = self.http.post("/api/v1/optimizers", json={**about, "protocol": PROTOCOL})
+        if answer.status_code in _NOT_WELCOME:
+            raise NotWelcome(_message(answer))
+        return Registered.model_validate(answer.raise_for_status().json())
 
     def unregister(self, optimizer_id: str) -> None:
         """Leave; a job still held goes back to the queue at once."""
         self.http.delete(f"/api/v1/optimizers/{optimizer_id}").raise_for_status()
 
     def take_lease(
-        self, optimizer_id: str, kinds: Sequence[str], *, wait_seconds: float = WAIT_SECONDS
+        self,
+        optimizer_id: str,
+        kinds: Sequence[str],
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        memory: Mapping[str, int] | None = None,
     ) -> Lease | None:
-        """The next job, waited for a while; None when there is none. Unregistered when the server has forgotten us."""
+        """The next job, waited for a while; None when there is none.
+
+        Unregistered when the server has forgotten us, Dismissed when it wants us to leave.
+        """
         asked = {"optimizer_id": optimizer_id, "kinds": list(kinds), "wait_seconds": wait_seconds}
-        answer = self.http.post("/api/v1/leases", json=asked)
+        answer = self.http.post("/api/v1/leases", json={**asked, "memory": dict(memory or {})})
         if answer.status_code == httpx.codes.NOT_FOUND:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
+        if answer.status_code == httpx.codes.CONFLICT:
+            raise Dismissed(_message(answer))
         answer.raise_for_status()
         return None if answer.status_code == httpx.codes.NO_CONTENT else Lease.model_validate(answer.json())
 
-    def beat(self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str]) -> None:
+    def beat(
+        self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
+    ) -> None:
         """Keep the lease alive; LeaseLost when it has ended."""
-        answer = self.http.put(self._lease(lease), json={"progress": dict(progress), "log": list(log)})
+        told = {"progress": dict(progress), "log": list(log), "memory": dict(memory or {})}
+        answer = self.http.put(self._lease(lease), json=told)
         _check_lease(answer)
 
     def committing(self, lease: Lease) -> None:
@@ -98,9 +121,6 @@ class ServerApi:
     def _lease(self, lease: Lease) -> str:
         return f"/api/v1/leases/{quote(lease.lease, safe='')}"
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        return self.http.post(path, json=dict(body)).raise_for_status()
-
 
 def connect(url: str, *, token: str | None = None, transport: httpx.BaseTransport | None = None) -> ServerApi:
     """The server at an address."""
@@ -126,6 +146,7 @@ def _check_lease(answer: httpx.Response) -> None:
 
 def _message(answer: httpx.Response) -> str:
     try:
-        return str(answer.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+        error = answer.json()["error"]
+        return "; ".join(str(error[part]) for part in ("message", "hint") if error.get(part))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"{answer.status_code} {answer.reason_phrase}"

@@ -4,7 +4,9 @@ JobError
 ├── LeaseLost            the server gave the job to somebody else, or ended it: stop, change nothing more
 ├── Refused              nothing was committed, for certain
 ├── Unknown              a commit was asked for; whether it was applied is for the server to find out
-└── Unregistered         the server does not know this optimizer (any more): register again
+├── Unregistered         the server does not know this optimizer (any more): register again
+├── Dismissed            the server wants this optimizer to finish what it holds and leave
+└── NotWelcome           the server will not have this optimizer: asking again does not help
 """
 
 from __future__ import annotations
@@ -28,3 +30,11 @@ class Unknown(JobError):
 
 class Unregistered(JobError):
     """The server does not know this optimizer."""
+
+
+class Dismissed(JobError):
+    """The server wants this optimizer to leave."""
+
+
+class NotWelcome(JobError):
+    """The server will not have this optimizer."""

@@ -29,6 +29,7 @@ class Hold:
     def __init__(self, api: ServerApi, lease: Lease, *, stopping: threading.Event) -> None:
         self.lease = lease
         self.progress: Callable[[], Progress] = dict
+        self.memory: Callable[[], dict[str, int]] = dict
         self.interrupt: Callable[[], None] = lambda: None
         self.has_committed = False
         self._api = api
@@ -113,7 +114,7 @@ class Hold:
     def _beat(self) -> None:
         lines = self.take_lines()
         try:
-            self._api.beat(self.lease, {"stage": self._stage, **self.progress()}, lines)
+            self._api.beat(self.lease, {"stage": self._stage, **self.progress()}, lines, self.memory())
         except LeaseLost as error:
             self._lost = str(error)
             raise

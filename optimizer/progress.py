@@ -1,26 +1,35 @@
-"""Spark's own account of how far a job is, from its status tracker."""
+"""Spark's own account of how far a job is, from its status tracker.
+
+A job is known to Spark by a tag: Iceberg's actions give what they run groups of their own, but leave tags alone.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pyspark import SparkContext, StatusTracker
 
 from optimizer.hold import Progress
 
 
-def progress_of(context: SparkContext, group: str) -> Progress:
+def progress_of(context: SparkContext, tag: str) -> Progress:
     """Tasks done and to do in the stages that run now; empty between two Spark jobs."""
     tracker = context.statusTracker()
-    stages = [stage for job in tracker.getJobIdsForGroup(group) for stage in _active_stages(tracker, job)]
+    stages = [stage for job in _jobs(context, tag) for stage in _active_stages(tracker, job)]
     total = sum(tasks for tasks, _ in stages)
     return {"done": sum(done for _, done in stages), "total": total, "unit": "tasks"} if total else {}
 
 
-def last_job_failed(context: SparkContext, group: str) -> bool:
-    """Whether Spark's newest job of a group failed in its tasks: then the driver was not asked to commit."""
-    tracker = context.statusTracker()
-    jobs = tracker.getJobIdsForGroup(group)
-    info = tracker.getJobInfo(max(jobs)) if jobs else None
+def last_job_failed(context: SparkContext, tag: str) -> bool:
+    """Whether the newest of a job's Spark jobs failed in its tasks: then the driver was not asked to commit."""
+    jobs = _jobs(context, tag)
+    info = context.statusTracker().getJobInfo(max(jobs)) if jobs else None
     return info is not None and info.status == "FAILED"
+
+
+def _jobs(context: SparkContext, tag: str) -> list[int]:
+    java: Any = context._jsc  # Python's tracker knows groups alone
+    return list(java.sc().statusTracker().getJobIdsForTag(tag))
 
 
 def _active_stages(tracker: StatusTracker, job: int) -> list[tuple[int, int]]:

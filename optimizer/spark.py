@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ SETTINGS = {
     # Partition values travel through SQL as text: both ways in one time zone.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    "spark.scheduler.mode": "FIFO",
+    # Jobs that run side by side share the cores evenly, whichever came first.
+    "spark.scheduler.mode": "FAIR",
 }
 
 
@@ -48,7 +50,8 @@ class JobSession:
     """A Spark session that sees the lease's catalog as `firn_job`, every request signed with the lease."""
 
     spark: SparkSession
-    group: str
+    tag: str
+    """On all that Spark runs for the job, and on nothing else."""
 
     @property
     def java(self) -> Any:
@@ -71,7 +74,11 @@ class JobSession:
 
 @contextmanager
 def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterator[JobSession]:
-    """A session for one job. At its end the catalog is closed: each one left open would keep a thread and its cache."""
+    """A session for one job, in the thread that runs it.
+
+    At its end the catalog is closed: each one left open would keep a thread and its cache. What is set on the thread is
+    Java's thread's too, since PySpark pins them to each other: jobs in other threads see nothing of it.
+    """
     session = spark.newSession()
     for key, value in catalog_conf(
         server, lease.catalog, name=JOB_CATALOG, headers={LEASE_HEADER: lease.lease}
@@ -79,15 +86,25 @@ def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterat
         session.conf.set(key, value)
     # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.rest-metrics-reporting-enabled", "false")
-    # Java finds a session's catalogs through the thread's active session.
-    jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-    spark.sparkContext.setJobGroup(lease.job_id, f"{lease.kind} {lease.table}", interruptOnCancel=True)
+    _activate(session)
+    context = spark.sparkContext
+    context.setJobGroup(lease.job_id, f"{lease.kind} {lease.table}", interruptOnCancel=True)
+    context.addJobTag(lease.job_id)
+    # One pool for each thread, not for each job: Spark never forgets a pool.
+    context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
     try:
         yield JobSession(session, lease.job_id)
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", "")
+        context.clearJobTags()
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
+        _activate(spark)  # the thread would keep the job's session alive until the next one
         _close(session)
+
+
+def _activate(session: SparkSession) -> None:
+    """Java finds a session's catalogs and settings through its thread's active session."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
 
 
 def _close(session: SparkSession) -> None:

@@ -14,6 +14,10 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+PROTOCOL = 1
+"""How server and optimizer talk: raised when one of them would misunderstand the other. The server has the same."""
+
+
 class Registered(Wire):
     """Under which id the server knows this optimizer."""
 

@@ -44,6 +44,6 @@ class Work:
 
     def _failed(self, error: Exception) -> JobError:
         words = reason(error)
-        if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.group):
+        if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.tag):
             return LeaseLost(words) if self.hold.is_lost else Refused(words)
         return Unknown(words)

@@ -1,4 +1,4 @@
-"""The loop: take a lease, run the job, tell how it ended."""
+"""The loop: while a slot is free take a lease; the slot runs the job and tells how it ended."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import httpx
 from pyspark.sql import SparkSession
 
 from optimizer.client import WAIT_SECONDS, ServerApi
-from optimizer.errors import LeaseLost, Refused, Unknown, Unregistered
+from optimizer.errors import Dismissed, LeaseLost, Refused, Unknown, Unregistered
 from optimizer.hold import Hold
 from optimizer.progress import progress_of
+from optimizer.slots import Slots
 from optimizer.spark import job_session
 from optimizer.wire import Lease, Outcome, Result
 from optimizer.work import Work
@@ -22,6 +24,9 @@ log = logging.getLogger(__name__)
 
 RunJob = Callable[[Work], Result]
 RETRY_SECONDS = 5.0
+REPORT_PAUSES = (1.0, 5.0)
+FREE_SECONDS = 1.0
+"""How long it may take to notice a stop while all slots are busy."""
 
 
 @dataclass(frozen=True)
@@ -33,39 +38,74 @@ class Worker:
     jobs: Mapping[str, RunJob]
     about: Mapping[str, object]
     stopping: threading.Event
+    slots: int = 1
+    memory: Callable[[], dict[str, int]] = dict
 
     def run(self) -> None:
-        """Work until `stopping` is set. A server that does not answer is asked again and again."""
+        """Work until `stopping` is set or the server wants us to leave; NotWelcome when it will not have us at all.
+
+        One thread asks for jobs, however many slots there are, and only while one of them is free. A server that does
+        not answer is asked again and again.
+        """
         optimizer_id: str | None = None
-        while not self.stopping.is_set():
-            try:
-                optimizer_id = optimizer_id or self.api.register(**self.about).id
-                self.work_once(optimizer_id)
-            except Unregistered:
-                optimizer_id = None
-            except httpx.HTTPError as error:
-                log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
-                self.stopping.wait(RETRY_SECONDS)
+        with Slots(self.slots) as slots:
+            while not self.stopping.is_set():
+                try:
+                    optimizer_id = optimizer_id or self.register()
+                    self._fill(slots, optimizer_id)
+                except Unregistered:
+                    optimizer_id = None
+                except Dismissed as error:
+                    log.info("leaving: %s", error)
+                    break
+                except httpx.HTTPError as error:
+                    log.warning("the server does not answer: %s; asking again in %g s", error, RETRY_SECONDS)
+                    self.stopping.wait(RETRY_SECONDS)
         if optimizer_id is not None:
             self._leave(optimizer_id)
 
-    def work_once(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> bool:
-        """Take one job, run it, tell how it ended. False when there was nothing to do."""
-        lease = self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds)
+    def register(self) -> str:
+        """Become known to the server; under which id."""
+        return self.api.register(**self.about, slots=self.slots).id
+
+    def _fill(self, slots: Slots, optimizer_id: str) -> None:
+        """Give a job to a free slot, if there are both."""
+        if not slots.take(FREE_SECONDS):
+            return
+        try:
+            lease = self._take(optimizer_id, WAIT_SECONDS)
+        except BaseException:
+            slots.put_back()
+            raise
         if lease is None:
-            return False
+            slots.put_back()
+        else:
+            slots.give(partial(self._work, lease))
+
+    def work_once(self, optimizer_id: str, *, wait_seconds: float = WAIT_SECONDS) -> bool:
+        """Take one job and run it in this thread. False when there was nothing to do."""
+        lease = self._take(optimizer_id, wait_seconds)
+        if lease is not None:
+            self._work(lease)
+        return lease is not None
+
+    def _take(self, optimizer_id: str, wait_seconds: float) -> Lease | None:
+        return self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds, memory=self.memory())
+
+    def _work(self, lease: Lease) -> None:
+        """Run one job, and tell how it ended."""
         log.info("%s %s", lease.kind, lease.table, extra={"job": lease.job_id, "attempt": lease.attempt})
         with Hold(self.api, lease, stopping=self.stopping) as hold:
             result = self._attempt(lease, hold)
         if result is not None:
             self._report(lease, result, hold)
-        return True
 
     def _attempt(self, lease: Lease, hold: Hold) -> Result | None:
         """How the attempt ended; None when the job is not ours any more, or goes back unfinished."""
         context = self.spark.sparkContext
         hold.progress = lambda: progress_of(context, lease.job_id)
-        hold.interrupt = lambda: context.cancelJobGroup(lease.job_id)
+        hold.memory = self.memory
+        hold.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         try:
             with job_session(self.spark, self.api, lease) as session:
                 return self.jobs[lease.kind](Work(self.api, lease, hold, session))
@@ -84,10 +124,17 @@ class Worker:
 
     def _report(self, lease: Lease, result: Result, hold: Hold) -> None:
         """A report that is lost costs nothing but time: the server ends the lease and reads the job's record."""
-        try:
-            self.api.report(lease, result, hold.take_lines())
-        except LeaseLost as error:
-            log.warning("too late to report: %s", error, extra={"job": lease.job_id})
+        lines = hold.take_lines()
+        for pause in (*REPORT_PAUSES, None):
+            try:
+                self.api.report(lease, result, lines)
+            except LeaseLost as error:  # or it was heard the first time, and its answer lost
+                log.warning("too late to report: %s", error, extra={"job": lease.job_id})
+            except httpx.HTTPError as error:
+                log.warning("the report did not get through: %s", error, extra={"job": lease.job_id})
+                if pause is not None and not self.stopping.wait(pause):
+                    continue
+            return
 
     def _leave(self, optimizer_id: str) -> None:
         try:

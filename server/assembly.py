@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib.metadata import version
 
 from pydantic import SecretStr
 
@@ -31,6 +32,7 @@ from server.service.access.tokens import TokenTimes
 from server.service.access.trail import Trail
 from server.service.commit import Committer
 from server.service.compare import Comparisons
+from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
@@ -46,6 +48,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
+from server.service.optimizers import Optimizers
 from server.service.planner import Planner
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -93,6 +96,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
     access = build_access(settings.access, database)
+    times = _lease_times(settings.lease)
     return Services(
         database=database,
         metadata=metadata,
@@ -101,7 +105,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         views=views,
         keyed=keyed,
         committer=committer,
-        jobs=Jobs(database, _lease_times(settings.lease)),
+        groups=Groups(database),
+        jobs=Jobs(database, times),
+        optimizers=Optimizers(database, version("firn"), times.lasts),
         planner=Planner(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=_hive(keyed, committer, metastores, files),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from catalog.errors import Invalid
+from catalog.group import checked_group
 
 T = TypeVar("T")
 
@@ -16,7 +17,6 @@ _BYTES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 LONGEST = timedelta(days=36_500)
 """Counted back from now it still is a moment."""
 HIGHEST = 2**62
-LONGEST_GROUP = 255
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -71,9 +71,7 @@ def parse_flag(text: str) -> bool:
 
 
 def parse_group(text: str) -> str:
-    if not 0 < len(text) <= LONGEST_GROUP:
-        raise Invalid(f"{text!r} is no group of optimizers: its name has 1 to {LONGEST_GROUP} characters")
-    return text
+    return checked_group(text)
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

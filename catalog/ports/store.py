@@ -25,6 +25,7 @@ from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
 from catalog.ports.page import Page
+from catalog.ports.work import Groups
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
 
@@ -247,6 +248,13 @@ class Optimizers(Protocol):
 
     def put(self, optimizer: Optimizer) -> None: ...
     def find(self, optimizer_id: str) -> Optimizer | None: ...
+
+    def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
+        """Note that it was heard, and its memory if it told; nothing else of it changes. None: not registered."""
+
+    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, why: str | None) -> Optimizer | None:
+        """Note what it is asked to do; nothing else of it changes. None: not registered."""
+
     def list(self) -> Sequence[Optimizer]: ...
     def remove(self, optimizer_id: str) -> None: ...
 
@@ -324,6 +332,7 @@ class UnitOfWork(Protocol):
     events: Events
     jobs: Jobs
     optimizers: Optimizers
+    groups: Groups
     operations: Operations
     imports: ImportEntries
     policies: Policies

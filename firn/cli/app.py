@@ -9,7 +9,20 @@ from collections.abc import Sequence
 import orjson
 import typer
 
-from firn.cli import access, catalogs, history, hive, imports, jobs, namespaces, principals, processes, sql, tables
+from firn.cli import (
+    access,
+    catalogs,
+    groups,
+    history,
+    hive,
+    imports,
+    jobs,
+    namespaces,
+    principals,
+    processes,
+    sql,
+    tables,
+)
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
 
@@ -29,6 +42,7 @@ app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
 app.add_typer(jobs.optimizers, name="optimizer")
+app.add_typer(groups.app, name="group")
 app.add_typer(tables.policies, name="policy")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.roles, name="role")

@@ -341,10 +341,23 @@ def upgrade() -> None:
         sa.Column("version", sa.String(length=64), nullable=False),
         sa.Column("registered_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("job_id", sa.Uuid(), nullable=True),
+        sa.Column("slots", sa.BigInteger(), nullable=False),
         sa.Column("draining", sa.Boolean(), nullable=False),
+        sa.Column("stopping", sa.Boolean(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=True),
+        sa.Column("launch", sa.String(length=64), nullable=True),
+        sa.Column("memory", sa.JSON(), nullable=False),
         sa.Column("facts", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_optimizer")),
+    )
+    op.create_table(
+        "optimizer_group",
+        sa.Column("name", sa.String(length=50), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("reserved_slots", sa.BigInteger(), nullable=False),
+        sa.Column("catalog_quota", sa.Double(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_optimizer_group")),
     )
     op.create_table(
         "policy",
@@ -505,6 +518,7 @@ def downgrade() -> None:
     op.drop_table("relation")
     op.drop_table("principal")
     op.drop_table("policy")
+    op.drop_table("optimizer_group")
     op.drop_table("optimizer")
     op.drop_table("operation_secret")
     with op.batch_alter_table("operation", schema=None) as batch_op:

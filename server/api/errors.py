@@ -15,6 +15,7 @@ from catalog.errors import (
     CatalogError,
     CommitUnknown,
     Conflict,
+    Dismissed,
     Forbidden,
     Invalid,
     LeaseLost,
@@ -27,6 +28,7 @@ from server.logs import request_id
 
 STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     NotFound: (404, "not_found"),
+    Dismissed: (409, "dismissed"),
     Conflict: (409, "conflict"),
     Unauthenticated: (401, "unauthenticated"),
     LeaseLost: (403, "lease_lost"),

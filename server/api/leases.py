@@ -1,4 +1,4 @@
-"""Leases and optimizers: how background work is handed out."""
+"""Leases: how background work is handed out."""
 
 from __future__ import annotations
 
@@ -15,49 +15,16 @@ from pydantic import Field
 
 from catalog.commit import Outcome
 from catalog.errors import CatalogError
-from catalog.iceberg.json import HIGHEST_INT
 from catalog.job import JobKind
-from catalog.optimizer import Optimizer
 from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
+from server.api.optimizers import Memory
 
 router = APIRouter(tags=["optimizers"])
 
 POLL_SECONDS = 0.3
 LONGEST_WAIT = 20
-
-
-class OptimizerIn(In):
-    """An optimizer that comes to work."""
-
-    group: str = "default"
-    host: str
-    pid: Annotated[int, Field(ge=0, le=HIGHEST_INT)]
-    version: str
-    facts: dict[str, Any] = {}
-
-
-class OptimizerOut(Out):
-    """A registered optimizer and what it does now."""
-
-    id: str
-    group: str
-    host: str
-    pid: int
-    version: str
-    registered_at: datetime
-    last_seen_at: datetime
-    job_id: UUID | None
-    draining: bool
-    facts: dict[str, Any]
-
-
-class RegisteredOut(OptimizerOut):
-    """What an optimizer has to know to work."""
-
-    lease_seconds: float
-    beat_seconds: float
 
 
 class LeaseIn(In):
@@ -66,6 +33,7 @@ class LeaseIn(In):
     optimizer_id: str
     kinds: list[JobKind]
     wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT)] = LONGEST_WAIT
+    memory: Memory = {}
 
 
 class LeaseOut(Out):
@@ -90,6 +58,7 @@ class BeatIn(In):
 
     progress: dict[str, Any] = {}
     log: list[str] = []
+    memory: Memory = {}
 
 
 class BeatOut(Out):
@@ -116,47 +85,23 @@ class ReportIn(In):
     log: list[str] = []
 
 
-@router.post("/optimizers", status_code=201, summary="Register an optimizer")
-def register(services: ServicesDep, body: OptimizerIn) -> RegisteredOut:
-    """Called once by every optimizer when it starts, and again when it is told that it is not known."""
-    optimizer = services.jobs.register(**body.model_dump())
-    times = services.jobs.times
-    return RegisteredOut(
-        **_optimizer(optimizer), lease_seconds=times.lasts.total_seconds(), beat_seconds=times.beat.total_seconds()
-    )
-
-
-@router.get("/optimizers", summary="List optimizers")
-def list_optimizers(services: ServicesDep) -> list[OptimizerOut]:
-    """All registered optimizers."""
-    with services.database.reading() as uow:
-        return [OptimizerOut(**_optimizer(one)) for one in uow.optimizers.list()]
-
-
-@router.delete("/optimizers/{optimizer_id}", status_code=204, summary="Unregister an optimizer")
-def unregister(services: ServicesDep, optimizer_id: str) -> None:
-    """What it still holds goes back to the queue."""
-    services.jobs.unregister(optimizer_id)
-
-
-def _optimizer(optimizer: Optimizer) -> dict[str, Any]:
-    return {name: getattr(optimizer, name) for name in Optimizer.__slots__}
-
-
 @router.post(
     "/leases",
     response_model=LeaseOut,
     summary="Take a lease",
-    responses={204: {"description": "nothing to do"}, **refusals(404)},
+    responses={204: {"description": "nothing to do"}, **refusals(404, 409)},
 )
 def take_lease(request: Request, services: ServicesDep, body: LeaseIn) -> LeaseOut | Response:
-    """Give the optimizer its group's oldest pending job, waiting a while for one to come."""
-    optimizer = services.jobs.seen(body.optimizer_id)
+    """Give the optimizer its group's oldest pending job, waiting a while for one to come.
+
+    One that drains waits in vain; 409 tells one that was asked to stop to finish what it holds and leave.
+    """
+    optimizer = services.optimizers.seen(body.optimizer_id, body.memory)
     waiters: threading.Semaphore = request.app.state.waiters
     waits = body.wait_seconds > 0 and waiters.acquire(blocking=False)
     try:
         deadline = time.monotonic() + (body.wait_seconds if waits else 0)
-        while not services.jobs.has_work(optimizer.group, body.kinds):
+        while optimizer.draining or not services.jobs.has_work(optimizer.group, body.kinds):
             if time.monotonic() >= deadline or request.app.state.stopping.is_set():
                 return Response(status_code=204)
             time.sleep(POLL_SECONDS)
@@ -197,7 +142,7 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))
 def beat(services: ServicesDep, lease: LeaseDep, body: BeatIn) -> BeatOut:
     """403 says that the lease has ended: stop at once."""
-    return BeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log).lease_until)
+    return BeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
 
 
 @router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))

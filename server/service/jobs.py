@@ -18,7 +18,6 @@ from catalog.job import (
     JobStatus,
     Lease,
     LeaseToken,
-    OptimizerId,
     after_silence,
     canceled,
     check_lease,
@@ -65,41 +64,6 @@ class Jobs:
     database: Database
     times: LeaseTimes = field(default_factory=LeaseTimes)
 
-    def register(self, *, group: str, host: str, pid: int, version: str, facts: Mapping[str, Any]) -> Optimizer:
-        """Note a new optimizer."""
-        with self.database.writing() as uow:
-            now = uow.now()
-            optimizer = Optimizer(
-                id=OptimizerId(f"{host}-{pid}-{secrets.token_hex(3)}"),
-                group=group,
-                host=host,
-                pid=pid,
-                version=version,
-                registered_at=now,
-                last_seen_at=now,
-                facts=dict(facts),
-            )
-            uow.optimizers.put(optimizer)
-        return optimizer
-
-    def unregister(self, optimizer_id: str) -> None:
-        """Forget an optimizer that is leaving; what it still holds goes back at once."""
-        with self.database.writing() as uow:
-            held = (job.id for job in uow.jobs.with_status([JobStatus.RUNNING]) if job.owner == optimizer_id)
-            for job_id in held:
-                job = uow.jobs.lock(job_id)
-                if job.status is JobStatus.RUNNING and job.owner == optimizer_id:
-                    uow.jobs.put(moved(job, JobStatus.PENDING))
-            uow.optimizers.remove(optimizer_id)
-
-    def seen(self, optimizer_id: str) -> Optimizer:
-        """Note that an optimizer is there; NotFound when it has to register again."""
-        with self.database.writing() as uow:
-            optimizer = _optimizer(uow, optimizer_id)
-            optimizer = replace(optimizer, last_seen_at=uow.now(), job_id=None)
-            uow.optimizers.put(optimizer)
-        return optimizer
-
     def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
         """Whether asking for a lease may bring one: cheap, for waiting."""
         with self.database.reading() as uow:
@@ -116,10 +80,12 @@ class Jobs:
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
             uow.jobs.put(job)
-            uow.optimizers.put(replace(optimizer, last_seen_at=now, job_id=job.id))
+            uow.optimizers.saw(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token))
 
-    def beat(self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str]) -> Job:
+    def beat(
+        self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
+    ) -> Job:
         """Keep a lease alive; LeaseLost when it has ended."""
         with self.database.writing() as uow:
             now = uow.now()
@@ -128,7 +94,7 @@ class Jobs:
             uow.jobs.put(job)
             if log:
                 uow.jobs.add_log(job.id, log, now)
-            self._touch(uow, job)
+            self._heard(uow, job, memory or {})
         return job
 
     def committing(self, lease: Lease) -> Job:
@@ -161,7 +127,7 @@ class Jobs:
                 uow.jobs.add_log(job.id, log, now)
             job = self._reported(replace(job, error=error, result=dict(result)), outcome, uow)
             uow.jobs.put(job)
-            self._touch(uow, job)
+            self._heard(uow, job, {})
         return job
 
     def _reported(self, job: Job, outcome: Outcome | None, uow: UnitOfWork) -> Job:
@@ -176,11 +142,9 @@ class Jobs:
             return ended(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
         return ended(job, JobStatus.FAILED, now)
 
-    def _touch(self, uow: UnitOfWork, job: Job) -> None:
-        optimizer = None if job.owner is None else uow.optimizers.find(job.owner)
-        if optimizer is not None:
-            holds = job.id if job.status.is_leased else None
-            uow.optimizers.put(replace(optimizer, last_seen_at=uow.now(), job_id=holds))
+    def _heard(self, uow: UnitOfWork, job: Job, memory: Mapping[str, int]) -> None:
+        if job.owner is not None:
+            uow.optimizers.saw(job.owner, uow.now(), memory)
 
     def cancel(self, job_id: JobId) -> Job:
         """Give a job up; Conflict when its commit is in the table. Its optimizer learns of it at its next beat.

@@ -17,6 +17,7 @@ from catalog.relation import RelationKind
 from server.service.access.access import Access
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
+from server.service.groups import Groups
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
@@ -25,6 +26,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
+from server.service.optimizers import Optimizers
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -50,6 +52,8 @@ class Services:
     keyed: KeyedTables
     committer: Committer
     jobs: Jobs
+    groups: Groups
+    optimizers: Optimizers
     planner: Planner
     tasks: Tasks
     hive: HiveServices

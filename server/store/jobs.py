@@ -1,4 +1,4 @@
-"""Jobs, their commits and logs, and optimizers in the database."""
+"""Jobs, their commits and logs in the database."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
-from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken, OptimizerId
+from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.optimizer import Optimizer
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.session import ReadSession
-from server.store.upsert import upsert
-from server.store.work_rows import JobCommitRow, JobLogRow, JobRow, OptimizerRow
+from server.store.work_rows import JobCommitRow, JobLogRow, JobRow
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [
@@ -181,44 +179,3 @@ def _job(row: JobRow) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
     values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))
-
-
-@dataclass(frozen=True)
-class SqlOptimizers:
-    """See catalog.ports.store.Optimizers."""
-
-    session: ReadSession
-
-    def put(self, optimizer: Optimizer) -> None:
-        """Insert or replace."""
-        values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
-        upsert(self.session, OptimizerRow, {"grp": values.pop("group"), **values})
-
-    def find(self, optimizer_id: str) -> Optimizer | None:
-        """By its id."""
-        row = self.session.get(OptimizerRow, optimizer_id)
-        return None if row is None else _optimizer(row)
-
-    def list(self) -> Sequence[Optimizer]:
-        """All, by group and id."""
-        query = select(OptimizerRow).order_by(OptimizerRow.grp, OptimizerRow.id)
-        return [_optimizer(row) for row in self.session.scalars(query)]
-
-    def remove(self, optimizer_id: str) -> None:
-        """Forget it."""
-        self.session.execute(delete(OptimizerRow).where(OptimizerRow.id == optimizer_id))
-
-
-def _optimizer(row: OptimizerRow) -> Optimizer:
-    return Optimizer(
-        id=OptimizerId(row.id),
-        group=row.grp,
-        host=row.host,
-        pid=row.pid,
-        version=row.version,
-        registered_at=row.registered_at,
-        last_seen_at=row.last_seen_at,
-        job_id=None if row.job_id is None else JobId(row.job_id),
-        draining=row.draining,
-        facts=row.facts,
-    )

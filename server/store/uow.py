@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import access, dropped, hive, imports, store
+from catalog.ports import access, dropped, hive, imports, store, work
 from catalog.relation import Located
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
@@ -17,11 +17,13 @@ from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicie
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
+from server.store.groups import SqlGroups
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
 from server.store.imports import SqlImportEntries
-from server.store.jobs import SqlJobs, SqlOptimizers
+from server.store.jobs import SqlJobs
 from server.store.metrics import SqlMetrics
+from server.store.optimizers import SqlOptimizers
 from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
@@ -44,6 +46,7 @@ class SqlUnitOfWork:
         self.events: store.Events = SqlEvents(session)
         self.jobs: store.Jobs = SqlJobs(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
+        self.groups: work.Groups = SqlGroups(session)
         self.operations: store.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)
         self.policies: store.Policies = SqlPolicies(session)

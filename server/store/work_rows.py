@@ -70,6 +70,17 @@ class JobLogRow(Row):
     line: Mapped[str] = mapped_column(Text)
 
 
+class GroupRow(Row):
+    """What was set for a group of optimizers."""
+
+    __tablename__ = "optimizer_group"
+    name: Mapped[str] = mapped_column(String(50), primary_key=True)
+    description: Mapped[str] = mapped_column(Text)
+    reserved_slots: Mapped[int]
+    catalog_quota: Mapped[float]
+    created_at: Mapped[datetime | None]
+
+
 class OptimizerRow(Row):
     """A registered optimizer."""
 
@@ -81,8 +92,12 @@ class OptimizerRow(Row):
     version: Mapped[str] = mapped_column(String(64))
     registered_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
-    job_id: Mapped[UUID | None]
+    slots: Mapped[int]
     draining: Mapped[bool]
+    stopping: Mapped[bool]
+    why: Mapped[str | None] = mapped_column(Text)
+    launch: Mapped[str | None] = mapped_column(String(64))
+    memory: Mapped[dict[str, Any]]
     facts: Mapped[dict[str, Any]]
 
 

@@ -16,11 +16,14 @@ from catalog.iceberg.json import Json
 from catalog.keyed.merge_task import MergePolicy, RewritePolicy, expire_task, merge_task, rewrite_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
+from catalog.optimizer import PROTOCOL
+from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
-from optimizer.errors import JobError, LeaseLost, Refused, Unknown, Unregistered
+from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 from optimizer.hold import Hold
 from optimizer.wire import ExpireTask, Lease, MergeTask, Outcome, Result, RewriteTask
-from server.api.leases import BeatIn, LeaseOut, OptimizerIn, RegisteredOut, ReportedOutcome, ReportIn
+from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
+from server.api.optimizers import OptimizerIn, RegisteredOut
 
 LEASE = Lease(
     lease="j.1.t", beat_seconds=0.05, job_id="j", attempt=1, kind="merge", catalog="a/b", table="db.orders", task={}
@@ -39,6 +42,25 @@ def test_nothing_to_do_is_no_lease() -> None:
 def test_a_server_that_has_forgotten_us_says_so() -> None:
     with pytest.raises(Unregistered):
         api(lambda _: httpx.Response(404)).take_lease("o", ["merge"])
+
+
+def test_a_server_that_wants_us_to_leave_says_why() -> None:
+    answer = httpx.Response(409, json={"error": {"message": "told to stop", "hint": None}})
+    with pytest.raises(Dismissed, match="told to stop"):
+        api(lambda _: answer).take_lease("o", ["merge"])
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 409, 422])
+def test_a_server_that_will_not_have_us_is_not_asked_again(code: int) -> None:
+    body = {"error": {"message": "another protocol", "hint": "install the same"}}
+    with pytest.raises(NotWelcome, match="another protocol; install the same"):
+        api(lambda _: httpx.Response(code, json=body)).register(host="h")
+
+
+@pytest.mark.parametrize("code", [404, 429, 500, 503])
+def test_a_server_that_cannot_answer_now_is_asked_again(code: int) -> None:
+    with pytest.raises(httpx.HTTPStatusError):
+        api(lambda _: httpx.Response(code)).register(host="h")
 
 
 @pytest.mark.parametrize("status", [403, 404])
@@ -126,6 +148,7 @@ def wait_for(reached: Callable[[], bool]) -> None:
 
 def test_beats_tell_stage_progress_and_log(server: Server, hold: Hold) -> None:
     hold.progress = lambda: {"done": 1, "total": 2}
+    hold.memory = lambda: {"rss": 7}
     hold.stage("merging")
     hold.say("three partitions are touched")
     wait_for(lambda: any(beat["log"] for beat in server.beats))
@@ -133,6 +156,7 @@ def test_beats_tell_stage_progress_and_log(server: Server, hold: Hold) -> None:
     assert told == {
         "progress": {"stage": "merging", "done": 1, "total": 2},
         "log": ["three partitions are touched"],
+        "memory": {"rss": 7},
     }
     assert hold.take_lines() == []
 
@@ -182,8 +206,10 @@ def test_both_sides_mean_the_same_by_a_lease_and_a_report() -> None:
     assert set(Lease.model_fields) <= set(LeaseOut.model_fields)
     assert set(Result.model_fields) <= set(ReportIn.model_fields)
     assert {"id"} <= set(RegisteredOut.model_fields)
-    assert set(BeatIn.model_fields) == {"progress", "log"}
-    assert set(OptimizerIn.model_fields) == {"group", "host", "pid", "version", "facts"}
+    assert set(BeatIn.model_fields) == {"progress", "log", "memory"}
+    about = {"group", "host", "pid", "version", "protocol", "slots", "launch", "facts"}
+    assert set(OptimizerIn.model_fields) == about
+    assert wire.PROTOCOL == PROTOCOL
     assert {outcome.value for outcome in Outcome} == {outcome.value for outcome in ReportedOutcome}
 
 

@@ -29,7 +29,10 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @contextmanager
 def an_optimizer(server: RunningServer, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "optimizer", "--server", server.url, "--master", "local[1]"]
-    with log.open("wb") as out, subprocess.Popen([*command, "--driver-memory", "700m"], stderr=out) as process:
+    with (
+        log.open("wb") as out,
+        subprocess.Popen([*command, "--driver-memory", "700m", "--slots", "2"], stderr=out) as process,
+    ):
         try:
             yield process
         finally:

@@ -16,9 +16,11 @@ from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.job import Job, JobKind, Lease
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import TableName
+from catalog.optimizer import PROTOCOL
 from catalog.ports.store import Database
 from server.assembly import build_services
 from server.service.commit import CommitRequest, Committed
+from server.service.optimizers import Coming
 from server.service.services import Services
 from server.service.tables import TableDefinition
 from server.settings import Settings
@@ -102,7 +104,9 @@ class Lake:
             return uow.jobs.get(lease.job_id)
 
     def optimizer(self) -> str:
-        return self.services.jobs.register(group="default", host="host", pid=1, version="0", facts={}).id
+        return self.services.optimizers.register(
+            Coming(group="default", host="host", pid=1, version="0", protocol=PROTOCOL)
+        ).id
 
     def metadata_files(self) -> set[str]:
         return {path.name for path in self.warehouse.rglob("*.metadata.json")}

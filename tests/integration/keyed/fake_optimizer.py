@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from catalog.optimizer import PROTOCOL
 from tests.integration.keyed.appends import Json
 from tests.integration.keyed.table import Table
 
@@ -30,7 +31,7 @@ class FakeOptimizer:
             assert answer.status_code == httpx.codes.OK, f"{step}: {answer.status_code} {answer.text}"
 
     def take(self, patience: float = 30) -> httpx.Response:
-        about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0"}
+        about = {"group": "default", "host": "nowhere", "pid": 1, "version": "0", "protocol": PROTOCOL}
         optimizer_id = self.table.server.post("optimizers", about)["id"]
         asked = {"optimizer_id": optimizer_id, "kinds": ["merge"], "wait_seconds": 5}
         answer = self.table.server.http.post("/api/v1/leases", json=asked, timeout=patience)

@@ -133,12 +133,12 @@ def working(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def mortal_optimizer(url: str, directory: Path, moment: str) -> Iterator[subprocess.Popen[bytes]]:
+def mortal_optimizer(url: str, directory: Path, moment: str, *, slots: int = 1) -> Iterator[subprocess.Popen[bytes]]:
     """An optimizer as a process with a JVM of its own, told where to die."""
     told = directory / "optimizer-dies-at"
     told.write_text(moment, encoding="utf-8")
     command = [sys.executable, "-m", "tests.integration.keyed.dying", "optimizer", "--server", url]
-    command += ["--master", "local[1]", "--driver-memory", "700m"]
+    command += ["--master", "local[1]", "--driver-memory", "700m", "--slots", str(slots)]
     environment = {**os.environ, "DYING_FILE": str(told)}
     with (
         (directory / "optimizer.log").open("ab") as log,

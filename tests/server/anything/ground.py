@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from catalog.optimizer import PROTOCOL
 from tests.server.guarded import SQL
 from tests.server.lake import COLUMNS
 
@@ -163,7 +164,8 @@ class Ground:
         job = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/expire")
         source = {"source": "warehouse", "address": self.warehouse}
         operation = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/imports", source)
-        optimizer = self._ask("POST", "/api/v1/optimizers", {"host": "h", "pid": 1, "version": "0"})
+        comes = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
+        optimizer = self._ask("POST", "/api/v1/optimizers", comes)
         asked = {"optimizer_id": optimizer["id"], "kinds": ["expire", "merge"], "wait_seconds": 0}
         lease = self._ask("POST", "/api/v1/leases", asked)
         token = self._ask("POST", "/api/v1/tokens", {"name": "made", "owner": self.user})

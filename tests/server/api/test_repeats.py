@@ -99,6 +99,7 @@ def test_what_is_created_is_there_and_is_not_made_twice(api: Api, tmp_path: Any)
     )
     said = refused_again(api, "/api/v1/catalogs/lake/namespaces", {"name": "sales"})
     assert said == (409, "Namespace already exists: sales")
+    assert refused_again(api, "/api/v1/groups", {"name": "nightly"}) == (409, "group nightly already exists")
     body = {"name": "other", "warehouse": tmp_path.as_uri()}
     assert refused_again(api, "/api/v1/catalogs", body) == (409, "catalog 'other' already exists")
 
@@ -118,6 +119,7 @@ def test_what_sets_a_state_can_be_said_any_number_of_times(api: Api) -> None:
     assert not again(api, "POST", f"{tables}/unprotect")["protected"]
     assert again(api, "PATCH", f"{tables}/properties", {"set": {"note": "a"}})["properties"]["note"] == "a"
     assert again(api, "PUT", f"{tables}/refs/v1", {"type": "tag"})["name"] == "v1"
+    assert again(api, "PUT", "/api/v1/groups/default", {"reserved_slots": 2})["reserved_slots"] == 2
     lake = "/api/v1/catalogs/lake"
     changed = again(api, "PATCH", f"{lake}/properties", {"set": {"firn.drop.retention": "30 d"}, "remove": ["x"]})
     assert changed["properties"] == {"firn.drop.retention": "30 d"}

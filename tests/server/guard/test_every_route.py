@@ -16,6 +16,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from catalog.access import SERVER, Grant, Privilege
+from catalog.optimizer import PROTOCOL
 from catalog.token import new_secret
 from server.app import create_api, create_iceberg, create_site
 from server.assembly import build_services
@@ -72,7 +73,10 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/views/{view}/rollback": {"version_id": 1},
     "POST /catalogs/{catalog}/imports": {"source": {"kind": "warehouse", "location": "file:/nowhere"}},
     "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
-    "POST /optimizers": {"host": "h", "pid": 1, "version": "0"},
+    "POST /groups": {"name": "g"},
+    "PUT /groups/{group}": {},
+    "POST /optimizers": {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL},
+    "POST /optimizers/{optimizer_id}/drain": {},
     "POST /leases": {"optimizer_id": "x", "kinds": ["merge"], "wait_seconds": 0},
     "PUT /leases/{lease}": {},
     "POST /leases/{lease}/report": {"outcome": "nothing"},
@@ -125,6 +129,10 @@ OF_THE_SERVER = {
     "GET /optimizers",
     "POST /optimizers",
     "DELETE /optimizers/{optimizer_id}",
+    *(f"{method} /groups" for method in ("GET", "POST")),
+    *(f"{method} /groups/{{group}}" for method in ("GET", "PUT", "DELETE")),
+    "POST /optimizers/{optimizer_id}/drain",
+    "POST /optimizers/{optimizer_id}/undrain",
     "POST /leases",
     "PUT /leases/{lease}",
     "POST /leases/{lease}/committing",
@@ -178,6 +186,7 @@ class Site:
             operation_id=self.guarded.operation_id,
             optimizer_id="x",
             lease=f"{self.guarded.job_id}.1.token",
+            group="default",
             role="admin",
             name="admin",
             token_id=self.guarded.admin.id,

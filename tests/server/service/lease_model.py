@@ -223,7 +223,7 @@ class LeaseHistory(RuleBasedStateMachine):
         for job in self.jobs.values():
             if job.owner == self.optimizers[which] and job.status is R:
                 job.end_lease(P)
-        self.lake.services.jobs.unregister(self.optimizers[which])
+        self.lake.services.optimizers.unregister(self.optimizers[which])
         self.optimizers[which] = self.lake.optimizer()
 
     @rule(which=st.integers(0, 1), table=st.sampled_from(TABLES), steps=st.integers(0, 3))

@@ -86,7 +86,7 @@ def test_a_leaving_optimizer_gives_back_what_it_has_not_begun_to_commit(orders: 
     lease = orders.lease(JobKind.MERGE, committing=False)
     owner = orders.job(lease).owner
     assert owner is not None
-    orders.services.jobs.unregister(owner)
+    orders.services.optimizers.unregister(owner)
     assert orders.job(lease).status is JobStatus.PENDING
 
 
@@ -94,7 +94,7 @@ def test_a_leaving_optimizer_keeps_a_job_that_may_commit(orders: Lake) -> None:
     lease = orders.lease(JobKind.MERGE)
     owner = orders.job(lease).owner
     assert owner is not None
-    orders.services.jobs.unregister(owner)
+    orders.services.optimizers.unregister(owner)
     assert orders.job(lease).status is JobStatus.COMMITTING
 
 

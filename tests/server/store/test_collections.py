@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -403,7 +404,7 @@ def test_a_log_keeps_its_lines_in_order(database: Database) -> None:
 
 def test_an_optimizer_is_seen_as_it_was_last_put(database: Database) -> None:
     optimizer = an_optimizer(facts={"spark": "4.1"})
-    draining = an_optimizer(draining=True, last_seen_at=LATER, job_id=a_job().id)
+    draining = an_optimizer(draining=True, last_seen_at=LATER, slots=4, memory={"rss": 2**40}, why="moving", launch="l")
     with database.writing() as uow:
         for one in (optimizer, draining):
             uow.optimizers.put(one)
@@ -411,6 +412,20 @@ def test_an_optimizer_is_seen_as_it_was_last_put(database: Database) -> None:
         assert uow.optimizers.list() == [draining]
         uow.optimizers.remove(optimizer.id)
         assert uow.optimizers.find(optimizer.id) is None
+
+
+def test_what_an_optimizer_says_and_what_it_is_asked_do_not_undo_each_other(database: Database) -> None:
+    """Of two that read the row, change it and put it back, one would take the other's word away."""
+    optimizer = an_optimizer(memory={"rss": 1})
+    with database.writing() as uow:
+        uow.optimizers.put(optimizer)
+        asked = uow.optimizers.ask(optimizer.id, draining=True, stopping=True, why="moving")
+        heard = uow.optimizers.saw(optimizer.id, LATER, {})
+        assert asked == replace(optimizer, draining=True, stopping=True, why="moving")
+        assert heard == replace(asked, last_seen_at=LATER)
+        assert uow.optimizers.saw(optimizer.id, LATER, {"rss": 2}) == replace(heard, memory={"rss": 2})
+        assert uow.optimizers.saw("gone", LATER, {}) is None
+        assert uow.optimizers.ask("gone", draining=True, stopping=False, why=None) is None
 
 
 def test_operations_are_journaled(database: Database) -> None:

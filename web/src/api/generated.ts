@@ -1047,6 +1047,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List groups of optimizers
+         * @description By name; `default` is always there.
+         */
+        get: operations["list_groups_groups_get"];
+        put?: never;
+        /**
+         * Create a group
+         * @description Tables come into it by the policy `firn.optimize.group`, optimizers by naming it when they register.
+         */
+        post: operations["create_group_groups_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/groups/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a group
+         * @description One group.
+         */
+        get: operations["show_group_groups__group__get"];
+        /**
+         * Set a group's settings
+         * @description All of them; what is left out is as at first.
+         */
+        put: operations["set_group_groups__group__put"];
+        post?: never;
+        /**
+         * Drop a group
+         * @description Refused while optimizers are registered in it or jobs of it have not ended.
+         */
+        delete: operations["drop_group_groups__group__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -1199,6 +1251,8 @@ export interface paths {
         /**
          * Take a lease
          * @description Give the optimizer its group's oldest pending job, waiting a while for one to come.
+         *
+         *     One that drains waits in vain; 409 tells one that was asked to stop to finish what it holds and leave.
          */
         post: operations["take_lease_leases_post"];
         delete?: never;
@@ -1376,13 +1430,15 @@ export interface paths {
         };
         /**
          * List optimizers
-         * @description All registered optimizers.
+         * @description All registered optimizers. A silent one holds no job any more, and is forgotten after ten minutes.
          */
         get: operations["list_optimizers_optimizers_get"];
         put?: never;
         /**
          * Register an optimizer
          * @description Called once by every optimizer when it starts, and again when it is told that it is not known.
+         *
+         *     409 when it talks in another way than this server does: it is of another version.
          */
         post: operations["register_optimizers_post"];
         delete?: never;
@@ -1406,6 +1462,46 @@ export interface paths {
          * @description What it still holds goes back to the queue.
          */
         delete: operations["unregister_optimizers__optimizer_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/optimizers/{optimizer_id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drain an optimizer
+         * @description It is given no new job, and finishes what it holds; with `stop` it then ends.
+         */
+        post: operations["drain_optimizers__optimizer_id__drain_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/optimizers/{optimizer_id}/undrain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let an optimizer work again
+         * @description One that was asked to stop goes on working if it has not ended yet.
+         */
+        post: operations["undrain_optimizers__optimizer_id__undrain_post"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1814,6 +1910,13 @@ export interface components {
              */
             log?: string[];
             /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
+            /**
              * Progress
              * @default {}
              */
@@ -1982,6 +2085,19 @@ export interface components {
             name: string;
             /** Tables */
             tables: number;
+        };
+        /**
+         * DrainIn
+         * @description Why an optimizer is to have no more jobs, and whether it is to end when it holds none.
+         */
+        DrainIn: {
+            /**
+             * Stop
+             * @default false
+             */
+            stop?: boolean;
+            /** Why */
+            why?: string | null;
         };
         /**
          * DropOut
@@ -2189,6 +2305,66 @@ export interface components {
             on: components["schemas"]["ScopeOut"];
             /** Privileges */
             privileges: string[];
+        };
+        /**
+         * GroupIn
+         * @description A group to be created.
+         */
+        GroupIn: {
+            /**
+             * Catalog Quota
+             * @default 1
+             */
+            catalog_quota?: number;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
+            /** Name */
+            name: string;
+            /**
+             * Reserved Slots
+             * @default 1
+             */
+            reserved_slots?: number;
+        };
+        /**
+         * GroupOut
+         * @description A group: slots that long jobs leave to short ones, and the share from which on a catalog stands back.
+         */
+        GroupOut: {
+            /** Catalog Quota */
+            catalog_quota: number;
+            /** Created At */
+            created_at: string | null;
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Reserved Slots */
+            reserved_slots: number;
+        };
+        /**
+         * GroupSettingsIn
+         * @description What holds for the jobs of a group.
+         */
+        GroupSettingsIn: {
+            /**
+             * Catalog Quota
+             * @default 1
+             */
+            catalog_quota?: number;
+            /**
+             * Description
+             * @default
+             */
+            description?: string;
+            /**
+             * Reserved Slots
+             * @default 1
+             */
+            reserved_slots?: number;
         };
         /** HTTPValidationError */
         HTTPValidationError: {
@@ -2419,6 +2595,13 @@ export interface components {
         LeaseIn: {
             /** Kinds */
             kinds: components["schemas"]["JobKind"][];
+            /**
+             * Memory
+             * @default {}
+             */
+            memory?: {
+                [key: string]: number;
+            };
             /** Optimizer Id */
             optimizer_id: string;
             /**
@@ -2712,7 +2895,7 @@ export interface components {
         OperationStatus: "running" | "succeeded" | "failed" | "canceled";
         /**
          * OptimizerIn
-         * @description An optimizer that comes to work.
+         * @description An optimizer that comes to work. One that names no protocol is older than all that have one.
          */
         OptimizerIn: {
             /**
@@ -2729,14 +2912,26 @@ export interface components {
             group?: string;
             /** Host */
             host: string;
+            /** Launch */
+            launch?: string | null;
             /** Pid */
             pid: number;
+            /**
+             * Protocol
+             * @default 0
+             */
+            protocol?: number;
+            /**
+             * Slots
+             * @default 1
+             */
+            slots?: number;
             /** Version */
             version: string;
         };
         /**
          * OptimizerOut
-         * @description A registered optimizer and what it does now.
+         * @description A registered optimizer, what it holds and what it was asked to do.
          */
         OptimizerOut: {
             /** Draining */
@@ -2751,13 +2946,19 @@ export interface components {
             host: string;
             /** Id */
             id: string;
-            /** Job Id */
-            job_id: string | null;
+            /** Jobs */
+            jobs: string[];
             /**
              * Last Seen At
              * Format: date-time
              */
             last_seen_at: string;
+            /** Launch */
+            launch: string | null;
+            /** Memory */
+            memory: {
+                [key: string]: number;
+            };
             /** Pid */
             pid: number;
             /**
@@ -2765,8 +2966,16 @@ export interface components {
              * Format: date-time
              */
             registered_at: string;
+            /** Silent */
+            silent: boolean;
+            /** Slots */
+            slots: number;
+            /** Stopping */
+            stopping: boolean;
             /** Version */
             version: string;
+            /** Why */
+            why: string | null;
         };
         /** PageOut[AuditOut] */
         PageOut_AuditOut_: {
@@ -3147,15 +3356,21 @@ export interface components {
             host: string;
             /** Id */
             id: string;
-            /** Job Id */
-            job_id: string | null;
+            /** Jobs */
+            jobs: string[];
             /**
              * Last Seen At
              * Format: date-time
              */
             last_seen_at: string;
+            /** Launch */
+            launch: string | null;
             /** Lease Seconds */
             lease_seconds: number;
+            /** Memory */
+            memory: {
+                [key: string]: number;
+            };
             /** Pid */
             pid: number;
             /**
@@ -3163,8 +3378,16 @@ export interface components {
              * Format: date-time
              */
             registered_at: string;
+            /** Silent */
+            silent: boolean;
+            /** Slots */
+            slots: number;
+            /** Stopping */
+            stopping: boolean;
             /** Version */
             version: string;
+            /** Why */
+            why: string | null;
         };
         /**
          * RegisteredTableOut
@@ -7123,6 +7346,217 @@ export interface operations {
             };
         };
     };
+    list_groups_groups_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"][];
+                };
+            };
+        };
+    };
+    create_group_groups_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_group_groups__group__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    set_group_groups__group__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupSettingsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drop_group_groups__group__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_health_health_get: {
         parameters: {
             query?: never;
@@ -7407,6 +7841,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7787,6 +8230,15 @@ export interface operations {
                     "application/json": components["schemas"]["RegisteredOut"];
                 };
             };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Validation Error */
             422: {
                 headers: {
@@ -7815,6 +8267,90 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    drain_optimizers__optimizer_id__drain_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                optimizer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DrainIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OptimizerOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    undrain_optimizers__optimizer_id__undrain_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                optimizer_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OptimizerOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
             };
             /** @description Validation Error */
             422: {

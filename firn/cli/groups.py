@@ -1,0 +1,85 @@
+"""`firn group …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firn.cli.show import moment
+from firn.cli.told import Told, command
+from firn.transport import Json
+
+app = typer.Typer(help="Groups of optimizers.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The group's name.")]
+Description = Annotated[str | None, typer.Option(help="For people.")]
+Reserved = Annotated[int | None, typer.Option(min=0, help="Slots that long jobs leave to short ones.")]
+Quota = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Share of an hour from which on a catalog stands back; 1: never.")
+]
+
+
+@command(app, "list")
+def list_groups(this: Told) -> None:
+    """List groups."""
+    show, found = this.show, this.client.groups.list()
+    rows = [
+        (one["name"], str(one["reserved_slots"]), f"{one['catalog_quota']:.0%}", one["description"]) for one in found
+    ]
+    titles = ("group", "reserved slots", "catalog quota", "description")
+    show.emit(found, lambda: show.table(titles, rows, none="no groups"))
+
+
+@command(app, "show")
+def show_group(this: Told, name: Name) -> None:
+    """Show a group."""
+    _shown(this, this.client.groups.get(name))
+
+
+@command(app, "create")
+def create_group(
+    this: Told,
+    name: Name,
+    description: Description = None,
+    reserved_slots: Reserved = None,
+    catalog_quota: Quota = None,
+) -> None:
+    """Create a group; tables come into it by the policy firn.optimize.group."""
+    _shown(this, this.client.groups.create(name, **_given(description, reserved_slots, catalog_quota)))
+
+
+@command(app, "set")
+def set_group(
+    this: Told,
+    name: Name,
+    description: Description = None,
+    reserved_slots: Reserved = None,
+    catalog_quota: Quota = None,
+) -> None:
+    """Change what is given; the rest stays."""
+    _shown(this, this.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
+
+
+@command(app, "drop")
+def drop_group(this: Told, name: Name) -> None:
+    """Drop a group in which nobody works and for which no job waits."""
+    show = this.show
+    this.client.groups.drop(name)
+    show.emit({"dropped": name}, lambda: show.line(f"dropped group {name}"))
+
+
+def _given(description: str | None, reserved_slots: int | None, catalog_quota: float | None) -> dict[str, Json]:
+    settings = {"description": description, "reserved_slots": reserved_slots, "catalog_quota": catalog_quota}
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _shown(this: Told, group: Json) -> None:
+    facts = {
+        "group": group["name"],
+        "description": group["description"] or None,
+        "reserved slots": str(group["reserved_slots"]),
+        "catalog quota": f"{group['catalog_quota']:.0%}",
+        "created": group["created_at"] and moment(group["created_at"]),
+    }
+    this.show.emit(group, lambda: this.show.facts(facts))

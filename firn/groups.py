@@ -1,0 +1,41 @@
+"""Groups of optimizers: `client.groups.set("nightly", reserved_slots=2)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from firn.transport import Json, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of a server. Each answer is as the server gives it."""
+
+    transport: Transport
+
+    def list(self) -> list[Json]:
+        """By name; `default` is always there."""
+        return list(self.transport.items("/groups"))
+
+    def get(self, name: str) -> Json:
+        """One; NotFound when there is none of that name."""
+        return self.transport.get(_path(name))
+
+    def create(self, name: str, **settings: Json) -> Json:
+        """A new one; what is not given is as the server has it for every group."""
+        return self.transport.change("POST", "/groups", {"name": name, **settings})
+
+    def set(self, name: str, **settings: Json) -> Json:
+        """Change some of its settings; the others stay."""
+        known = self.get(name)
+        kept = {key: value for key, value in known.items() if key not in ("name", "created_at")}
+        return self.transport.change("PUT", _path(name), kept | settings)
+
+    def drop(self, name: str) -> None:
+        """Forget one in which nobody works."""
+        self.transport.change("DELETE", _path(name))
+
+
+def _path(name: str) -> str:
+    return f"/groups/{quote(name, safe='')}"

@@ -1,0 +1,49 @@
+"""How much memory an optimizer takes, for people: nothing is decided by it in here."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+FRESH_SECONDS = 5.0
+"""Each reading costs some calls into Java; every beat and poll asks."""
+
+
+@dataclass
+class Memory:
+    """The JVM's heap, and what the machine has given to its process and to this one."""
+
+    spark: SparkSession
+    _read_at: float = float("-inf")
+    _known: dict[str, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self) -> dict[str, int]:
+        """Bytes: `heap_used`, `heap_max`, and `rss` where the system tells it."""
+        with self._lock:
+            if time.monotonic() - self._read_at > FRESH_SECONDS:
+                self._known = self._read()
+                self._read_at = time.monotonic()
+            return self._known
+
+    def _read(self) -> dict[str, int]:
+        java: Any = self.spark._jvm
+        heap = java.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
+        found = {"heap_used": int(heap.getUsed()), "heap_max": int(heap.getMax())}
+        resident = [_resident(pid) for pid in (os.getpid(), int(java.java.lang.ProcessHandle.current().pid()))]
+        return found | ({"rss": sum(resident)} if all(resident) else {})
+
+
+def _resident(pid: int) -> int:
+    """Resident bytes of a process; 0 where they cannot be read."""
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

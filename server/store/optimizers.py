@@ -1,0 +1,62 @@
+"""Optimizers in the database. What each hears and says changes columns of its own: none undoes another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from catalog.job import OptimizerId
+from catalog.optimizer import Optimizer
+from server.store.session import ReadSession
+from server.store.upsert import upsert
+from server.store.work_rows import OptimizerRow
+
+
+@dataclass(frozen=True)
+class SqlOptimizers:
+    """See catalog.ports.store.Optimizers."""
+
+    session: ReadSession
+
+    def put(self, optimizer: Optimizer) -> None:
+        """Insert or replace."""
+        values = {name: getattr(optimizer, name) for name in Optimizer.__slots__}
+        upsert(self.session, OptimizerRow, {"grp": values.pop("group"), **values})
+
+    def find(self, optimizer_id: str) -> Optimizer | None:
+        """By its id."""
+        row = self.session.get(OptimizerRow, optimizer_id)
+        return None if row is None else _optimizer(row)
+
+    def saw(self, optimizer_id: str, now: datetime, memory: Mapping[str, int]) -> Optimizer | None:
+        """Note that it was heard; None when it is not registered."""
+        values = {"last_seen_at": now, **({"memory": dict(memory)} if memory else {})}
+        return self._changed(optimizer_id, values)
+
+    def ask(self, optimizer_id: str, *, draining: bool, stopping: bool, why: str | None) -> Optimizer | None:
+        """Note what it is asked to do; None when it is not registered."""
+        return self._changed(optimizer_id, {"draining": draining, "stopping": stopping, "why": why})
+
+    def _changed(self, optimizer_id: str, values: Mapping[str, Any]) -> Optimizer | None:
+        changing = update(OptimizerRow).where(OptimizerRow.id == optimizer_id).values(**values)
+        returning = changing.returning(OptimizerRow).execution_options(populate_existing=True)
+        row = self.session.scalar(returning)
+        return None if row is None else _optimizer(row)
+
+    def list(self) -> Sequence[Optimizer]:
+        """All, by group and id."""
+        query = select(OptimizerRow).order_by(OptimizerRow.grp, OptimizerRow.id)
+        return [_optimizer(row) for row in self.session.scalars(query)]
+
+    def remove(self, optimizer_id: str) -> None:
+        """Forget it."""
+        self.session.execute(delete(OptimizerRow).where(OptimizerRow.id == optimizer_id))
+
+
+def _optimizer(row: OptimizerRow) -> Optimizer:
+    same = {name: getattr(row, name) for name in Optimizer.__slots__ if name not in ("id", "group")}
+    return Optimizer(id=OptimizerId(row.id), group=row.grp, **same)

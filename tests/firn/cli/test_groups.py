@@ -1,0 +1,23 @@
+"""`firn group …` against a real server."""
+
+from __future__ import annotations
+
+from tests.firn.cli.conftest import Command
+
+
+def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:
+    made = run("group", "create", "nightly", "--reserved-slots", "2", "--json").json
+    assert (made["name"], made["reserved_slots"]) == ("nightly", 2)
+    changed = run("group", "set", "nightly", "--description", "large tables", "--json").json
+    assert (changed["description"], changed["reserved_slots"]) == ("large tables", 2)  # what is not given stays
+    assert "large tables" in run("group", "list").out
+    assert run("group", "show", "nightly", "--json").json == changed
+    assert run("group", "drop", "nightly").out == "dropped group nightly\n"
+    assert [one["name"] for one in run("group", "list", "--json").json] == ["default"]
+
+
+def test_what_is_wrong_with_a_group_is_said_in_words(run: Command) -> None:
+    said = run("group", "drop", "default")
+    assert (said.code, "always there" in said.err) == (1, True)
+    said = run("group", "create", "two words")
+    assert (said.code, "1 to 50 letters" in said.err) == (2, True)

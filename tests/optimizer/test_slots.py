@@ -1,0 +1,240 @@
+"""Several jobs side by side in one Spark: each has a session, a tag and a commit of its own, and leaves nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from optimizer.client import ServerApi, connect
+from optimizer.jobs import JOBS
+from optimizer.progress import last_job_failed, progress_of
+from optimizer.slots import Slots
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+from optimizer.worker import RunJob, Worker
+from tests.optimizer.conftest import KeyedTable, a_worker
+from tests.spark_fixtures import RunningServer, running_server, shared_spark
+
+QUICK = {"FIRN_LEASE__SECONDS": "9", "FIRN_LEASE__BEAT_SECONDS": "1"}
+
+
+def wait_for(reached: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that hears of a canceled job's end soon."""
+    with running_server(tmp_path_factory.mktemp("slots") / "data", **QUICK) as running:
+        yield running
+
+
+@contextmanager
+def working(url: str, slots: int, jobs: Mapping[str, RunJob] = JOBS) -> Iterator[Worker]:
+    """An optimizer that works on and on in threads of this process."""
+    worker = replace(a_worker(url), slots=slots, jobs=jobs)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stopping.set()
+        thread.join()
+
+
+def keyed(server: RunningServer) -> KeyedTable:
+    table = KeyedTable(server, a_worker(server.url), "id BIGINT, v STRING", "", **{"firn.primary-key": "id"})
+    table.upsert((1, "a"), (2, "b"))
+    return table
+
+
+def all_over(server: RunningServer, jobs: list[str]) -> bool:
+    return all(server.get(f"jobs/{job}")["ended_at"] is not None for job in jobs)
+
+
+@pytest.mark.spark
+def test_jobs_side_by_side_sign_their_own_commits_alone(quick: RunningServer) -> None:
+    """MERGE is signed through its session's settings: they would leak into whatever else commits at that moment."""
+    tables = [keyed(quick) for _ in range(3)]
+    for table in tables:
+        table.run("merge")
+        table.upsert((2, "B"), (3, "c"))
+    together = threading.Barrier(3, timeout=60)
+
+    def merge(work: Work) -> Result:
+        together.wait()  # broken, and the job failed, unless three run at one time
+        return JOBS["merge"](work)
+
+    jobs = [table.ask("merge", mode="vectors") for table in tables]
+    with working(quick.url, 3, {"merge": merge}):
+        wait_for(lambda: all_over(quick, jobs), "the end of all jobs")
+    for table, job in zip(tables, jobs, strict=True):
+        assert quick.get(f"jobs/{job}")["status"] == "succeeded", quick.get(f"jobs/{job}")
+        signed = f"SELECT summary['firn.job-id'], summary['firn.merged-through'] FROM {table.name}.base.snapshots"
+        assert (job, "2") in quick.rows(signed)
+        assert [row for row in quick.rows(signed) if row[0] == job] == [(job, "2")]
+        assert table.rows(".base") == [(1, "a"), (2, "B"), (3, "c")]
+
+
+@pytest.mark.spark
+def test_canceling_one_job_touches_none_beside_it(quick: RunningServer) -> None:
+    victim, neighbour = keyed(quick), keyed(quick)
+    started, go_on = threading.Barrier(3, timeout=60), threading.Event()
+    ended: dict[str, BaseException | None] = {}
+
+    def busy(work: Work) -> Result:
+        spark = work.session.spark
+        name = work.lease.table
+        started.wait()
+        try:
+            while not go_on.is_set() or name == victim.short:
+                spark.range(0, 10**10 if name == victim.short else 10**6, 1, 1).selectExpr("sum(hash(id))").collect()
+            ended[name] = None
+        except Exception as error:
+            ended[name] = error
+            raise
+        return Result(outcome=Outcome.NOTHING)
+
+    canceled, kept = victim.ask("merge"), neighbour.ask("merge")
+    with working(quick.url, 2, {"merge": busy}) as worker:
+        started.wait()
+        context = worker.spark.sparkContext
+        wait_for(lambda: bool(progress_of(context, canceled)), "the victim's progress")
+        quick.post(f"jobs/{canceled}/cancel")
+        wait_for(lambda: victim.short in ended, "the victim's end")
+        assert ended[victim.short] is not None
+        assert neighbour.short not in ended
+        assert last_job_failed(context, canceled)
+        assert not last_job_failed(context, kept)
+        go_on.set()
+        wait_for(lambda: all_over(quick, [kept]), "the neighbour's end")
+    assert ended[neighbour.short] is None
+    assert quick.get(f"jobs/{kept}")["status"] == "succeeded"
+    assert quick.get(f"jobs/{canceled}")["status"] == "canceled"
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_sixty_small_jobs_leave_no_thread_and_no_catalog_behind(quick: RunningServer) -> None:
+    tables = [keyed(quick) for _ in range(6)]
+    opened, closed = [], []
+
+    def counted(work: Work) -> Result:
+        catalog = work.session.java.sessionState().catalogManager().catalog("firn_job").icebergCatalog()
+        opened.append(catalog)
+        return JOBS["clean"](work)
+
+    def round_of_jobs() -> None:
+        jobs = [table.ask("clean") for table in tables]
+        wait_for(lambda: all_over(quick, jobs), "the end of a round")
+        assert {quick.get(f"jobs/{job}")["status"] for job in jobs} == {"succeeded"}
+
+    def java_threads() -> int:
+        jvm: Any = shared_spark()._jvm
+        return int(jvm.java.lang.Thread.activeCount())
+
+    with working(quick.url, 4, {"clean": counted}):
+        round_of_jobs()
+        before, python_before = java_threads(), threading.active_count()
+        for _ in range(10):
+            round_of_jobs()
+        # Not closed, each of the sixty would keep a thread that refreshes its session.
+        wait_for(lambda: java_threads() <= before + 6, f"no more threads than {before}, not {java_threads()}")
+        assert threading.active_count() <= python_before + 2
+    for catalog in opened:
+        try:
+            catalog.listNamespaces()
+        except Exception:  # noqa: BLE001 -- whatever a closed client says
+            closed.append(catalog)
+    assert len(closed) == len(opened) >= 66
+
+
+def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
+    """A long poll for each free slot would be a server's load multiplied."""
+    asking = threading.Semaphore(1)
+    overlapped: list[bool] = []
+    asked = threading.Event()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/optimizers"):
+            return httpx.Response(201, json={"id": "o"})
+        if request.method == "DELETE":
+            return httpx.Response(204)
+        overlapped.append(not asking.acquire(blocking=False))
+        time.sleep(0.02)
+        asking.release()
+        if len(overlapped) >= 10:
+            asked.set()
+        return httpx.Response(204)
+
+    worker = a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=4)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert asked.wait(10)
+    worker.stopping.set()
+    thread.join()
+    assert not any(overlapped)
+
+
+def a_lone_worker(api: ServerApi, *, slots: int, jobs: Mapping[str, RunJob] | None = None) -> Worker:
+    """Without a Spark: for what happens around jobs."""
+    none: Any = None
+    return Worker(api, none, jobs or {"merge": lambda _: Result(outcome=Outcome.NOTHING)}, {}, threading.Event(), slots)
+
+
+def test_an_optimizer_that_is_told_to_leave_does_so_once() -> None:
+    asked: list[str] = []
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        if request.url.path.endswith("/leases"):
+            return httpx.Response(409, json={"error": {"message": "told to stop"}})
+        return httpx.Response(201 if request.method == "POST" else 204, json={"id": "o"})
+
+    a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=2).run()
+    assert asked == ["POST /api/v1/optimizers", "POST /api/v1/leases", "DELETE /api/v1/optimizers/o"]
+
+
+def test_no_more_than_the_slots_run_and_the_end_waits_for_all() -> None:
+    release, running, most = threading.Event(), 0, 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        release.wait(10)
+        with lock:
+            running -= 1
+
+    with Slots(2) as slots:
+        for _ in range(2):
+            assert slots.take(5)
+            slots.give(work)
+        assert not slots.take(0.05)
+        release.set()
+        assert slots.take(5)
+        slots.put_back()
+    assert (running, most) == (0, 2)
+
+
+def test_a_slot_is_free_again_after_its_work_has_broken() -> None:
+    def broken() -> None:
+        raise RuntimeError("the loop's own error")
+
+    with Slots(1) as slots:
+        for _ in range(2):
+            assert slots.take(5)
+            slots.give(broken)
+        assert slots.take(5)

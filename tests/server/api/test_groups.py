@@ -1,0 +1,56 @@
+"""Groups of optimizers through the API, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catalog.job import JobKind
+from tests.factories import LAKE
+from tests.server.api.conftest import Api, good
+from tests.server.lake import PLAIN
+
+GROUPS = "/api/v1/groups"
+
+
+def refused(api: Api, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    answer = api.http.request(method, f"{GROUPS}{path}", json=body)
+    return answer.status_code, answer.json()["error"]["message"]
+
+
+def test_the_default_group_is_always_there_and_can_be_set(api: Api) -> None:
+    (default,) = good(api.http.get(GROUPS))
+    assert (default["name"], default["reserved_slots"], default["catalog_quota"]) == ("default", 1, 1.0)
+    changed = good(api.http.put(f"{GROUPS}/default", json={"reserved_slots": 3, "catalog_quota": 0.5}))
+    assert good(api.http.get(f"{GROUPS}/default")) == changed
+    assert changed["reserved_slots"] == 3
+    assert refused(api, "DELETE", "/default") == (409, "the group default is always there")
+    assert refused(api, "POST", "", {"name": "default"}) == (409, "group default already exists")
+
+
+def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
+    made = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
+    assert refused(api, "POST", "", {"name": "nightly"}) == (409, "group nightly already exists")
+    changed = good(api.http.put(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
+    assert (changed["reserved_slots"], changed["description"], changed["created_at"]) == (0, "", made["created_at"])
+    assert [one["name"] for one in good(api.http.get(GROUPS))] == ["default", "nightly"]
+    assert api.http.delete(f"{GROUPS}/nightly").status_code == 204
+    assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
+
+
+def test_bad_settings_and_names_are_refused(api: Api) -> None:
+    assert refused(api, "POST", "", {"name": "two words"})[0] == 400
+    assert refused(api, "PUT", "/default", {"catalog_quota": 0})[0] == 400
+    assert refused(api, "PUT", "/default", {"reserved_slots": 10**19})[0] == 400
+
+
+def test_a_group_that_is_waited_for_or_worked_in_is_not_dropped(api: Api) -> None:
+    good(api.http.post(GROUPS, json={"name": "nightly"}))
+    api.lake.create(PLAIN, **{"firn.optimize.group": "nightly"})
+    api.lake.append(PLAIN)
+    job = api.lake.services.planner.run_now(LAKE, PLAIN, JobKind.REWRITE, {})
+    assert refused(api, "DELETE", "/nightly") == (409, "1 jobs of group nightly have not ended")
+    api.lake.services.jobs.cancel(job.id)
+    at_work = api.lake.services.jobs.register(group="nightly", host="h", pid=1, version="0", facts={})
+    assert refused(api, "DELETE", "/nightly") == (409, "1 optimizers are registered in group nightly")
+    api.lake.services.jobs.unregister(at_work.id)
+    assert api.http.delete(f"{GROUPS}/nightly").status_code == 204
