@@ -11,11 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from pyarrow import fs
-from pyiceberg.io.pyarrow import PyArrowFileIO
-
 from catalog.errors import NotFound
 from catalog.hive.ground import ListedFile, Listing, is_hidden
+from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 from server.files.storage import told
 
@@ -27,7 +25,7 @@ class Listings:
 
     def __init__(self, properties: dict[str, str] | None = None, *, recursive: bool = False, threads: int = 8) -> None:
         """`properties` are PyIceberg's FileIO properties."""
-        self._io = PyArrowFileIO(properties or {})
+        self._remote = RemoteDirectories(properties or {})
         self._recursive = recursive
         self._threads = threads
 
@@ -85,19 +83,15 @@ class Listings:
 
     def _list_remote(self, location: str) -> Listing:
         began_ns = time.time_ns()
-        scheme, host, path = PyArrowFileIO.parse_location(location, self._io.properties)
-        base = path.rstrip("/")
-        selector = fs.FileSelector(base, recursive=self._recursive)
         files: list[ListedFile] = []
         below: list[str] = []
-        for info in self._io.fs_by_scheme(scheme, host).get_file_info(selector):
-            relative = info.path[len(base) :].lstrip("/")
-            if any(map(is_hidden, relative.split("/"))):
+        for entry in self._remote.entries(location, recursive=self._recursive):
+            if any(map(is_hidden, entry.path.split("/"))):
                 continue
-            if info.type is fs.FileType.Directory:
-                below.append(relative)
-            elif info.size:
-                files.append(ListedFile(path=relative, size=info.size, mtime_ns=info.mtime_ns or began_ns))
+            if entry.is_directory:
+                below.append(entry.path)
+            elif entry.size:
+                files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),

@@ -20,9 +20,9 @@ from typing import Protocol
 
 from cachetools import TTLCache
 from pyiceberg.io import SCHEMA_TO_FILE_IO, FileIO, load_file_io
-from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
+from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 
 SEEN_FILES = 100_000
@@ -124,8 +124,7 @@ class RemoteFiles:
         self._io.delete(location)
 
     def delete_directory(self, location: str) -> None:
-        scheme, host, path = PyArrowFileIO.parse_location(location)
-        PyArrowFileIO(self._io.properties).fs_by_scheme(scheme, host).delete_dir(path)
+        RemoteDirectories(self._io.properties).delete(location)
 
     def size(self, location: str) -> int:
         return len(self._io.new_input(location))

@@ -1,0 +1,61 @@
+"""Directories that are not on this machine, through PyArrow's file systems.
+
+Importing those takes a second of CPU, more than most of the server, and where pandas is installed that is imported too.
+It is done when the first such location is met: a server whose files are local never pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEntry:
+    """What a listing says of one name, which is relative to the directory that was listed."""
+
+    path: str
+    is_directory: bool
+    size: int | None
+    mtime_ns: int | None
+
+
+class RemoteDirectories:
+    """Safe to share between threads; a file system is made once and kept."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """`properties` are PyIceberg's FileIO properties."""
+        self._properties = dict(properties)
+
+    def entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
+        """What is in a directory, or below it; FileNotFoundError if there is none."""
+        from pyarrow import fs  # noqa: PLC0415 - see the top
+
+        scheme, host, path = self._io.parse_location(location, self._io.properties)
+        base = path.rstrip("/")
+        selector = fs.FileSelector(base, recursive=recursive)
+        return [
+            RemoteEntry(
+                path=info.path[len(base) :].lstrip("/"),
+                is_directory=info.type is fs.FileType.Directory,
+                size=info.size,
+                mtime_ns=info.mtime_ns,
+            )
+            for info in self._io.fs_by_scheme(scheme, host).get_file_info(selector)
+        ]
+
+    def delete(self, location: str) -> None:
+        """Remove a directory and all in it; FileNotFoundError if there is none."""
+        scheme, host, path = self._io.parse_location(location)
+        self._io.fs_by_scheme(scheme, host).delete_dir(path)
+
+    @cached_property
+    def _io(self) -> PyArrowFileIO:
+        from pyiceberg.io.pyarrow import PyArrowFileIO  # noqa: PLC0415 - see the top
+
+        return PyArrowFileIO(self._properties)
