@@ -134,6 +134,8 @@ class Job:
     params: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
+    predicted: dict[str, Any] = field(default_factory=dict)
+    """What it was expected to gain and to cost when it was planned (catalog.gain)."""
 
     @property
     def can_cancel(self) -> bool:

@@ -128,9 +128,14 @@ class TableStats:
     delete_files: int = 0
     bytes: int = 0
     small_files: int = 0
+    position_deletes: int = 0
+    equality_deletes: int = 0
+    manifests: int | None = None
+    """Of the current snapshot; None where its engine did not say."""
+    format_version: int = 2
     last_commit_at: datetime | None = None
     last_operation: str | None = None
     oldest_superseded_at: datetime | None = None
-    """When the oldest snapshot that is still there stopped being the head."""
+    """When the oldest snapshot that is still there, and that no branch or tag names, stopped being the head."""
     properties: dict[str, str] = field(default_factory=dict)
     """Those of the table's own properties that begin with `firn.`: what planning has to know of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,6 +53,7 @@ def advanced(
         last_commit_at=event.committed_at,
         last_operation=event.operation,
         oldest_superseded_at=_oldest_superseded(metadata),
+        format_version=metadata.get("format-version", 2),
         properties={key: value for key, value in metadata.get("properties", {}).items() if key.startswith("firn.")},
     )
     if head is None or head["snapshot-id"] == stats.snapshot_id:
@@ -66,6 +68,9 @@ def advanced(
         delete_files=number(summary, "total-delete-files"),
         bytes=number(summary, "total-files-size"),
         small_files=_small_files(stats, summary, small_file_bytes),
+        position_deletes=number(summary, "total-position-deletes"),
+        equality_deletes=number(summary, "total-equality-deletes"),
+        manifests=_manifests(summary),
     )
 
 
@@ -83,11 +88,22 @@ def totals_after(changed: Mapping[str, Any], parent: Json | None) -> dict[str, s
 
 
 def _oldest_superseded(metadata: Json) -> datetime | None:
-    """The oldest snapshot stopped being the head when the second came; the list is in order of commits."""
+    """A snapshot stops being the head when the next one comes; the list is in order of commits.
+
+    Those that a branch or tag names stay, however old they are: they are no reason to look for more.
+    """
     snapshots = metadata.get("snapshots", ())
-    if len(snapshots) < 2:
+    held = {ref.get("snapshot-id") for ref in (metadata.get("refs") or {}).values()}
+    free = (after for one, after in itertools.pairwise(snapshots) if one["snapshot-id"] not in held)
+    first = next(free, None)
+    return None if first is None else datetime.fromtimestamp(first["timestamp-ms"] / 1000, UTC)
+
+
+def _manifests(summary: Mapping[str, Any]) -> int | None:
+    """How many the snapshot lists, where its engine counts them."""
+    if "manifests-created" not in summary or "manifests-kept" not in summary:
         return None
-    return datetime.fromtimestamp(snapshots[1]["timestamp-ms"] / 1000, UTC)
+    return number(summary, "manifests-created") + number(summary, "manifests-kept")
 
 
 def _small_files(stats: TableStats, summary: Mapping[str, Any], small_file_bytes: int) -> int:

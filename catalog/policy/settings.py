@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.policy.schedule import parse_schedule, parse_time_zone, parse_windows
+from catalog.policy.trigger import parse_trigger
 from catalog.policy.units import (
     at_least,
     one_of,
@@ -76,6 +77,12 @@ _MERGE = (
         "10 min",
         parse_duration,
         "age of the oldest pending change that makes a merge due",
+    ),
+    Setting(
+        "firn.merge.trigger",
+        "",
+        optional(parse_trigger),
+        "what makes a merge due instead of these limits, such as rows >= 500000 or (commits >= 20 and age >= 5 min)",
     ),
     Setting("firn.merge.schedule", "", _WHEN, "when to merge whatever is pending, as cron writes it"),
     Setting(

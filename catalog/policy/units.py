@@ -114,3 +114,20 @@ def parse_text(text: str) -> str:
 def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     """None for an empty text: a setting that has no value unless it is given one."""
     return lambda text: parse(text) if text.strip() else None
+
+
+def shown(span: timedelta) -> str:
+    """A duration as people say it."""
+    seconds = int(span.total_seconds())
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size * 2:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def sized(count: float) -> str:
+    """A number of bytes as people say it."""
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count:,.0f} {'byte' if count == 1 else 'bytes'}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from catalog.blocker import Blocker, BlockerId
 from catalog.commit import CommitEvent
 from catalog.history.change import Topic
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
@@ -217,6 +218,9 @@ class Jobs(Protocol):
     def put(self, job: Job) -> None: ...
     def active_of(self, relation_id: RelationId) -> Job | None: ...
     def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]: ...
+    def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
+        """The newest of each kind, so many at most of each; all of them newest first."""
+
     def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None: ...
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
     def counts(self) -> Mapping[JobStatus, int]: ...
@@ -241,6 +245,20 @@ class Jobs(Protocol):
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
     def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...
+
+
+class Blockers(Protocol):
+    """What keeps jobs from tables for a while."""
+
+    def add(self, blocker: Blocker) -> None: ...
+    def of(self, relation_ids: Collection[RelationId], now: datetime) -> Mapping[RelationId, Sequence[Blocker]]:
+        """Those that have not ended, by table and in the order in which they were set."""
+
+    def remove(self, relation_id: RelationId, blocker_id: BlockerId | None = None) -> int:
+        """This one of a table, or all of them; how many there were."""
+
+    def remove_before(self, moment: datetime) -> int:
+        """Forget those that ended before; how many."""
 
 
 class Optimizers(Protocol):
@@ -331,6 +349,7 @@ class UnitOfWork(Protocol):
     keyed: KeyedTables
     events: Events
     jobs: Jobs
+    blockers: Blockers
     optimizers: Optimizers
     groups: Groups
     operations: Operations

@@ -50,6 +50,21 @@ def upgrade() -> None:
         batch_op.create_index("ix_audit_principal", ["principal", "id"], unique=False)
 
     op.create_table(
+        "blocker",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("kinds", sa.JSON(), nullable=False),
+        sa.Column("set_by", sa.String(length=255), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_blocker")),
+    )
+    with op.batch_alter_table("blocker", schema=None) as batch_op:
+        batch_op.create_index("ix_blocker_relation", ["relation_id"], unique=False)
+        batch_op.create_index("ix_blocker_until", ["until"], unique=False)
+
+    op.create_table(
         "catalog",
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("warehouse", sa.Text(), nullable=False),
@@ -213,10 +228,12 @@ def upgrade() -> None:
         sa.Column("params", sa.JSON(), nullable=False),
         sa.Column("progress", sa.JSON(), nullable=False),
         sa.Column("result", sa.JSON(), nullable=False),
+        sa.Column("predicted", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_job")),
         sa.UniqueConstraint("id", name=op.f("uq_job_id")),
     )
     with op.batch_alter_table("job", schema=None) as batch_op:
+        batch_op.create_index("ix_job_kind", ["relation_id", "kind", "number"], unique=False)
         batch_op.create_index("ix_job_relation", ["relation_id", "number"], unique=False)
         batch_op.create_index("ix_job_status", ["status", "grp"], unique=False)
         batch_op.create_index(
@@ -455,6 +472,10 @@ def upgrade() -> None:
         sa.Column("delete_files", sa.BigInteger(), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("small_files", sa.BigInteger(), nullable=False),
+        sa.Column("position_deletes", sa.BigInteger(), nullable=False),
+        sa.Column("equality_deletes", sa.BigInteger(), nullable=False),
+        sa.Column("manifests", sa.BigInteger(), nullable=True),
+        sa.Column("format_version", sa.BigInteger(), nullable=False),
         sa.Column("last_commit_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_operation", sa.String(length=32), nullable=True),
         sa.Column("oldest_superseded_at", sa.DateTime(timezone=True), nullable=True),
@@ -546,6 +567,7 @@ def downgrade() -> None:
         )
         batch_op.drop_index("ix_job_status")
         batch_op.drop_index("ix_job_relation")
+        batch_op.drop_index("ix_job_kind")
 
     op.drop_table("job")
     with op.batch_alter_table("import_entry", schema=None) as batch_op:
@@ -576,6 +598,11 @@ def downgrade() -> None:
 
     op.drop_table("commit_event")
     op.drop_table("catalog")
+    with op.batch_alter_table("blocker", schema=None) as batch_op:
+        batch_op.drop_index("ix_blocker_until")
+        batch_op.drop_index("ix_blocker_relation")
+
+    op.drop_table("blocker")
     with op.batch_alter_table("audit", schema=None) as batch_op:
         batch_op.drop_index("ix_audit_principal")
         batch_op.drop_index("ix_audit_at")

@@ -21,6 +21,7 @@ class TidyStatus:
     answers: int
     optimizers: int
     plans: int
+    blockers: int
     import_entries: int
 
 
@@ -31,7 +32,7 @@ class Tidy:
     database: Database
 
     def activate(self) -> TidyStatus:
-        """Forget old answers, silent optimizers, plans that are over, and what imports of long ago have found."""
+        """Forget old answers, silent optimizers, plans and blockers that are over, and what old imports have found."""
         with self.database.writing() as uow:
             now = uow.now()
             answers = uow.answers.remove_before(now - ANSWERS_KEPT)
@@ -39,5 +40,6 @@ class Tidy:
             for optimizer_id in gone:
                 uow.optimizers.remove(optimizer_id)
             plans = uow.plans.remove_expired(now)
+            blockers = uow.blockers.remove_before(now)
             entries = uow.imports.remove_ended_before(now - IMPORTS_KEPT)
-        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans, import_entries=entries)
+        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans, blockers=blockers, import_entries=entries)

@@ -39,6 +39,7 @@ _SAME = [
     "params",
     "progress",
     "result",
+    "predicted",
 ]
 
 
@@ -85,6 +86,12 @@ class SqlJobs:
         """Newest first."""
         query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
         return [_job(row) for row in self.session.scalars(query)]
+
+    def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
+        """Newest first. A query for each kind: a table has had many merges since its last look for orphans."""
+        query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
+        found = [row for kind in JobKind for row in self.session.scalars(query.where(JobRow.kind == kind))]
+        return [_job(row) for row in sorted(found, key=lambda row: row.number, reverse=True)]
 
     def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None:
         """The oldest pending job of a group, locked so that of two optimizers one gets it."""

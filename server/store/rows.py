@@ -133,6 +133,10 @@ class TableStatsRow(Row):
     delete_files: Mapped[int]
     bytes: Mapped[int]
     small_files: Mapped[int]
+    position_deletes: Mapped[int]
+    equality_deletes: Mapped[int]
+    manifests: Mapped[int | None]
+    format_version: Mapped[int]
     last_commit_at: Mapped[datetime | None]
     last_operation: Mapped[str | None] = mapped_column(String(32))
     oldest_superseded_at: Mapped[datetime | None]

@@ -13,6 +13,7 @@ from catalog.ports import access, dropped, hive, imports, store, work
 from catalog.relation import Located
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
+from server.store.blockers import SqlBlockers
 from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicies
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.dropped import SqlDropped
@@ -45,6 +46,7 @@ class SqlUnitOfWork:
         self.keyed: store.KeyedTables = SqlKeyedTables(session)
         self.events: store.Events = SqlEvents(session)
         self.jobs: store.Jobs = SqlJobs(session)
+        self.blockers: store.Blockers = SqlBlockers(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
         self.groups: work.Groups = SqlGroups(session)
         self.operations: store.Operations = SqlOperations(session)

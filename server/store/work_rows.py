@@ -22,6 +22,7 @@ class JobRow(Row):
         Index("uq_job_active", "relation_id", unique=True, sqlite_where=ACTIVE_JOB, postgresql_where=ACTIVE_JOB),
         Index("ix_job_status", "status", "grp"),
         Index("ix_job_relation", "relation_id", "number"),
+        Index("ix_job_kind", "relation_id", "kind", "number"),
     )
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
@@ -46,6 +47,21 @@ class JobRow(Row):
     params: Mapped[dict[str, Any]]
     progress: Mapped[dict[str, Any]]
     result: Mapped[dict[str, Any]]
+    predicted: Mapped[dict[str, Any]]
+
+
+class BlockerRow(Row):
+    """Until when somebody keeps jobs from a table; no kinds means all of them."""
+
+    __tablename__ = "blocker"
+    __table_args__ = (Index("ix_blocker_relation", "relation_id"), Index("ix_blocker_until", "until"))
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    relation_id: Mapped[UUID]
+    reason: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    until: Mapped[datetime]
+    kinds: Mapped[list[str]]
+    set_by: Mapped[str | None] = mapped_column(String(255))
 
 
 class JobCommitRow(Row):

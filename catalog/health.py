@@ -1,0 +1,126 @@
+"""Health: how far a table is from having nothing to do, from 0 to 100, and what takes the points.
+
+Every part looks at the whole table, not only at what is due. Half of a part's points are gone when its job is due,
+all of them at twice that; so nothing that gets worse ever raises the score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from catalog.planning.changes import merge_trigger, waiting_for_merge
+from catalog.planning.facts import TableFacts
+from catalog.planning.files import WITH_VECTORS
+from catalog.planning.need import counted
+from catalog.policy.units import shown
+from catalog.relation import TableStats
+
+
+class Part(StrEnum):
+    """What can be wrong with a table."""
+
+    SMALL_FILES = "small-files"
+    DELETES = "deletes"
+    PENDING = "pending"
+    SNAPSHOTS = "snapshots"
+    MANIFESTS = "manifests"
+    SKEW = "skew"
+
+
+POINTS = {
+    Part.SMALL_FILES: 30,
+    Part.DELETES: 25,
+    Part.PENDING: 20,
+    Part.SNAPSHOTS: 10,
+    Part.SKEW: 10,
+    Part.MANIFESTS: 5,
+}
+_SKEW_LIMIT = 4.0
+"""The largest partition against the average one, from which on readers wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What one part takes from the score, of how many points, and the figure behind it."""
+
+    part: Part
+    lost: float
+    of: int
+    figure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """100: there is nothing to do."""
+
+    score: int
+    parts: tuple[Loss, ...]
+
+
+def health_of(facts: TableFacts, now: datetime, *, skew: float | None = None) -> Health:
+    """The health of a table; `skew` (see _SKEW_LIMIT) only where its layout was measured."""
+    parts = [_small_files(facts), _deletes(facts), _pending(facts, now), _snapshots(facts, now), _manifests(facts)]
+    if skew is not None:
+        figure = f"the largest partition has {skew:.1f} times the average"
+        parts.append(_loss(Part.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), figure))
+    return Health(score=round(100 - sum(one.lost for one in parts)), parts=tuple(parts))
+
+
+def _loss(part: Part, reached: float, figure: str) -> Loss:
+    """`reached` 1 is where its job is due."""
+    share = min(max(reached, 0.0) / 2, 1.0)
+    return Loss(part=part, lost=round(POINTS[part] * share, 2), of=POINTS[part], figure=figure)
+
+
+def _small_files(facts: TableFacts) -> Loss:
+    """Many small files that are a large share of all: twenty among ten thousand hardly show."""
+    stats, least = facts.stats, facts.policy["firn.rewrite.min-files"]
+    share = min(stats.small_files / stats.data_files, 1.0) if stats.data_files else 0.0
+    many = max(stats.small_files - 1, 0) / max(least - 1, 1)
+    figure = f"{stats.small_files:,} of {counted(stats.data_files, 'file')} small (a rewrite is due at {least:,})"
+    return _loss(Part.SMALL_FILES, share * many, figure)
+
+
+def _deletes(facts: TableFacts) -> Loss:
+    """Rows that are read in vain, or files that are read besides: whichever is worse."""
+    stats, most = facts.stats, facts.policy["firn.rewrite.max-delete-ratio"]
+    rows = facts.deleted_share / max(most, 0.001)
+    many = stats.delete_files / facts.policy["firn.deletes.min-files"]
+    besides = stats.delete_files / (stats.data_files + stats.delete_files) if stats.delete_files else 0.0
+    files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
+    figure = f"{facts.deleted_share:.0%} of rows deleted, {counted(stats.delete_files, 'delete file')}"
+    return _loss(Part.DELETES, max(rows, files), figure)
+
+
+def _pending(facts: TableFacts, now: datetime) -> Loss:
+    """How near the next merge is by its amounts; time alone makes a table no slower."""
+    keyed = facts.keyed
+    if keyed is None or not keyed.pending_commits:
+        return _loss(Part.PENDING, 0, "nothing pending")
+    waiting = waiting_for_merge(facts, keyed, (), now)
+    figure = f"{keyed.pending_rows:,} rows pending in {counted(keyed.pending_commits, 'commit')}"
+    return _loss(Part.PENDING, merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
+
+
+def _snapshots(facts: TableFacts, now: datetime) -> Loss:
+    """Those that may go and have not: by how long the oldest is overdue."""
+    stores = [facts.stats] if facts.change is None or facts.hive_linked else [facts.stats, facts.change]
+    return max((_overdue(facts, stats, now) for stats in stores), key=lambda loss: loss.lost)
+
+
+def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> Loss:
+    since, oldest = stats.oldest_superseded_at, facts.policy["firn.expire.max-age"]
+    figure = counted(stats.snapshots, "snapshot")
+    if since is None or stats.snapshots <= facts.policy["firn.expire.min-snapshots"] or now - since <= oldest:
+        return _loss(Part.SNAPSHOTS, 0, figure)
+    over = (now - since - oldest).total_seconds() / max(oldest.total_seconds(), 3600)
+    return _loss(Part.SNAPSHOTS, over, f"{figure}, the oldest superseded {shown(now - since)} ago")
+
+
+def _manifests(facts: TableFacts) -> Loss:
+    count, most = facts.stats.manifests, facts.policy["firn.manifests.max-count"]
+    if count is None:
+        return _loss(Part.MANIFESTS, 0, "not counted by the engine that wrote last")
+    return _loss(Part.MANIFESTS, (count - 1) / most, f"{counted(count, 'manifest')} (limit {most:,})")

@@ -1,0 +1,119 @@
+"""Which job a table needs now, and why; or why it needs none. Pure: statistics, policy, history and the time go in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import takewhile
+
+from catalog.blocker import longest
+from catalog.job import Job, JobKind
+from catalog.planning import changes, files, keeping
+from catalog.planning.facts import Due, NotDue, TableFacts
+from catalog.planning.held import held_back
+from catalog.planning.need import Later, Need, at, counted
+from catalog.planning.prediction import predicted
+from catalog.planning.windows import open_from
+
+NEEDS: tuple[Need, ...] = (
+    changes.merge,
+    changes.clean,
+    files.rewrite,
+    changes.compact,
+    files.deletes,
+    files.manifests,
+    keeping.expire,
+    keeping.ttl,
+    keeping.orphans,
+    keeping.statistics,
+    keeping.tags,
+)
+"""The most urgent first."""
+MOST_TURNS = 4
+"""After so many jobs of one kind in a row another kind that is due has its turn: merges alone would starve the rest."""
+
+
+def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+    """The job to plan now, or why there is none. `past` is newest first, the last few of each kind."""
+    if not facts.policy["firn.optimize.enabled"]:
+        return NotDue(why="optimizing is switched off by policy (firn.optimize.enabled=false)")
+    active = next((job for job in past if job.status.is_active), None)
+    if active is not None:
+        return NotDue(why=f"a {active.kind} job is {active.status} already", kind=active.kind)
+    decision = _decided(facts, past, now)
+    if decision.kind is not None:
+        decision = replace(decision, predicted=predicted(decision.kind, facts, past))
+    return decision
+
+
+def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+    judged = [said for need in NEEDS if (said := need(facts, past, now)) is not None]
+    ready: list[Due] = []
+    held: list[NotDue] = []
+    for due in judged:
+        if isinstance(due, Due):
+            refused = _blocked(due, facts, now) or held_back(due, past, now) or _closed(due, facts, now)
+            if refused is None:
+                ready.append(due)
+            else:
+                held.append(refused)
+    if ready:
+        return _whose_turn(ready, past)
+    later = [_permitted(one, facts) for one in judged if isinstance(one, Later)]
+    return _nothing_due(facts, held, later, now)
+
+
+def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
+    first, *others = ready
+    turns = len(list(takewhile(lambda job: job.kind is first.kind, past)))
+    return others[0] if others and turns >= MOST_TURNS else first
+
+
+def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
+    blocker = longest(facts.blockers, (due.kind,), now)
+    if blocker is None:
+        return None
+    why = f"{due.kind} is due ({due.why}), but the table is {blocker}"
+    return NotDue(why=why, next_at=open_from(facts.policy, blocker.until), kind=due.kind, blocked_by=blocker)
+
+
+def _closed(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:
+    opens = open_from(facts.policy, now)
+    if opens == now:
+        return None
+    until = "and no moment is both within firn.optimize.window and outside firn.optimize.not-during"
+    if opens is not None:
+        until = f"but jobs may not begin before {at(opens)} (firn.optimize.window, firn.optimize.not-during)"
+    return NotDue(why=f"{due.kind} is due ({due.why}), {until}", next_at=opens, kind=due.kind)
+
+
+def _permitted(later: Later, facts: TableFacts) -> NotDue:
+    """What time brings begins when it has come, nobody blocks it, and jobs may begin."""
+    when = later.next_at
+    if when is not None:
+        blocker = longest(facts.blockers, (later.kind,), when)
+        when = open_from(facts.policy, when if blocker is None else blocker.until)
+    return NotDue(why=later.why, next_at=when, kind=later.kind)
+
+
+def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now: datetime) -> NotDue:
+    """What is held back, else what is pending; and what time will bring first, which tells when to look again."""
+    pending = next((one for one in later if one.kind is JobKind.MERGE), None)
+    said = held[0] if held else pending or NotDue(why=_idle(facts))
+    timed = [(one.next_at, one) for one in (*held, *later) if one.next_at is not None]
+    if timed:
+        _, soonest = min(timed, key=lambda pair: pair[0])
+        if soonest is not said:
+            why = soonest.why if soonest.kind is said.kind else f"{soonest.kind} comes next: {soonest.why}"
+            said = replace(said, why=f"{said.why}; {why}", next_at=soonest.next_at, kind=soonest.kind)
+    blocker = longest(facts.blockers, tuple(JobKind), now)
+    if blocker is None or said.blocked_by is not None:
+        return said
+    return replace(said, why=f"{said.why}; the table is {blocker}", blocked_by=blocker)
+
+
+def _idle(facts: TableFacts) -> str:
+    small, least = facts.stats.small_files, facts.policy["firn.rewrite.min-files"]
+    nothing = "nothing to do" if facts.keyed is None else "nothing pending"
+    return f"{nothing}; {counted(small, 'small file')} since the last rewrite (limit {least:,})"

@@ -1,0 +1,115 @@
+"""What a job of each kind would gain now, from stored statistics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from catalog.gain import Predicted, seconds
+from catalog.job import Job, JobKind
+from catalog.planning.facts import TableFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lies:
+    """How a table lies, as far as a scan is concerned."""
+
+    files: int
+    bytes: int
+    deletes: int
+
+
+def predicted(kind: JobKind, facts: TableFacts, past: Sequence[Job]) -> Predicted:
+    """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""
+    before = _now(facts)
+    after, work = _AFTER[kind](facts, before) if kind in _AFTER else (before, _looked_through(kind, before))
+    return Predicted(
+        files_before=before.files,
+        files_after=min(after.files, before.files),
+        bytes_before=before.bytes,
+        bytes_after=min(after.bytes, before.bytes),
+        deletes_before=before.deletes,
+        deletes_after=min(after.deletes, before.deletes),
+        work=work,
+        seconds=seconds(kind, work, past),
+    )
+
+
+def _now(facts: TableFacts) -> _Lies:
+    stores = [facts.stats] if facts.change is None else [facts.stats, facts.change]
+    return _Lies(
+        files=sum(one.data_files for one in stores),
+        bytes=sum(one.bytes for one in stores),
+        deletes=sum(one.delete_files for one in stores),
+    )
+
+
+def _looked_through(kind: JobKind, before: _Lies) -> int:
+    """Statistics and retention read the data; the rest of these kinds reads metadata alone."""
+    return before.bytes if kind in (JobKind.STATISTICS, JobKind.TTL) else 0
+
+
+def _merged(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
+    """Changes replace rows of base; how many are new is not known, so base is taken to stay as it is."""
+    cleaned, _ = _cleaned(facts, before, left=0)
+    pending = 0 if facts.keyed is None else facts.keyed.pending_bytes
+    return cleaned, pending + min(facts.stats.bytes, 10 * pending)
+
+
+def _cleaned(facts: TableFacts, before: _Lies, left: int | None = None) -> tuple[_Lies, int]:
+    """Files of change leave; those of what is still pending are taken to be as large as the others."""
+    change, keyed = facts.change, facts.keyed
+    if change is None or keyed is None:
+        return before, 0
+    pending = keyed.pending_rows if left is None else left
+    share = min(pending / change.records, 1.0) if change.records else 0.0
+    return _Lies(
+        files=facts.stats.data_files + ceil(change.data_files * share),
+        bytes=facts.stats.bytes + ceil(change.bytes * share),
+        deletes=facts.stats.delete_files + ceil(change.delete_files * share),
+    ), 0
+
+
+def _rewritten(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
+    """Small files become full ones; with many deletes, all that they touch is written without them."""
+    stats, target = facts.stats, int(facts.policy["firn.rewrite.target-file-size"])
+    share = facts.deleted_share
+    of_deletes = share >= facts.policy["firn.rewrite.max-delete-ratio"]
+    small = ceil(stats.bytes * stats.small_files / stats.data_files) if stats.data_files else 0
+    small = min(small, stats.small_files * int(facts.policy["firn.rewrite.small-file-size"]))
+    work = min(max(small, stats.bytes if of_deletes else 0), int(facts.policy["firn.rewrite.max-job-size"]))
+    part = work / stats.bytes if stats.bytes else 1.0
+    packed = max(stats.small_files - ceil(small / target), 0) if small else stats.small_files
+    return _Lies(
+        files=before.files - packed,
+        bytes=before.bytes - (int(stats.bytes * share * part) if of_deletes else 0),
+        deletes=before.deletes - (int(stats.delete_files * part) if of_deletes else 0),
+    ), work
+
+
+def _compacted(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
+    change, target = facts.change, int(facts.policy["firn.compact.target-file-size"])
+    if change is None or not change.data_files:
+        return before, 0
+    small = ceil(change.bytes * min(change.small_files / change.data_files, 1.0))
+    packed = max(change.small_files - max(ceil(small / target), 1), 0)
+    return _Lies(files=before.files - packed, bytes=before.bytes, deletes=before.deletes), small
+
+
+def _packed_deletes(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
+    """A delete file for each data file at most, and none that deletes nothing any more."""
+    stats = facts.stats
+    left = min(stats.delete_files, max(ceil(stats.delete_files / max(stats.data_files, 2)), 1))
+    gone = stats.delete_files - left
+    lies = _Lies(files=before.files, bytes=before.bytes, deletes=before.deletes - gone)
+    return lies, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes))
+
+
+_AFTER: Mapping[JobKind, Callable[[TableFacts, _Lies], tuple[_Lies, int]]] = {
+    JobKind.MERGE: _merged,
+    JobKind.CLEAN: _cleaned,
+    JobKind.REWRITE: _rewritten,
+    JobKind.COMPACT: _compacted,
+    JobKind.DELETES: _packed_deletes,
+}

@@ -1,0 +1,38 @@
+"""When jobs may begin: inside the window, if there is one, and outside of what is closed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from catalog.policy.policy import Policy
+from catalog.policy.schedule import Window, closes_at, is_open, opens_at
+
+_MOST_STEPS = 1000
+"""So many windows and pauses are looked at; when none leaves a gap until then, none ever will."""
+
+
+def open_now(policy: Policy, now: datetime) -> bool:
+    """Whether jobs by need or schedule may begin at this moment."""
+    window, closed, zone = _windows(policy)
+    return (window is None or is_open(window, now, zone)) and not (closed and is_open(closed, now, zone))
+
+
+def open_from(policy: Policy, at: datetime) -> datetime | None:
+    """The first moment not before `at` at which jobs may begin; None when window and pauses leave none."""
+    window, closed, zone = _windows(policy)
+    for _ in range(_MOST_STEPS):
+        if window is not None and not is_open(window, at, zone):
+            opens = opens_at(window, at, zone)
+            if opens is None:
+                return None
+            at = opens
+        ends = closes_at(closed, at, zone) if closed else None
+        if ends is None:
+            return at
+        at = ends
+    return None
+
+
+def _windows(policy: Policy) -> tuple[tuple[Window, ...] | None, tuple[Window, ...] | None, ZoneInfo]:
+    return policy["firn.optimize.window"], policy["firn.optimize.not-during"], policy["firn.optimize.time-zone"]
