@@ -38,6 +38,10 @@ class JobKind(StrEnum):
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
 
 
+SEVERAL_COMMITS = frozenset({JobKind.REWRITE})
+"""Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
+
+
 class JobStatus(StrEnum):
     """Where a job stands."""
 
@@ -98,12 +102,14 @@ class Lease:
 class CommitRecord:
     """What a job has committed to one relation, noted by the transaction that applied it.
 
-    `digest` tells the request that was applied from another one under the same lease.
+    `number` counts a job's commits to the relation from 1; kinds outside SEVERAL_COMMITS never come further. `digest`
+    tells the request that was applied from another one under the same lease.
     """
 
     token: LeaseToken
     snapshot_id: int | None
     digest: str
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

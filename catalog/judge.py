@@ -16,7 +16,7 @@ from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
-from catalog.job import CommitRecord, Job, JobStatus, Lease, check_lease
+from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobStatus, Lease, check_lease
 from catalog.keyed.guard import StoreCommit, guarded
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import RelationId
@@ -33,7 +33,7 @@ class LeaseFacts:
 
     lease: Lease
     job: Job
-    recorded: CommitRecord | None = None
+    recorded: Sequence[CommitRecord] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +137,10 @@ def _is_applied(facts: Facts) -> bool:
     added = added_snapshots(facts.change.updates)
     if added and all(_was_added(facts, snapshot) for snapshot in added):
         return True
-    recorded = facts.lease.recorded if facts.lease else None
-    if recorded is None or facts.lease is None:
+    if facts.lease is None or not facts.lease.recorded:
         return False
-    return recorded.token == facts.lease.lease.token and recorded.digest == digest_of(facts.change)
+    sent = (facts.lease.lease.token, digest_of(facts.change))
+    return any((record.token, record.digest) == sent for record in facts.lease.recorded)
 
 
 def _was_added(facts: Facts, snapshot: Json) -> bool:
@@ -172,10 +172,9 @@ def _check_lease(facts: Facts) -> None:
         )
     if job.leased_at is not None and facts.now - job.leased_at > OLDEST_LEASE:
         raise LeaseLost(f"the lease on job {job.id} is {facts.now - job.leased_at} old: its files may pass for orphans")
-    if facts.lease.recorded is not None:
-        raise LeaseLost(
-            f"job {job.id} has committed to {facts.relation.name} already: snapshot {facts.lease.recorded.snapshot_id}"
-        )
+    if facts.lease.recorded and job.kind not in SEVERAL_COMMITS:
+        snapshot_id = facts.lease.recorded[-1].snapshot_id
+        raise LeaseLost(f"job {job.id} has committed to {facts.relation.name} already: snapshot {snapshot_id}")
 
 
 def _works_on(job: Job, relation: Relation) -> bool:

@@ -238,10 +238,10 @@ class Jobs(Protocol):
         """Newest first."""
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
-        """Note that the job's commit on this relation is being applied; Conflict when one is noted already."""
+        """Note that the job's commit on this relation is being applied; Conflict when its number is noted already."""
 
-    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> CommitRecord | None:
-        """The job's commit on this relation."""
+    def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
+        """The job's commits on this relation, by number."""
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
     def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...

@@ -248,10 +248,11 @@ def upgrade() -> None:
         "job_commit",
         sa.Column("job_id", sa.Uuid(), nullable=False),
         sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("token", sa.String(length=64), nullable=False),
         sa.Column("snapshot_id", sa.BigInteger(), nullable=True),
         sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.PrimaryKeyConstraint("job_id", "relation_id", name=op.f("pk_job_commit")),
+        sa.PrimaryKeyConstraint("job_id", "relation_id", "number", name=op.f("pk_job_commit")),
     )
     op.create_table(
         "job_log",

@@ -15,7 +15,7 @@ from catalog.history.lineage import Lineage, MainMove, main_move
 from catalog.history.tables import state_of, table_changes
 from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_snapshot, ref_snapshot_id
-from catalog.job import CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
+from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.judge import added_snapshots
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import KeyedTable, Version
@@ -204,10 +204,19 @@ def _book_job(
         added = added_snapshots(one.change.updates)
         snapshot_id = added[-1]["snapshot-id"] if added else None
         digest = digest_of(one.change.situation.facts.change)
-        record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest)
+        number = _next_number(uow, job, relation)
+        record = CommitRecord(token=lease.token, snapshot_id=snapshot_id, digest=digest, number=number)
         uow.jobs.record_commit(job.id, relation.id, record)
         if job.committed_by is None:
             job = replace(job, committed_by=lease.token, committed_snapshot_id=snapshot_id)
             uow.jobs.put(job)
         if job.kind in on_job_commit:
             on_job_commit[job.kind](uow, job, relation)
+
+
+def _next_number(uow: UnitOfWork, job: Job, relation: Relation) -> int:
+    """The number of this commit; the job's row is locked, so no other commit of it takes the same one.
+
+    A kind that commits once always asks for the first: what came between judging and now is refused by the record.
+    """
+    return len(uow.jobs.recorded_commits(job.id, relation.id)) + 1 if job.kind in SEVERAL_COMMITS else 1

@@ -109,7 +109,7 @@ def _lease_facts(uow: UnitOfWork, lease: Lease, relation: Relation) -> LeaseFact
         job = uow.jobs.get(lease.job_id)
     except NotFound as error:
         raise LeaseLost(f"there is no job {lease.job_id}: its lease is not good for {relation.name}") from error
-    return LeaseFacts(lease=lease, job=job, recorded=uow.jobs.recorded_commit(lease.job_id, relation.id))
+    return LeaseFacts(lease=lease, job=job, recorded=uow.jobs.recorded_commits(lease.job_id, relation.id))
 
 
 def _past(uow: UnitOfWork, relation: Relation, change: Change) -> Mapping[int, CommitEvent]:

@@ -144,13 +144,14 @@ class SqlJobs:
         return Page([_job(row) for row in rows[:limit]], more)
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
-        """Note the job's commit on this relation; Conflict when one is noted already."""
+        """Note the job's commit on this relation; Conflict when its number is noted already."""
         try:
             with self.session.begin_nested():
                 self.session.add(
                     JobCommitRow(
                         job_id=job_id,
                         relation_id=relation_id,
+                        number=record.number,
                         token=record.token,
                         snapshot_id=record.snapshot_id,
                         digest=record.digest,
@@ -159,12 +160,13 @@ class SqlJobs:
         except IntegrityError as error:
             raise Conflict(f"job {job_id} has committed to this table already") from error
 
-    def recorded_commit(self, job_id: JobId, relation_id: RelationId) -> CommitRecord | None:
-        """The job's commit on this relation."""
-        row = self.session.get(JobCommitRow, (job_id, relation_id))
-        if row is None:
-            return None
-        return CommitRecord(token=LeaseToken(row.token), snapshot_id=row.snapshot_id, digest=row.digest)
+    def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
+        """The job's commits on this relation, by number."""
+        query = select(JobCommitRow).where(JobCommitRow.job_id == job_id, JobCommitRow.relation_id == relation_id)
+        return [
+            CommitRecord(token=LeaseToken(row.token), snapshot_id=row.snapshot_id, digest=row.digest, number=row.number)
+            for row in self.session.scalars(query.order_by(JobCommitRow.number))
+        ]
 
     def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None:
         """Append lines."""

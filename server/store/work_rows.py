@@ -65,11 +65,12 @@ class BlockerRow(Row):
 
 
 class JobCommitRow(Row):
-    """What a job has committed: at most one commit per relation."""
+    """What a job has committed: each commit on a relation under its own number."""
 
     __tablename__ = "job_commit"
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     token: Mapped[str] = mapped_column(String(64))
     snapshot_id: Mapped[int | None]
     digest: Mapped[str] = mapped_column(String(64))

@@ -13,7 +13,7 @@ from catalog.commit import Change, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost, RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates
-from catalog.job import CommitRecord, JobStatus, Lease, LeaseToken
+from catalog.job import SEVERAL_COMMITS, CommitRecord, JobKind, JobStatus, Lease, LeaseToken
 from catalog.judge import OLDEST_LEASE, Apply, Facts, LeaseFacts, Replay, added_snapshots, judged, writer_and_batch
 from catalog.keyed.guard import StoreCommit
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
@@ -41,6 +41,7 @@ def a_lease(status: JobStatus = JobStatus.COMMITTING, **changes: Any) -> LeaseFa
 
 
 LOST = replace(a_lease(), lease=Lease(a_lease().job.id, 7, LeaseToken("old")))
+RECORD = CommitRecord(token=LeaseToken("t1"), snapshot_id=3, digest="x")
 DUPLICATE = an_event(snapshot_id=4, writer_id="w", batch_id="b")
 REFUSING = StoreCommit(
     role=RelationKind.BASE,
@@ -126,10 +127,13 @@ def test_what_a_job_has_recorded_is_known_by_token_and_digest() -> None:
     change = Change(name=ORDERS, updates=expiry)
     ended = a_lease(JobStatus.SUCCEEDED, token=None, attempt=1)
     record = CommitRecord(token=LeaseToken("t1"), snapshot_id=None, digest=digest_of(change))
-    assert judged([facts(BASE, expiry, lease=replace(ended, recorded=record))]) == Replay()
-    for other in (replace(record, token=LeaseToken("t2")), replace(record, digest="another request")):
-        with pytest.raises(LeaseLost):
-            judged([facts(BASE, expiry, lease=replace(ended, recorded=other))])
+    assert judged([facts(BASE, expiry, lease=replace(ended, recorded=[record]))]) == Replay()
+    others = [replace(record, token=LeaseToken("t2")), replace(record, digest="another request")]
+    with pytest.raises(LeaseLost):
+        judged([facts(BASE, expiry, lease=replace(ended, recorded=others))])
+    for number in (1, 2, 3):  # whichever of a job's commits it was
+        recorded = [*others[: number - 1], replace(record, number=number), *others[number - 1 :]]
+        assert judged([facts(BASE, expiry, lease=replace(ended, recorded=recorded))]) == Replay()
 
 
 # --- 3: the lease ----------------------------------------------------------------------------------------------------
@@ -151,12 +155,24 @@ def test_a_keyed_tables_job_commits_to_its_stores() -> None:
         (a_lease(JobStatus.RUNNING), "has not said that it is committing"),
         (a_lease(relation_id=RelationId(uuid4())), "is not good for"),
         (a_lease(leased_at=NOW - OLDEST_LEASE - timedelta(seconds=1)), "orphans"),
-        (replace(a_lease(), recorded=CommitRecord(token=LeaseToken("t1"), snapshot_id=3, digest="x")), "already"),
+        (replace(a_lease(), recorded=[RECORD]), "already"),
     ],
 )
 def test_a_lease_is_not_good_for_a_commit(lease: LeaseFacts, why: str) -> None:
     with pytest.raises(LeaseLost, match=why):
         judged([facts(lease=lease)])
+
+
+@pytest.mark.parametrize("kind", JobKind)
+def test_only_kinds_that_may_commit_again(kind: JobKind) -> None:
+    lease = a_lease(kind=kind)
+    again = replace(lease, recorded=[RECORD])
+    assert judged([facts(lease=lease)]) == Apply([UPDATES])
+    if kind in SEVERAL_COMMITS:
+        assert judged([facts(lease=again)]) == Apply([UPDATES])
+    else:
+        with pytest.raises(LeaseLost, match="already"):
+            judged([facts(lease=again)])
 
 
 # --- 4: writer and batch ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from catalog.commit import Change, Outcome
 from catalog.errors import Conflict, LeaseLost
-from catalog.job import JobId, JobKind, JobStatus, Lease
+from catalog.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus, Lease
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Located
@@ -28,6 +28,8 @@ JUMPS = [7, 35, 61]
 """No sum of them is a lease's time exactly: the real clock, which goes on too, never decides."""
 PICK = st.integers(0, 20)
 P, R, C, S, F, U, X = JobStatus
+KINDS = [JobKind.REWRITE, JobKind.EXPIRE]
+"""One that may commit several times, and one that may not."""
 
 
 @dataclass
@@ -61,15 +63,24 @@ class JumpingDatabase:
 
 @dataclass
 class ModelJob:
-    """What the rules say of one job. `lease` is the current one, `committed` whether a commit was recorded."""
+    """What the rules say of one job. `lease` is the current one, `recorded` the snapshots that it has committed."""
 
     table: TableName
+    kind: JobKind
     status: JobStatus = P
     attempt: int = 0
     lease: Lease | None = None
     owner: str | None = None
     until: float = 0.0
-    committed: bool = False
+    recorded: list[int] = field(default_factory=list)
+
+    @property
+    def committed(self) -> bool:
+        return bool(self.recorded)
+
+    @property
+    def may_commit(self) -> bool:
+        return self.status is C and (self.kind in SEVERAL_COMMITS or not self.committed)
 
     def end_lease(self, status: JobStatus) -> None:
         self.status, self.lease = status, None
@@ -122,14 +133,14 @@ class LeaseHistory(RuleBasedStateMachine):
 
     # --- what people and planners do
 
-    @rule(table=st.sampled_from(TABLES))
-    def plan(self, table: TableName) -> None:
+    @rule(table=st.sampled_from(TABLES), kind=st.sampled_from(KINDS))
+    def plan(self, table: TableName, kind: JobKind) -> None:
         if self.active(table):
             with pytest.raises(Conflict):
-                self.lake.services.planner.run_now(LAKE, table, JobKind.REWRITE, {})
+                self.lake.services.planner.run_now(LAKE, table, kind, {})
         else:
-            job = self.lake.services.planner.run_now(LAKE, table, JobKind.REWRITE, {})
-            self.jobs[job.id] = ModelJob(table)
+            job = self.lake.services.planner.run_now(LAKE, table, kind, {})
+            self.jobs[job.id] = ModelJob(table, kind)
 
     @precondition(lambda self: self.jobs)
     @rule(pick=PICK)
@@ -148,7 +159,7 @@ class LeaseHistory(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1))
     def take(self, which: int) -> None:
-        taken = self.lake.services.jobs.take(self.optimizers[which], [JobKind.REWRITE])
+        taken = self.lake.services.jobs.take(self.optimizers[which], KINDS)
         pending = [(job_id, job) for job_id, job in self.jobs.items() if job.status is P]
         if not pending:
             assert taken is None
@@ -181,24 +192,24 @@ class LeaseHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.issued)
     @rule(pick=PICK)
     def commit(self, pick: int) -> None:
-        """One commit for each job and table, under the current lease, after saying so."""
+        """One commit for each job and table, or as many as its kind may, under the current lease, after saying so."""
         issued = self.issued[-1 - pick % len(self.issued)]
         job, table = self.current(issued), self.jobs[issued.job_id].table
         change = appended(table, self.lake.metadata(table), operation="replace")
-        holds = job is not None and job.status is C and not job.committed
+        holds = job is not None and job.may_commit
         self.fenced(issued, lambda: self.lake.commit(change, lease=issued.lease), holds=holds)
         if holds and job is not None:
-            job.committed = True
+            job.recorded.append(snapshot_of(change))
             issued.applied.append(change)
             self.acknowledged[table].append(snapshot_of(change))
 
     @precondition(lambda self: any(issued.applied for issued in self.issued))
-    @rule(pick=PICK)
-    def repeat_a_commit(self, pick: int) -> None:
+    @rule(pick=PICK, which=PICK)
+    def repeat_a_commit(self, pick: int, which: int = 0) -> None:
         """A lost answer: whatever has become of the lease, the repetition is answered and applied no second time."""
         applied = [issued for issued in self.issued if issued.applied]
         issued = applied[pick % len(applied)]
-        self.lake.commit(issued.applied[0], lease=issued.lease)
+        self.lake.commit(issued.applied[which % len(issued.applied)], lease=issued.lease)
 
     @precondition(lambda self: self.issued)
     @rule(pick=PICK, outcome=st.sampled_from([None, *Outcome]))
@@ -226,15 +237,15 @@ class LeaseHistory(RuleBasedStateMachine):
         self.lake.services.optimizers.unregister(self.optimizers[which])
         self.optimizers[which] = self.lake.optimizer()
 
-    @rule(which=st.integers(0, 1), table=st.sampled_from(TABLES), steps=st.integers(0, 3))
-    def work(self, which: int, table: TableName, steps: int) -> None:
+    @rule(which=st.integers(0, 1), table=st.sampled_from(TABLES), kind=st.sampled_from(KINDS), steps=st.integers(0, 5))
+    def work(self, which: int, table: TableName, kind: JobKind, steps: int) -> None:
         """The usual way, left after some steps: drawn one by one, too few of them meet."""
-        self.plan(table)
+        self.plan(table, kind)
         before = len(self.issued)
         self.take(which)
         if len(self.issued) == before:
             return
-        for step in (self.committing, self.commit, self.repeat_a_commit)[:steps]:
+        for step in (self.committing, self.commit, self.repeat_a_commit, self.commit, self.commit)[:steps]:
             step(0 if step != self.repeat_a_commit else -1)
 
     # --- what time and the server do
@@ -258,11 +269,15 @@ class LeaseHistory(RuleBasedStateMachine):
     def the_server_says_what_the_model_says(self) -> None:
         with self.lake.services.database.reading() as uow:
             stored = {job_id: uow.jobs.get(job_id) for job_id in self.jobs}
+            recorded = {job_id: uow.jobs.recorded_commits(job_id, job.relation_id) for job_id, job in stored.items()}
         for job_id, job in self.jobs.items():
             token = None if job.lease is None else job.lease.token
             found = stored[job_id]
             assert (found.status, found.attempt, found.token) == (job.status, job.attempt, token)
             assert (found.committed_by is not None) is job.committed
+            assert found.committed_snapshot_id == (job.recorded[0] if job.committed else None)
+            assert [one.snapshot_id for one in recorded[job_id]] == job.recorded
+            assert [one.number for one in recorded[job_id]] == list(range(1, len(job.recorded) + 1))
 
     @invariant()
     def a_table_has_one_active_job_and_one_lease_at_most(self) -> None:

@@ -381,17 +381,19 @@ def test_jobs_are_listed_newest_first_and_counted(database: Database) -> None:
         assert uow.jobs.with_status([JobStatus.PENDING]) == [jobs[0], jobs[2]]
 
 
-def test_a_job_commits_to_a_relation_once(database: Database) -> None:
+def test_a_job_commits_to_a_relation_once_under_each_number(database: Database) -> None:
     job = a_job()
     record = CommitRecord(token=LeaseToken("t"), snapshot_id=7, digest="d")
+    second = CommitRecord(token=LeaseToken("t"), snapshot_id=8, digest="f", number=2)
     with database.writing() as uow:
         uow.jobs.record_commit(job.id, job.relation_id, record)
         other = CommitRecord(token=LeaseToken("u"), snapshot_id=None, digest="e")
         with pytest.raises(Conflict):
             uow.jobs.record_commit(job.id, job.relation_id, other)
         uow.jobs.record_commit(job.id, RelationId(uuid4()), other)
-        assert uow.jobs.recorded_commit(job.id, job.relation_id) == record
-        assert uow.jobs.recorded_commit(a_job().id, job.relation_id) is None
+        uow.jobs.record_commit(job.id, job.relation_id, second)
+        assert uow.jobs.recorded_commits(job.id, job.relation_id) == [record, second]
+        assert uow.jobs.recorded_commits(a_job().id, job.relation_id) == []
 
 
 def test_a_log_keeps_its_lines_in_order(database: Database) -> None:
