@@ -15,6 +15,7 @@ from catalog.scan.plan import ScanLimits
 from server.files.aws import Aws
 from server.files.joined import ManifestLists
 from server.files.listing import Listings
+from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
@@ -46,6 +47,8 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
+from server.service.orphans.orphans import Orphans
+from server.service.orphans.quarantine import Quarantine
 from server.service.planner import Planner
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -92,6 +95,8 @@ def build_services(settings: Settings, database: Database) -> Services:
     files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
+    movable = QuarantineFiles(storage, dict(settings.file_io))
+    orphans = Orphans(database, metadata, movable, reachable, Quarantine(database, movable, storage))
     access = build_access(settings.access, database)
     return Services(
         database=database,
@@ -103,7 +108,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         committer=committer,
         jobs=Jobs(database, _lease_times(settings.lease)),
         planner=Planner(database),
-        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
+        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
@@ -111,6 +116,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_days)),
         undrops=Undrops(database, metadata, reachable),
         purges=Purges(database, metadata, reachable),
+        orphans=orphans,
         recursive_drops=RecursiveDrops(database, metadata),
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),

@@ -24,6 +24,7 @@ from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
+from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
@@ -334,6 +335,7 @@ class UnitOfWork(Protocol):
     hive: HiveTables
     grounds: Grounds
     dropped: DroppedRelations
+    orphans: OrphanBatches
     principals: Principals
     roles: Roles
     tokens: Tokens

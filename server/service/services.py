@@ -25,6 +25,7 @@ from server.service.layout import Layouts
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
+from server.service.orphans.orphans import Orphans
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -59,6 +60,7 @@ class Services:
     reports: Reports
     undrops: Undrops
     purges: Purges
+    orphans: Orphans
     recursive_drops: RecursiveDrops
     refs: Refs
     comparisons: Comparisons
