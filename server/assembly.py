@@ -16,6 +16,7 @@ from catalog.scan.plan import ScanLimits
 from server.files.aws import Aws
 from server.files.joined import ManifestLists
 from server.files.listing import Listings
+from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
 from server.files.storage import Storage
@@ -49,6 +50,8 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
+from server.service.orphans.orphans import Orphans
+from server.service.orphans.quarantine import Quarantine
 from server.service.planner import Planner
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -95,6 +98,8 @@ def build_services(settings: Settings, database: Database) -> Services:
     files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
+    movable = QuarantineFiles(storage, dict(settings.file_io))
+    orphans = Orphans(database, metadata, movable, reachable, Quarantine(database, movable, storage))
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
     return Services(
@@ -109,7 +114,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         jobs=Jobs(database, times),
         optimizers=Optimizers(database, version("firn"), times.lasts),
         planner=Planner(database),
-        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
+        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
@@ -117,6 +122,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         reports=Reports(database, timedelta(days=settings.metrics_days)),
         undrops=Undrops(database, metadata, reachable),
         purges=Purges(database, metadata, reachable),
+        orphans=orphans,
         recursive_drops=RecursiveDrops(database, metadata),
         refs=Refs(database, metadata, committer),
         comparisons=Comparisons(database, metadata),

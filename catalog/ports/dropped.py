@@ -77,6 +77,9 @@ class DroppedRelations(Protocol):
         Without those of the relations `but_for`, and of the stores that they own. For locations written plainly.
         """
 
+    def places_of_others(self, but_for: Collection[UUID]) -> Sequence[Place]:
+        """All of those, wherever they are and however they are written; what is being purged is among them."""
+
     def places_in_purge(self) -> Sequence[Place]:
         """Locations whose files are being deleted."""
 

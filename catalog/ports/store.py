@@ -25,6 +25,7 @@ from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
+from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
 from catalog.ports.work import Groups
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
@@ -362,6 +363,7 @@ class UnitOfWork(Protocol):
     hive: HiveTables
     grounds: Grounds
     dropped: DroppedRelations
+    orphans: OrphanBatches
     principals: Principals
     roles: Roles
     tokens: Tokens

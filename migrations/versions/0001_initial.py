@@ -378,6 +378,29 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_optimizer_group")),
     )
     op.create_table(
+        "orphan_batch",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("report", sa.Text(), nullable=False),
+        sa.Column("files", sa.BigInteger(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("taken_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("kept", sa.JSON(), nullable=False),
+        sa.Column("deleted_by", sa.Uuid(), nullable=True),
+        sa.Column("deleted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_orphan_batch")),
+        sa.UniqueConstraint("id", name=op.f("uq_orphan_batch_id")),
+    )
+    with op.batch_alter_table("orphan_batch", schema=None) as batch_op:
+        batch_op.create_index("ix_orphan_batch_deleted_by", ["deleted_by", "number"], unique=False)
+        batch_op.create_index("ix_orphan_batch_job", ["job_id", "number"], unique=False)
+        batch_op.create_index("ix_orphan_batch_relation", ["relation_id", "state"], unique=False)
+
+    op.create_table(
         "policy",
         sa.Column("catalog", sa.String(length=255), nullable=False),
         sa.Column("namespace", sa.String(length=1024), nullable=False),
@@ -540,6 +563,12 @@ def downgrade() -> None:
     op.drop_table("relation")
     op.drop_table("principal")
     op.drop_table("policy")
+    with op.batch_alter_table("orphan_batch", schema=None) as batch_op:
+        batch_op.drop_index("ix_orphan_batch_relation")
+        batch_op.drop_index("ix_orphan_batch_job")
+        batch_op.drop_index("ix_orphan_batch_deleted_by")
+
+    op.drop_table("orphan_batch")
     op.drop_table("optimizer_group")
     op.drop_table("optimizer")
     op.drop_table("operation_secret")

@@ -14,7 +14,7 @@ _WORTH_THREADS = 8
 
 
 class Reachable:
-    """Implements `catalog.ports.dropped.ReachableFiles`."""
+    """Implements `catalog.ports.dropped.ReachableFiles` and `catalog.ports.orphans.NamedFiles`."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -25,6 +25,10 @@ class Reachable:
     def files(self, manifest: str) -> list[str]:
         entries = read_avro(self._storage, manifest)
         return [str(one["data_file"]["file_path"]) for one in entries if one["status"] != Status.DELETED]
+
+    def named(self, manifest: str) -> list[str]:
+        """See catalog.ports.orphans.NamedFiles."""
+        return [str(one["data_file"]["file_path"]) for one in read_avro(self._storage, manifest)]
 
     def missing(self, locations: Sequence[str]) -> list[str]:
         if len(locations) < _WORTH_THREADS:

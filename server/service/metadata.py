@@ -52,6 +52,12 @@ class MetadataFiles:
             self._keep(location, document)
         return document
 
+    def look_into(self, location: str) -> Json:
+        """What a file says that nobody will ask for soon again: it takes no other's room in the cache."""
+        with self._lock:
+            document = self._cache.get(location)
+        return (document or _parsed(location, self._read(location))).parsed
+
     def load_present(self, location: str) -> Document:
         """The same, and NotFound too when the file has been removed behind the cache's back.
 

@@ -21,8 +21,8 @@ from server.service.facts import existing_table
 BATCH = 500
 REMEMBERED_JOBS = 20
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE})
-_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE})
+_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.ORPHANS})
+_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

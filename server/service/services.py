@@ -27,6 +27,7 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
+from server.service.orphans.orphans import Orphans
 from server.service.planner import Planner, planned_relation
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
@@ -63,6 +64,7 @@ class Services:
     reports: Reports
     undrops: Undrops
     purges: Purges
+    orphans: Orphans
     recursive_drops: RecursiveDrops
     refs: Refs
     comparisons: Comparisons

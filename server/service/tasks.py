@@ -160,4 +160,5 @@ _BUILDERS: Mapping[JobKind, Callable[[_Moment], Json]] = {
     JobKind.REWRITE: _rewrite,
     JobKind.EXPIRE: _expire,
     JobKind.SYNC: _sync,
+    JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
 }

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
+from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select, true
 from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.dropped import Place
@@ -30,45 +30,57 @@ def places_meeting(session: ReadSession, locations: Collection[str], but_for: Co
     """
     wanted = [canonical(location) for location in locations]
     for place in (
-        *_live(session, wanted, but_for),
-        *_dropped(session, wanted, but_for),
-        *_hive(session, wanted),
+        *_live(session, _near_live(wanted), but_for),
+        *_dropped(session, _near_dropped(wanted), but_for),
+        *_hive(session, _near(HiveTableRow.location, wanted)),
     ):
         if any(overlaps(canonical(place.location), one) for one in wanted):
             yield place
 
 
-def _live(session: ReadSession, wanted: Sequence[str], but_for: Collection[UUID]) -> Iterator[Place]:
+def places_of_others(session: ReadSession, but_for: Collection[UUID]) -> Iterator[Place]:
+    """Every place of live, dropped and Hive tables, however it is written."""
+    yield from _live(session, true(), but_for)
+    yield from _dropped(session, true(), but_for)
+    yield from _hive(session, true())
+
+
+def _near_live(wanted: Sequence[str]) -> ColumnElement[bool]:
+    return or_(
+        _near(RelationRow.location, wanted),
+        _near(RelationRow.metadata_location, wanted),
+        cast(RelationRow.former_locations, Text) != "[]",
+    )
+
+
+def _near_dropped(wanted: Sequence[str]) -> ColumnElement[bool]:
+    return or_(
+        _near(DroppedRelationRow.location, wanted),
+        _near(DroppedRelationRow.metadata_location, wanted),
+        cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
+    )
+
+
+def _live(session: ReadSession, which: ColumnElement[bool], but_for: Collection[UUID]) -> Iterator[Place]:
     query = select(RelationRow).where(
         RelationRow.id.not_in(but_for),
         or_(RelationRow.owner_id.is_(None), RelationRow.owner_id.not_in(but_for)),
-        or_(
-            _near(RelationRow.location, wanted),
-            _near(RelationRow.metadata_location, wanted),
-            cast(RelationRow.former_locations, Text) != "[]",
-        ),
+        which,
     )
     for relation in map(relation_from, session.scalars(query)):
         yield from _places_of(f"{relation.catalog}.{relation.name}", relation)
 
 
-def _dropped(session: ReadSession, wanted: Sequence[str], but_for: Collection[UUID]) -> Iterator[Place]:
-    query = select(DroppedRelationRow).where(
-        DroppedRelationRow.id.not_in(but_for),
-        or_(
-            _near(DroppedRelationRow.location, wanted),
-            _near(DroppedRelationRow.metadata_location, wanted),
-            cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
-        ),
-    )
+def _dropped(session: ReadSession, which: ColumnElement[bool], but_for: Collection[UUID]) -> Iterator[Place]:
+    query = select(DroppedRelationRow).where(DroppedRelationRow.id.not_in(but_for), which)
     for relation in map(kept_relation, session.scalars(query)):
         if relation.owner_id not in but_for:
             yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
 
 
-def _hive(session: ReadSession, wanted: Sequence[str]) -> Iterator[Place]:
+def _hive(session: ReadSession, which: ColumnElement[bool]) -> Iterator[Place]:
     query = select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
-    for database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
+    for database, name, location in session.execute(query.where(which)):
         yield Place(f"the Hive table {database}.{name}", location)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import access, dropped, hive, imports, store, work
+from catalog.ports import access, dropped, hive, imports, orphans, store, work
 from catalog.relation import Located
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
@@ -25,6 +25,7 @@ from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs
 from server.store.metrics import SqlMetrics
 from server.store.optimizers import SqlOptimizers
+from server.store.orphans import SqlOrphanBatches
 from server.store.plans import SqlPlans
 from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
 from server.store.rows import UtcDateTime
@@ -59,6 +60,7 @@ class SqlUnitOfWork:
         self.hive: hive.HiveTables = SqlHiveTables(session)
         self.grounds: hive.Grounds = SqlGrounds(session)
         self.dropped: dropped.DroppedRelations = SqlDropped(session)
+        self.orphans: orphans.OrphanBatches = SqlOrphanBatches(session)
         self.principals: access.Principals = SqlPrincipals(session)
         self.roles: access.Roles = SqlRoles(session)
         self.tokens: access.Tokens = SqlTokens(session)

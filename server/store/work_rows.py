@@ -98,6 +98,30 @@ class GroupRow(Row):
     created_at: Mapped[datetime | None]
 
 
+class OrphanBatchRow(Row):
+    """Files that a job has taken for orphans: how many, and where the report lies that names them."""
+
+    __tablename__ = "orphan_batch"
+    __table_args__ = (
+        Index("ix_orphan_batch_relation", "relation_id", "state"),
+        Index("ix_orphan_batch_job", "job_id", "number"),
+        Index("ix_orphan_batch_deleted_by", "deleted_by", "number"),
+    )
+    number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    id: Mapped[UUID] = mapped_column(unique=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    relation_id: Mapped[UUID]
+    job_id: Mapped[UUID]
+    state: Mapped[str] = mapped_column(String(16))
+    report: Mapped[str] = mapped_column(Text)
+    files: Mapped[int]
+    bytes: Mapped[int]
+    taken_at: Mapped[datetime]
+    kept: Mapped[list[str]]
+    deleted_by: Mapped[UUID | None]
+    deleted_at: Mapped[datetime | None]
+
+
 class OptimizerRow(Row):
     """A registered optimizer."""
 

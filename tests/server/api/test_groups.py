@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.job import JobKind
+from catalog.optimizer import PROTOCOL
+from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.api.conftest import Api, good
 from tests.server.lake import PLAIN
@@ -50,7 +52,9 @@ def test_a_group_that_is_waited_for_or_worked_in_is_not_dropped(api: Api) -> Non
     job = api.lake.services.planner.run_now(LAKE, PLAIN, JobKind.REWRITE, {})
     assert refused(api, "DELETE", "/nightly") == (409, "1 jobs of group nightly have not ended")
     api.lake.services.jobs.cancel(job.id)
-    at_work = api.lake.services.jobs.register(group="nightly", host="h", pid=1, version="0", facts={})
+    at_work = api.lake.services.optimizers.register(
+        Coming(group="nightly", host="h", pid=1, version="0", protocol=PROTOCOL)
+    )
     assert refused(api, "DELETE", "/nightly") == (409, "1 optimizers are registered in group nightly")
-    api.lake.services.jobs.unregister(at_work.id)
+    api.lake.services.optimizers.unregister(at_work.id)
     assert api.http.delete(f"{GROUPS}/nightly").status_code == 204

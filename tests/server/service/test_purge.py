@@ -11,11 +11,10 @@ import pytest
 
 from catalog.dropped import DroppedState
 from catalog.errors import Conflict, NotFound
-from catalog.hive.indexed import IndexedTable
 from catalog.names import TableName
 from server.service.purge import PurgeStatus
 from server.service.tables import TableDefinition
-from tests.factories import LAKE, NOW
+from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
 from tests.server.service.dropping import (
@@ -29,23 +28,24 @@ from tests.server.service.dropping import (
     purge_all,
     unlisted,
 )
-
-OTHER = TableName(("db",), "other")
+from tests.server.service.sharing import (
+    OTHER,
+    a_dropped_table_that_can_come_back,
+    a_hive_table,
+    a_table_around_it,
+    a_table_nested_in_it,
+    filled,
+    registered_after_it_moved,
+    registered_by_another_spelling,
+    registered_elsewhere_without_a_manifest_list,
+    registered_twice,
+    registered_twice_and_moved,
+)
 
 
 def dropped(lake: Lake, name: TableName = PLAIN, *, purge: bool = True) -> None:
     """Dropped, and kept no longer."""
     age(lake, lake.services.drop(LAKE, name, purge=purge).id)
-
-
-def filled(lake: Lake, name: TableName = PLAIN, location: str | None = None) -> str:
-    """A table with two snapshots over real files; where it lies."""
-    lake.services.tables.create(LAKE, TableDefinition(name=name, schema=COLUMNS, location=location))
-    append_files(lake, name)
-    append_files(lake, name)
-    place: str = lake.metadata(name)["location"]
-    assert len(files_below(place)) == 2 * 2 + 2 + 2 + 3  # data, manifests, lists, metadata
-    return place
 
 
 def test_without_a_wish_to_purge_the_table_is_forgotten_and_its_files_stay(lake: Lake) -> None:
@@ -110,64 +110,6 @@ def test_files_outside_of_the_location_stay(lake: Lake) -> None:
     purge_all(lake)
     assert all(path.exists() for path in (*elsewhere, *beside))
     assert files_below(location) == set()
-
-
-def registered_twice(lake: Lake, location: str) -> None:
-    loaded = lake.services.tables.load(LAKE, PLAIN)
-    lake.services.tables.register(LAKE, OTHER, loaded.metadata_location or "")
-
-
-def registered_by_another_spelling(lake: Lake, location: str) -> None:
-    filled_elsewhere = location.replace("file:///", "file:/").replace("/db/", "/db//")
-    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_elsewhere))
-
-
-def registered_twice_and_moved(lake: Lake, location: str) -> None:
-    registered_twice(lake, location)
-    lake.commit(altered(OTHER, {"action": "set-location", "location": f"{location}-moved"}))
-
-
-def registered_after_it_moved(lake: Lake, location: str) -> None:
-    loaded = lake.services.tables.load(LAKE, PLAIN)
-    moved = lake.services.metadata.load(loaded.metadata_location or "").parsed | {"location": f"{location}-moved"}
-    elsewhere = lake.services.metadata.write(f"{location}-moved", 0, moved)
-    lake.services.tables.register(LAKE, OTHER, elsewhere)
-
-
-def registered_elsewhere_without_a_manifest_list(lake: Lake, location: str) -> None:
-    moved = unlisted(lake) | {"location": f"{location}-moved"}
-    lake.services.tables.register(LAKE, OTHER, lake.services.metadata.write(moved["location"], 0, moved))
-
-
-def a_table_nested_in_it(lake: Lake, location: str) -> None:
-    filled(lake, OTHER, f"{location}/data/nested")
-
-
-def a_table_around_it(lake: Lake, location: str) -> None:
-    filled_around = location.rsplit("/", 1)[0]
-    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_around))
-
-
-def a_dropped_table_that_can_come_back(lake: Lake, location: str) -> None:
-    registered_twice(lake, location)
-    lake.services.drop(LAKE, OTHER)
-
-
-def a_hive_table(lake: Lake, location: str) -> None:
-    table = IndexedTable(
-        catalog=LAKE,
-        database="shop",
-        name="orders",
-        format="parquet",
-        location=f"{location}/data",
-        columns=1,
-        partition_columns=(),
-        ddl_time=None,
-        blockers=(),
-        seen_at=NOW,
-    )
-    with lake.services.database.writing() as uow:
-        uow.hive.replace(LAKE, "shop", [table])
 
 
 def a_property_that_says_so(lake: Lake, location: str) -> None:

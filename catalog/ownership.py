@@ -1,0 +1,65 @@
+"""Whose a place is: what has to be known before files may go because a listing or a difference names them.
+
+The comparison errs on one side only. Two ways to write a place that may be one place are taken for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from catalog.dropped import Place
+from catalog.places import canonical, lies_in, overlaps
+from catalog.relation import Relation, RelationKind
+
+QUARANTINE = "_firn_quarantine"
+"""The directory of a catalog's warehouse that files which nobody refers to are moved into."""
+_HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
+
+
+def quarantine_of(warehouse: str) -> str:
+    """Where a catalog's files are set aside."""
+    return f"{warehouse.rstrip('/')}/{QUARANTINE}"
+
+
+def why_not_inside(relation: Relation, properties: Mapping[str, str], warehouse: str) -> str | None:
+    """Why files of this table are not Firn's to delete, by what the table says of itself; None when they may be."""
+    own, root = canonical(relation.location), canonical(warehouse)
+    if not lies_in(own, root) or own == root:
+        return f"its location {relation.location} is not inside the catalog's warehouse"
+    is_plain = relation.kind is RelationKind.TABLE and relation.hive_name is None
+    if is_plain and properties.get("gc.enabled", "true").strip().lower() == "false":
+        return "its property gc.enabled=false says that its files are not its own"
+    return None
+
+
+def why_shared(locations: Iterable[str], places: Iterable[Place]) -> str | None:
+    """The first of others' places that may hold one of these or lie in it, in words; None when there is none."""
+    mine = {location: _readings(location) for location in locations}
+    for place in places:
+        its = _readings(place.location)
+        for location, readings in mine.items():
+            if any(overlaps(one, other) for one in readings for other in its):
+                return f"{place.used_by} uses {place.location}, in or around {location}"
+    return None
+
+
+def named_places(used_by: str, facts: Any) -> Iterator[Place]:
+    """Every text in some facts that looks like a location: of work in progress nobody knows better."""
+    if isinstance(facts, str):
+        if "/" in facts:
+            yield Place(used_by, facts)
+    elif isinstance(facts, Mapping):
+        for value in facts.values():
+            yield from named_places(used_by, value)
+    elif isinstance(facts, list | tuple):
+        for value in facts:
+            yield from named_places(used_by, value)
+
+
+def _readings(location: str) -> set[str]:
+    """As it is written and percent-decoded; a name node has many names, so it does not tell two places apart."""
+    written = {canonical(location), canonical(unquote(location))}
+    return {_HDFS_HOST.sub("hdfs:/", one) if _HDFS_HOST.match(one) else one for one in written}

@@ -1,0 +1,71 @@
+"""A table as one job finds it: read in one transaction, after what the job proposes was listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.errors import Conflict
+from catalog.job import Job, Lease, check_lease
+from catalog.ownership import quarantine_of
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation
+from server.service.facts import load_metadata
+from server.service.metadata import MetadataFiles
+from server.service.ownership import tables_of, why_not_its_own
+from server.service.planner import facts_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is known when a job asks."""
+
+    job: Job
+    relation: Relation
+    tables: Sequence[Relation]
+    now: datetime
+    lease_began: datetime
+    min_age: timedelta
+    quarantine: timedelta
+    root: str
+    """The catalog's quarantine."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing may be moved."""
+        return bool(self.job.params.get("dry_run"))
+
+    @property
+    def directory(self) -> str:
+        """Where this job's files go."""
+        return f"{self.root}/{self.relation.id}/{self.job.id}"
+
+
+def moment_of(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> Moment:
+    """The job's table; Conflict when the database does not show its places to be its own."""
+    relation = uow.relations.get(job.relation_id)
+    tables = tables_of(uow, relation)
+    properties = {one.id: load_metadata(metadata, one).get("properties", {}) for one in tables}
+    reason = why_not_its_own(uow, relation, properties)
+    if reason is not None:
+        raise Conflict(
+            f"no file of {relation.name} is taken for an orphan: {reason}",
+            hint="see docs/self-optimizing.md, Deleting safely",
+        )
+    policy = facts_of(uow, relation).policy
+    return Moment(
+        job=job,
+        relation=relation,
+        tables=tables,
+        now=uow.now(),
+        lease_began=job.leased_at or uow.now(),
+        min_age=policy["firn.orphans.min-age"],
+        quarantine=policy["firn.orphans.quarantine"],
+        root=quarantine_of(uow.catalogs.get(relation.catalog).warehouse),
+    )
+
+
+def leased_moment(uow: UnitOfWork, metadata: MetadataFiles, lease: Lease) -> Moment:
+    """The same, for a request of the job's own; LeaseLost when its lease has ended."""
+    return moment_of(uow, metadata, check_lease(uow.jobs.get(lease.job_id), lease))

@@ -1,0 +1,199 @@
+"""Judges what an optimizer takes for orphans, and sets aside what it is right about.
+
+The order is what makes it safe. The optimizer lists first; what it proposes reaches the server later, and only then is
+the table's metadata read: a file that was written and committed during the listing is found there. Whatever the
+optimizer has computed, every file that it proposes is proved here again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from catalog.errors import Conflict, NotFound
+from catalog.iceberg.json import Json
+from catalog.job import Job, Lease
+from catalog.orphans import BatchState, OrphanBatch, SeenFile, Why, chunked, names_of, older_than, why_kept
+from catalog.places import canonical
+from catalog.ports.orphans import NamedFiles, QuarantineFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
+from server.service.metadata import MetadataFiles
+from server.service.orphans.moment import Moment, leased_moment, moment_of
+from server.service.orphans.needed import Needed, why_foreign
+from server.service.orphans.quarantine import Check, Quarantine
+
+_ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
+_LOOKED_AT_TOGETHER = 100
+"""Batches of the quarantine for which the table's manifests are read once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What became of the files that an optimizer has proposed."""
+
+    taken: Sequence[SeenFile] = ()
+    """Set aside or noted; in a dry run those that would be."""
+    kept: Mapping[Why, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What was deleted for good because its time in quarantine is over."""
+
+    deleted_files: int = 0
+    deleted_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """The server's side of the job; safe to use from several servers."""
+
+    database: Database
+    metadata: MetadataFiles
+    files: QuarantineFiles
+    named: NamedFiles
+    quarantine: Quarantine
+
+    def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
+        """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
+        moment = moment_of(uow, self.metadata, job)
+        before = older_than(moment.now, moment.now, moment.lease_began, moment.min_age)
+        tables = [
+            {
+                "parts": [*one.name.namespace, one.name.name],
+                "location": one.location,
+            }
+            for one in moment.tables
+        ]
+        return {"tables": tables, "before_ms": int(before.timestamp() * 1000), "dry_run": moment.dry_run}
+
+    def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> Judged:
+        """Set aside those of the proposed files that nothing needs.
+
+        `metadata_files` are all files outside of the tables' `metadata` directories that look like metadata. LeaseLost
+        when the lease has ended, Conflict when the place is not proved to be the table's own.
+        """
+        moment = self._moment(lease)
+        with _nothing_missing(moment):
+            self._prove(moment, metadata_files)
+            files, kept = self._old_enough(moment, proposed)
+            needed = Needed(self.metadata, self.named, _names(files))
+            found = needed.look(moment.tables)
+            left = [file for file in files if not names_of(file.location) & found]
+            kept[Why.NEEDED] += len(files) - len(left)
+            back = [] if moment.dry_run else self._set_aside(lease, moment, left, needed)
+        return Judged(taken=[file for file in left if file.location not in back], kept=+kept)
+
+    def _set_aside(self, lease: Lease, moment: Moment, files: Sequence[SeenFile], needed: Needed) -> Collection[str]:
+        """Those that had to go back at once."""
+        for moves in (True, False):
+            some = [file for file in files if self.files.can_move(file.location, moment.root) is moves]
+            for batch in chunked(some):
+                self.quarantine.take(lease, moment, batch, moves=moves, needed=_check(needed))
+        return self._put_back_needed(moment, needed, files)
+
+    def end_overdue(self, lease: Lease) -> Ended:
+        """Put the books in order that a dead process has left, and delete what has been in quarantine long enough.
+
+        What is needed after all goes back, however short or long it has been there.
+        """
+        moment = self._moment(lease)
+        ended = Ended()
+        if moment.dry_run:
+            return ended
+        with _nothing_missing(moment):
+            self._prove(moment, ())
+            self.quarantine.recover(moment.relation.id)
+            with self.database.reading() as uow:
+                held = uow.orphans.of_table(moment.relation.id, _ENDING)
+            for at in range(0, len(held), _LOOKED_AT_TOGETHER):
+                ended = self._end_some(lease, moment, held[at : at + _LOOKED_AT_TOGETHER], ended)
+        return ended
+
+    def _end_some(self, lease: Lease, moment: Moment, held: Sequence[OrphanBatch], ended: Ended) -> Ended:
+        files = [
+            line.file for one in held for line in self.quarantine.report(one) if line.file.location not in one.kept
+        ]
+        needed = Needed(self.metadata, self.named, _names(files))
+        self._put_back_needed(moment, needed, files)
+        for batch in held:
+            if batch.state is BatchState.DELETING or moment.now - batch.taken_at >= moment.quarantine:
+                done = self.quarantine.delete(lease, moment, batch, _check(needed))
+                ended = Ended(
+                    deleted_files=ended.deleted_files + done.files, deleted_bytes=ended.deleted_bytes + done.bytes
+                )
+        return ended
+
+    def _moment(self, lease: Lease) -> Moment:
+        with self.database.reading() as uow:
+            return leased_moment(uow, self.metadata, lease)
+
+    def _prove(self, moment: Moment, metadata_files: Sequence[str]) -> None:
+        reason = why_foreign(self.metadata, self.files, moment.tables, metadata_files)
+        if reason is not None:
+            raise Conflict(
+                f"no file of {moment.relation.name} is taken for an orphan: {reason}",
+                hint="see docs/self-optimizing.md, Deleting safely",
+            )
+
+    def _old_enough(self, moment: Moment, proposed: Sequence[str]) -> tuple[list[SeenFile], Counter[Why]]:
+        places = [canonical(one.location) for one in moment.tables]
+        before = self._before(moment)
+        with self.database.reading() as uow:
+            put_back = set(uow.orphans.put_back(moment.relation.id))
+        noted = self.quarantine.noted(moment.relation.id)
+        kept: Counter[Why] = Counter()
+        files: list[SeenFile] = []
+        asked = list(dict.fromkeys(proposed))
+        for location, file in zip(asked, self.files.look(asked), strict=True):
+            why = why_kept(file, places, before)
+            if why is None and not any(self.files.is_below(location, one.location) for one in moment.tables):
+                why = Why.ELSEWHERE
+            if why is None and location in put_back:
+                why = Why.PUT_BACK
+            if why is None and file is not None and location in noted and file.same_as(noted[location]):
+                why = Why.NOTED
+            if why is not None or file is None:
+                kept[why or Why.GONE] += 1
+            else:
+                files.append(file)
+        return files, kept
+
+    def _before(self, moment: Moment) -> datetime:
+        """By the database's clock and by the store's own, whichever makes files younger."""
+        store_now = self.files.clock(moment.directory)
+        if store_now is None:
+            raise Conflict(f"the store of {moment.relation.name} does not say how old a file is: none is taken")
+        return older_than(moment.now, store_now, moment.lease_began, moment.min_age)
+
+    def _put_back_needed(self, moment: Moment, needed: Needed, files: Sequence[SeenFile]) -> Collection[str]:
+        """A commit may have named an old file just while it was moved: then it goes back."""
+        with self.database.reading() as uow:
+            tables = [uow.relations.get(one.id) for one in moment.tables]
+        missed = _check(needed)(tables, [file.location for file in files])
+        return self.quarantine.put_back(moment.relation.id, paths=missed) if missed else []
+
+
+def _names(files: Sequence[SeenFile]) -> set[str]:
+    return {name for file in files for name in names_of(file.location)}
+
+
+def _check(needed: Needed) -> Check:
+    def still(tables: Sequence[Relation], locations: Collection[str]) -> Collection[str]:
+        found = needed.look(tables)
+        return {location for location in locations if names_of(location) & found}
+
+    return still
+
+
+@contextmanager
+def _nothing_missing(moment: Moment) -> Iterator[None]:
+    """A job that has a lease does exist: what is missing is a file that the table stands on."""
+    try:
+        yield
+    except NotFound as error:
+        raise Conflict(f"no file of {moment.relation.name} is taken for an orphan: {error.message}") from error

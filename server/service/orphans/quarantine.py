@@ -1,0 +1,246 @@
+"""Batches of orphans: reported, moved aside, put back, deleted.
+
+A batch begins as a row, then comes its report, then its files are moved, then the row is marked. Where a process ends
+between two of these, the storage tells how far it came: whoever comes next counts what is aside, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+import orjson
+
+from catalog.errors import AlreadyExists, Conflict, NotFound
+from catalog.job import JobId, Lease, check_lease
+from catalog.names import RelationId
+from catalog.orphans import BatchState, OrphanBatch, ReportedFile, SeenFile
+from catalog.places import canonical
+from catalog.ports.files import Files
+from catalog.ports.orphans import QuarantineFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
+from server.service.orphans.moment import Moment
+
+HELD = (BatchState.MOVING, BatchState.ASIDE, BatchState.NOTED)
+
+Check = Callable[[Sequence[Relation], Collection[str]], Collection[str]]
+"""Which of some files the tables need, as they are now."""
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """What was taken for orphans, of all tables; safe to use from several servers."""
+
+    database: Database
+    files: QuarantineFiles
+    reports: Files
+
+    def take(self, lease: Lease, moment: Moment, files: Sequence[SeenFile], *, moves: bool, needed: Check) -> None:
+        """Set one batch aside, or note it where the store cannot rename.
+
+        LeaseLost or Conflict, and nothing more is moved, when the lease has ended or the place is not the table's own
+        any more. While files are moved nobody can add a table anywhere, nor take the lease away.
+        """
+        directory = f"{moment.directory}/{uuid4()}"
+        reported = [
+            ReportedFile(file, f"{directory}/{at:04d}-{_last(file.location)}" if moves else None)
+            for at, file in enumerate(files)
+        ]
+        batch = self._begin(lease, moment, directory)
+        self.reports.write_new(batch.report, _report(moment, reported))
+        with self.database.writing() as uow:
+            uow.catalogs.hold_all()
+            check_lease(uow.jobs.lock(lease.job_id), lease)
+            batch = _in_state(uow, batch, BatchState.MOVING)
+            tables = [uow.relations.get(one.id) for one in moment.tables]
+            _refuse_neighbours(uow, moment)
+            still = needed(tables, [one.location for one in files])
+            taken = [one for one in reported if one.file.location not in still and self._set_aside(one)]
+            self._mark(uow, batch, reported, taken)
+
+    def _begin(self, lease: Lease, moment: Moment, directory: str) -> OrphanBatch:
+        batch = OrphanBatch(
+            id=uuid4(),
+            catalog=moment.relation.catalog,
+            relation_id=moment.relation.id,
+            job_id=moment.job.id,
+            state=BatchState.MOVING,
+            report=f"{directory}/report.json",
+            files=0,
+            bytes=0,
+            taken_at=moment.now,
+        )
+        with self.database.writing() as uow:
+            check_lease(uow.jobs.lock(lease.job_id), lease)
+            uow.orphans.add(batch)
+        return batch
+
+    def _set_aside(self, one: ReportedFile) -> bool:
+        """Whether it was taken: a file that has changed since it was judged is another file."""
+        (now,) = self.files.look([one.file.location])
+        if now is None or not now.same_as(one.file):
+            return False
+        try:
+            if one.aside is not None:
+                self.files.move(one.file.location, one.aside)
+        except NotFound:  # its writer has deleted it just now
+            return False
+        return True
+
+    def _mark(
+        self, uow: UnitOfWork, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
+    ) -> None:
+        """Note what was taken of a batch; one of which nothing was is forgotten."""
+        if taken:
+            uow.orphans.put(self._marked(batch, reported, taken))
+        else:
+            uow.orphans.remove(batch.id)
+
+    def _marked(
+        self, batch: OrphanBatch, reported: Sequence[ReportedFile], taken: Sequence[ReportedFile]
+    ) -> OrphanBatch:
+        """The batch as it came out, with a report of that."""
+        if len(taken) < len(reported):
+            directory = batch.report.rpartition("/")[0]
+            told = orjson.loads(self.reports.read(batch.report)) | {"files": [one.to_json() for one in taken]}
+            batch = replace(batch, report=f"{directory}/report-{uuid4()}.json")
+            self.reports.write_new(batch.report, orjson.dumps(told))
+        moved = any(one.aside is not None for one in reported)
+        state = BatchState.ASIDE if moved else BatchState.NOTED
+        return replace(batch, state=state, files=len(taken), bytes=sum(one.file.bytes for one in taken))
+
+    def recover(self, relation_id: RelationId) -> None:
+        """Finish the books of batches whose server died over them; what was not moved stays where it is."""
+        with self.database.reading() as uow:
+            unfinished = uow.orphans.of_table(relation_id, [BatchState.MOVING])
+        for one in unfinished:
+            with self.database.writing() as uow:
+                try:
+                    batch = _in_state(uow, one, BatchState.MOVING)
+                except (NotFound, Conflict):  # another process has done it
+                    continue
+                reported = self.report(batch) if self.reports.exists(batch.report) else []
+                moved = [one for one in reported if one.aside and self.files.is_moved(one.file.location, one.aside)]
+                self._mark(uow, batch, reported, moved)
+
+    def report(self, batch: OrphanBatch) -> list[ReportedFile]:
+        """The files of a batch."""
+        return [ReportedFile.from_json(line) for line in orjson.loads(self.reports.read(batch.report))["files"]]
+
+    def noted(self, relation_id: RelationId) -> dict[str, SeenFile]:
+        """What has been noted of a table and waits for its time, by location."""
+        with self.database.reading() as uow:
+            batches = uow.orphans.of_table(relation_id, [BatchState.NOTED])
+        return {line.file.location: line.file for one in batches for line in self.report(one)}
+
+    def put_back(
+        self, relation_id: RelationId, *, job_id: JobId | None = None, paths: Collection[str] | None = None
+    ) -> list[str]:
+        """Bring back what was set aside of a table, all of it or these; what lies in place again is never replaced.
+
+        They are not taken again. What was noted only stays where it is, and is let alone from now on.
+        """
+        self.recover(relation_id)
+        with self.database.reading() as uow:
+            batches = uow.orphans.of_table(relation_id, [BatchState.ASIDE, BatchState.NOTED])
+        wanted = None if paths is None else {canonical(path) for path in paths}
+        back: list[str] = []
+        for one in batches:
+            if job_id is not None and one.job_id != job_id:
+                continue
+            with self.database.writing() as uow:
+                batch = uow.orphans.lock(one.id)
+                if batch.state not in (BatchState.ASIDE, BatchState.NOTED):
+                    continue
+                asked = [
+                    line
+                    for line in self.report(batch)
+                    if line.file.location not in batch.kept
+                    and (wanted is None or canonical(line.file.location) in wanted)
+                ]
+                returned = [line.file.location for line in asked if self._return(line)]
+                if returned:
+                    uow.orphans.put(replace(batch, kept=(*batch.kept, *returned)))
+                back += returned
+        return back
+
+    def _return(self, line: ReportedFile) -> bool:
+        """Whether the file is in its place now."""
+        if line.aside is not None and self.files.is_moved(line.file.location, line.aside):
+            try:
+                self.files.move(line.aside, line.file.location)
+            except AlreadyExists:  # another file has come meanwhile: both stay where they are
+                return False
+        (now,) = self.files.look([line.file.location])
+        return now is not None and now.same_as(line.file)
+
+    def delete(self, lease: Lease, moment: Moment, batch: OrphanBatch, needed: Check) -> OrphanBatch:
+        """Delete for good what a batch holds, but for what turns out to be needed: that is put back for good.
+
+        From the mark on nothing of it is put back any more; killed after it, the next run goes on.
+        """
+        with self.database.writing() as uow:
+            uow.catalogs.hold_all()
+            check_lease(uow.jobs.lock(lease.job_id), lease)
+            batch = uow.orphans.lock(batch.id)
+            if batch.state not in (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING):
+                raise Conflict(f"batch {batch.id} is {batch.state}")
+            _refuse_neighbours(uow, moment)
+            tables = [uow.relations.get(one.id) for one in moment.tables]
+            lines = [line for line in self.report(batch) if line.file.location not in batch.kept]
+            still = needed(tables, [line.file.location for line in lines])
+            kept = [line.file.location for line in lines if self._must_stay(line, still)]
+            batch = replace(batch, state=BatchState.DELETING, kept=(*batch.kept, *kept))
+            uow.orphans.put(batch)
+        gone = [line for line in lines if line.file.location not in batch.kept]
+        with self.database.writing() as uow:
+            check_lease(uow.jobs.lock(lease.job_id), lease)
+            batch = replace(
+                _in_state(uow, batch, BatchState.DELETING),
+                state=BatchState.DELETED,
+                files=len(gone),
+                bytes=sum(line.file.bytes for line in gone),
+                deleted_by=lease.job_id,
+                deleted_at=uow.now(),
+            )
+            for line in gone:
+                self.reports.delete(line.file.location if line.aside is None else line.aside)
+            uow.orphans.put(batch)
+        return batch
+
+    def _must_stay(self, line: ReportedFile, still: Collection[str]) -> bool:
+        """Whether it is needed, or is not the file any more that was noted."""
+        if line.file.location in still:
+            self._return(line)
+            return True
+        if line.aside is not None:
+            return False
+        (now,) = self.files.look([line.file.location])
+        return now is not None and not now.same_as(line.file)
+
+
+def _refuse_neighbours(uow: UnitOfWork, moment: Moment) -> None:
+    """Conflict when a table has come to the place since it was proved to be this one's alone."""
+    own = [moment.relation.id, *(one.id for one in moment.tables)]
+    for place in uow.dropped.places_meeting([one.location for one in moment.tables], but_for=own):
+        raise Conflict(f"{place.used_by} uses {place.location} by now: nothing more of {moment.relation.name} is taken")
+
+
+def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanBatch:
+    """Its current row; Conflict when another process has carried it on."""
+    found = uow.orphans.lock(batch.id)
+    if found.state is not state:
+        raise Conflict(f"batch {batch.id} is {found.state} by now")
+    return found
+
+
+def _report(moment: Moment, reported: Sequence[ReportedFile]) -> bytes:
+    why = f"nothing of {moment.relation.name} refers to them, and they are older than {moment.min_age}"
+    told = {"job": str(moment.job.id), "table": str(moment.relation.name), "at": moment.now.isoformat(), "why": why}
+    return orjson.dumps(told | {"files": [one.to_json() for one in reported]})
+
+
+def _last(location: str) -> str:
+    return location.rstrip("/").rpartition("/")[2][-200:]

@@ -1,0 +1,127 @@
+"""Tables with orphans, and an optimizer that proposes everything it finds: what is needed is for the server to see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from catalog.commit import Change
+from catalog.datafile import DataFileEntry, FileStats
+from catalog.job import Job, JobKind, Lease
+from catalog.names import TableName
+from catalog.orphans import BatchState, OrphanBatch, is_metadata
+from server.files.snapshots import write_snapshot
+from server.files.storage import Storage
+from server.service.orphans.orphans import Ended, Judged, Orphans
+from tests.factories import LAKE
+from tests.server.lake import PLAIN, Lake
+from tests.server.service.dropping import files_below, path_of
+
+_ids = count(70_000)
+OLD = timedelta(days=10).total_seconds()
+
+
+def age(paths: Iterable[Path], seconds: float = OLD) -> None:
+    """Let files have been written that long ago."""
+    for path in paths:
+        then = path.stat().st_mtime - seconds
+        os.utime(path, (then, then))
+
+
+def place_of(lake: Lake, name: TableName = PLAIN) -> str:
+    found: str = lake.metadata(name)["location"]
+    return found
+
+
+def stray(lake: Lake, file: str, name: TableName = PLAIN, *, seconds: float = OLD) -> Path:
+    """A file at the table's place that nothing refers to."""
+    path = path_of(place_of(lake, name)) / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(f"rows of {file}".encode())
+    age([path], seconds)
+    return path
+
+
+def everything(lake: Lake, name: TableName = PLAIN) -> list[Path]:
+    return sorted(files_below(place_of(lake, name)))
+
+
+def begun(lake: Lake, name: TableName = PLAIN, **params: Any) -> Lease:
+    """A job that an optimizer has just been given."""
+    lake.services.planner.run_now(LAKE, name, JobKind.ORPHANS, params)
+    taken = lake.services.jobs.take(lake.optimizer(), [JobKind.ORPHANS])
+    assert taken is not None
+    return taken.lease
+
+
+def job_of(lake: Lake, lease: Lease) -> Job:
+    with lake.services.database.reading() as uow:
+        return uow.jobs.get(lease.job_id)
+
+
+def proposed(lake: Lake, lease: Lease, paths: Sequence[Path | str], orphans: Orphans | None = None) -> Judged:
+    """All that an optimizer sends."""
+    locations = [one if isinstance(one, str) else f"file://{one}" for one in paths]
+    odd = [one for one in locations if is_metadata(one) and "/metadata/" not in one]
+    return (orphans or lake.services.orphans).take(lease, locations, odd)
+
+
+def ended(lake: Lake, lease: Lease) -> None:
+    lake.services.jobs.report(lease, None, error=None, result={})
+
+
+def removed(lake: Lake, name: TableName = PLAIN, **params: Any) -> Judged:
+    """One whole job, as an optimizer would do it that thinks of nothing."""
+    lease = begun(lake, name, **params)
+    lake.services.orphans.end_overdue(lease)
+    judged = proposed(lake, lease, everything(lake, name))
+    ended(lake, lease)
+    return judged
+
+
+def overdue(lake: Lake, name: TableName = PLAIN) -> Ended:
+    """The next job after the quarantine's time is over."""
+    with lake.services.database.writing() as uow:
+        for batch in uow.orphans.of_table(relation_id(lake, name), list(BatchState)):
+            uow.orphans.put(replace(batch, taken_at=batch.taken_at - timedelta(days=30)))
+    lease = begun(lake, name)
+    done = lake.services.orphans.end_overdue(lease)
+    ended(lake, lease)
+    return done
+
+
+def relation_id(lake: Lake, name: TableName = PLAIN) -> Any:
+    with lake.services.database.reading() as uow:
+        relation = uow.relations.find(LAKE, name)
+        assert relation is not None
+        return relation.id
+
+
+def batches(lake: Lake, name: TableName = PLAIN) -> Sequence[OrphanBatch]:
+    with lake.services.database.reading() as uow:
+        return uow.orphans.of_table(relation_id(lake, name), list(BatchState))
+
+
+def aside(lake: Lake) -> set[bytes]:
+    """What lies in the quarantine, but for the reports."""
+    root = lake.warehouse / "_firn_quarantine"
+    return {path.read_bytes() for path in root.rglob("*") if path.is_file() and path.suffix != ".json"}
+
+
+def names(judged: Judged) -> set[str]:
+    return {file.location.rpartition("/")[2] for file in judged.taken}
+
+
+def refer_to(lake: Lake, path: Path, name: TableName = PLAIN) -> None:
+    """Commit a snapshot that names a file which has lain there for long."""
+    metadata = lake.metadata(name)
+    entry = DataFileEntry(stats=FileStats(location=path.as_uri(), size=1, record_count=1))
+    made = write_snapshot(
+        Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
+    )
+    lake.commit(Change(name=name, requirements=made.requirements(), updates=made.updates()))

@@ -1,0 +1,142 @@
+"""Nothing is deleted at a place that may be somebody else's too, however that place is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from catalog.dropped import DroppedState
+from catalog.names import CatalogName
+from catalog.ownership import QUARANTINE
+from catalog.ports.store import UnitOfWork
+from server.service.ownership import tables_of, why_not_its_own
+from server.service.tables import TableDefinition
+from tests.factories import LAKE, a_relation, an_operation
+from tests.server.lake import BASE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.service import sharing
+from tests.server.service.sharing import OTHER, filled
+
+
+def why(lake: Lake) -> str | None:
+    with lake.services.database.reading() as uow:
+        relation = uow.relations.find(LAKE, PLAIN) or uow.relations.find(LAKE, ORDERS)
+        assert relation is not None
+        tables = tables_of(uow, relation)
+        properties = {one.id: lake.metadata(one.name).get("properties", {}) for one in tables}
+        return why_not_its_own(uow, relation, properties)
+
+
+def test_a_table_alone_at_its_place_owns_it(lake: Lake) -> None:
+    location = filled(lake)
+    filled(lake, OTHER, f"{location}-sibling")
+    assert why(lake) is None
+
+
+def test_stores_of_one_keyed_table_are_no_strangers_to_each_other(lake: Lake) -> None:
+    lake.create_keyed()
+    assert why(lake) is None
+    lake.services.tables.create(
+        LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{lake.metadata(BASE)['location']}/data")
+    )
+    assert "lake.db.other uses" in (why(lake) or "")
+
+
+def a_purge_that_has_begun(lake: Lake, location: str) -> None:
+    sharing.registered_twice(lake, location)
+    entry = lake.services.drop(LAKE, OTHER)
+    with lake.services.database.writing() as uow:
+        assert uow.dropped.begin_purge(entry)
+        assert uow.dropped.get(LAKE, entry.id).state is DroppedState.PURGING
+
+
+def a_percent_encoded_spelling(lake: Lake, location: str) -> None:
+    there = location.replace("/db/", "/d%62/") + "/data"
+    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=there))
+
+
+def _written(lake: Lake, write: Callable[[UnitOfWork], object]) -> None:
+    with lake.services.database.writing() as uow:
+        write(uow)
+
+
+def a_partition_of_a_linked_hive_table(lake: Lake, location: str) -> None:
+    linked = a_relation(name=OTHER, hive_name="shop.orders", location="file:/far/away", metadata_location=None)
+
+    def link(uow: UnitOfWork) -> None:
+        uow.relations.add(linked)
+        uow.grounds.put(linked.id, {"day=1": {"location": f"{location}/data/day=1"}})
+
+    _written(lake, link)
+
+
+def an_operation_under_way(lake: Lake, location: str) -> None:
+    _written(lake, lambda uow: uow.operations.add(an_operation(journal={"roots": [f"{location}/data/new"]})))
+
+
+def a_table_of_another_catalog(lake: Lake, location: str) -> None:
+    other = CatalogName("other")
+    lake.services.namespaces.create_catalog(other, f"{lake.warehouse.as_uri()}-other", None, {})
+    lake.services.namespaces.create(other, ("db",), {})
+    lake.services.tables.create(other, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{location}/data/in"))
+
+
+def the_quarantine_of_another_catalog(lake: Lake, location: str) -> None:
+    lake.services.namespaces.create_catalog(CatalogName("other"), location, None, {})
+
+
+def a_table_whose_data_path_leads_here(lake: Lake, location: str) -> None:
+    lake.services.tables.create(
+        LAKE,
+        TableDefinition(name=OTHER, schema=COLUMNS, properties={"write.data.path": f"{location}/data"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("needs_it", "reason"),
+    [
+        (sharing.registered_twice, "lake.db.other uses"),
+        (sharing.registered_by_another_spelling, "lake.db.other uses"),
+        (sharing.registered_twice_and_moved, "lake.db.other uses"),
+        (sharing.registered_after_it_moved, "lake.db.other uses"),
+        (sharing.registered_elsewhere_without_a_manifest_list, "lake.db.other uses"),
+        (sharing.a_table_nested_in_it, "lake.db.other uses"),
+        (sharing.a_table_around_it, "lake.db.other uses"),
+        (sharing.a_dropped_table_that_can_come_back, "lake.db.other, which was dropped, uses"),
+        (sharing.a_hive_table, "the Hive table shop.orders uses"),
+        (a_purge_that_has_begun, "lake.db.other, which was dropped, uses"),
+        (a_percent_encoded_spelling, "lake.db.other uses"),
+        (a_partition_of_a_linked_hive_table, "the Hive table shop.orders uses"),
+        (an_operation_under_way, "the upgrade of db.orders, which is under way, uses"),
+        (a_table_of_another_catalog, "other.db.other uses"),
+        (the_quarantine_of_another_catalog, "Firn's quarantine uses"),
+        (a_table_whose_data_path_leads_here, "lake.db.other uses"),
+    ],
+)
+def test_a_place_that_others_may_need_is_not_the_tables_own(
+    lake: Lake, needs_it: Callable[[Lake, str], None], reason: str
+) -> None:
+    location = filled(lake)
+    needs_it(lake, location)
+    assert reason in (why(lake) or "")
+
+
+def test_outside_the_warehouse_nothing_is_the_tables_own(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
+    filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
+    assert "not inside the catalog's warehouse" in (why(lake) or "")
+
+
+def test_a_table_at_the_warehouses_root_owns_nothing(lake: Lake) -> None:
+    filled(lake, location=lake.warehouse.as_uri())
+    assert "not inside the catalog's warehouse" in (why(lake) or "")
+
+
+def test_a_table_that_lies_in_the_quarantine_owns_nothing(lake: Lake) -> None:
+    filled(lake, location=f"{lake.warehouse.as_uri()}/{QUARANTINE}")
+    assert "Firn's quarantine uses" in (why(lake) or "")
+
+
+def test_a_plain_table_that_says_its_files_are_not_its_own_is_believed(lake: Lake) -> None:
+    filled(lake)
+    lake.commit(altered(PLAIN, set_property("gc.enabled", "false")))
+    assert "gc.enabled=false" in (why(lake) or "")
