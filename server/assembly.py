@@ -47,6 +47,7 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner
+from server.service.policies import Policies
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
 from server.service.refs import Refs
@@ -103,6 +104,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         committer=committer,
         jobs=Jobs(database, _lease_times(settings.lease)),
         planner=Planner(database),
+        policies=Policies(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

@@ -26,6 +26,7 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.planner import Planner, planned_relation
+from server.service.policies import Policies
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
 from server.service.refs import Refs
@@ -51,6 +52,7 @@ class Services:
     committer: Committer
     jobs: Jobs
     planner: Planner
+    policies: Policies
     tasks: Tasks
     hive: HiveServices
     imports: Imports
