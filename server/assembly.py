@@ -53,6 +53,7 @@ from server.service.optimizers import Optimizers
 from server.service.orphans.orphans import Orphans
 from server.service.orphans.quarantine import Quarantine
 from server.service.planner import Planner
+from server.service.policies import Policies
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
 from server.service.refs import Refs
@@ -114,6 +115,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         jobs=Jobs(database, times),
         optimizers=Optimizers(database, version("firn"), times.lasts),
         planner=Planner(database),
+        policies=Policies(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

@@ -8,10 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.access import Securable
-from catalog.errors import NoSuchNamespace
 from catalog.names import Namespace, dotted, parse_namespace
-from catalog.policy.policy import check_policy
-from catalog.policy.settings import SETTINGS
 from catalog.relation import Catalog
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
@@ -68,19 +65,6 @@ class NamespaceOut(Out):
 
     name: str
     properties: dict[str, str]
-
-
-class PolicyIn(In):
-    """Policy settings of a catalog or namespace."""
-
-    settings: dict[str, str]
-
-
-class PolicyOut(Out):
-    """Policy settings of a catalog or namespace."""
-
-    settings: dict[str, str]
-    known: dict[str, str]
 
 
 @router.get("", summary="List catalogs")
@@ -147,36 +131,3 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
     return NamespaceOut(name=dotted(namespace), properties=body.properties)
-
-
-@router.get("/{catalog}/policy", tags=["policies"], summary="Show a policy", responses=refusals(404))
-def show_policy(
-    services: ServicesDep, catalog: CatalogDep, namespace: Annotated[str | None, Query()] = None
-) -> PolicyOut:
-    """What is set for the catalog, or for one namespace of it."""
-    with services.database.reading() as uow:
-        uow.catalogs.get(catalog)
-        return _policy(uow.policies.get(catalog, _scope(namespace)))
-
-
-@router.put("/{catalog}/policy", tags=["policies"], summary="Set a policy", responses=refusals(400, 404))
-def set_policy(
-    services: ServicesDep, catalog: CatalogDep, body: PolicyIn, namespace: Annotated[str | None, Query()] = None
-) -> PolicyOut:
-    """Replace what is set for the catalog, or for one namespace of it; tables inherit it."""
-    check_policy(body.settings)
-    with services.database.writing() as uow:
-        uow.catalogs.get(catalog)
-        if namespace is not None and not uow.namespaces.exists(catalog, _scope(namespace)):
-            raise NoSuchNamespace(f"Namespace does not exist: {namespace}")
-        uow.policies.put(catalog, _scope(namespace), body.settings)
-    return _policy(body.settings)
-
-
-def _scope(namespace: str | None) -> Namespace:
-    return parse_namespace(namespace) if namespace else ()
-
-
-def _policy(settings: dict[str, str]) -> PolicyOut:
-    known = {key: f"{setting.does} (default {setting.default})" for key, setting in SETTINGS.items()}
-    return PolicyOut(settings=settings, known=known)

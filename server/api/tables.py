@@ -13,13 +13,13 @@ from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import check_settings
-from catalog.policy.settings import SETTINGS
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
 from server.api.jobs import JobOut
+from server.api.policies import SettingOut, settings_out
 from server.api.tableviews import NextOut, PartitionOut, TableKind, TableOut, TableRow, next_out, table_out, table_rows
 from server.service.planner import planned_relation
 from server.service.tables import TableDefinition
@@ -57,16 +57,6 @@ class MergeIn(In):
     """How a merge that was asked for is to work."""
 
     mode: MergeMode | None = None
-
-
-class SettingOut(Out):
-    """One policy setting as it holds for a table."""
-
-    key: str
-    value: str
-    source: str
-    default: str
-    does: str
 
 
 class PlannedOut(Out):
@@ -190,11 +180,7 @@ def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep,
 @router.get("/{table}/policy", summary="Show a table's policy", responses=refusals(404))
 def show_policy(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[SettingOut]:
     """Every setting with where it comes from."""
-    explained = services.planner.outlook(catalog, table).policy.explained()
-    return [
-        SettingOut(key=key, value=one.text, source=one.source, default=SETTINGS[key].default, does=SETTINGS[key].does)
-        for key, one in sorted(explained.items())
-    ]
+    return settings_out(services.planner.outlook(catalog, table).policy)
 
 
 @router.patch("/{table}/properties", summary="Change properties", responses=refusals(400, 404, 409))

@@ -80,6 +80,7 @@ _CATALOGS: Rules = {
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): changes(on.dotted_namespace(MAINTAIN)),
     ("GET", f"{_CATALOG}/policy"): reads(on.queried_namespace("namespace")),
     ("PUT", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
+    ("PATCH", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
 }
 
 _TABLES: Rules = {

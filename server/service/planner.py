@@ -11,12 +11,13 @@ from uuid import uuid4
 from catalog.errors import Conflict, Invalid
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
-from catalog.names import CatalogName, RelationId, TableName, dotted
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.policy.policy import Policy, layered
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
+from server.service.policies import layers_of
 
 BATCH = 500
 REMEMBERED_JOBS = 20
@@ -156,11 +157,7 @@ def facts_of(uow: UnitOfWork, relation: Relation) -> TableFacts:
 
 def policy_of(uow: UnitOfWork, relation: Relation, properties: dict[str, str]) -> Policy:
     """The policy that holds for a table with these properties."""
-    layers: list[tuple[str, dict[str, str]]] = [("catalog", uow.policies.get(relation.catalog, ()))]
-    for length in range(1, len(relation.name.namespace) + 1):
-        namespace = relation.name.namespace[:length]
-        layers.append((f"namespace {dotted(namespace)}", uow.policies.get(relation.catalog, namespace)))
-    return layered([*layers, ("table", properties)])
+    return layered([*layers_of(uow, relation.catalog, relation.name.namespace), ("table", properties)])
 
 
 def _facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:

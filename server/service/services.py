@@ -29,6 +29,7 @@ from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
 from server.service.orphans.orphans import Orphans
 from server.service.planner import Planner, planned_relation
+from server.service.policies import Policies
 from server.service.purge import Purges
 from server.service.recursive import RecursiveDrops
 from server.service.refs import Refs
@@ -56,6 +57,7 @@ class Services:
     groups: Groups
     optimizers: Optimizers
     planner: Planner
+    policies: Policies
     tasks: Tasks
     hive: HiveServices
     imports: Imports

@@ -63,6 +63,7 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs": {"name": "more", "warehouse": "file:///nowhere"},
     "POST /catalogs/{catalog}/namespaces": {"name": "secret.inner"},
     "PUT /catalogs/{catalog}/policy": {"settings": {}},
+    "PATCH /catalogs/{catalog}/policy": {},
     "POST /catalogs/{catalog}/tables": {"name": "secret.n", "columns": [{"name": "id", "type": "long"}]},
     "PATCH /catalogs/{catalog}/tables/{table}/properties": {"set": {"a": "b"}},
     "PATCH /catalogs/{catalog}/properties": {"set": {"a": "b"}},
@@ -93,6 +94,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "GET /catalogs/{catalog}/namespaces": {"parent": "secret"},
     "GET /catalogs/{catalog}/policy": {"namespace": "secret"},
     "PUT /catalogs/{catalog}/policy": {"namespace": "secret"},
+    "PATCH /catalogs/{catalog}/policy": {"namespace": "secret"},
 }
 
 # What everybody may ask who has a good token: the answers hold what they may see, or the service decides.

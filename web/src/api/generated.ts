@@ -429,7 +429,7 @@ export interface paths {
         };
         /**
          * Show a policy
-         * @description What is set for the catalog, or for one namespace of it.
+         * @description What is set for the catalog, or for one namespace of it, and what holds there.
          */
         get: operations["show_policy_catalogs__catalog__policy_get"];
         /**
@@ -441,7 +441,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a policy
+         * @description Set and remove single settings of the catalog, or of one namespace of it; the others stay.
+         */
+        patch: operations["change_policy_catalogs__catalog__policy_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/properties": {
@@ -3133,6 +3137,24 @@ export interface components {
             would: string;
         };
         /**
+         * PolicyChangeIn
+         * @description Policy settings to set and to remove.
+         */
+        PolicyChangeIn: {
+            /**
+             * Remove
+             * @default []
+             */
+            remove?: string[];
+            /**
+             * Set
+             * @default {}
+             */
+            set?: {
+                [key: string]: string;
+            };
+        };
+        /**
          * PolicyIn
          * @description Policy settings of a catalog or namespace.
          */
@@ -3144,13 +3166,11 @@ export interface components {
         };
         /**
          * PolicyOut
-         * @description Policy settings of a catalog or namespace.
+         * @description What is set for a catalog or namespace itself, and every setting as it holds there.
          */
         PolicyOut: {
-            /** Known */
-            known: {
-                [key: string]: string;
-            };
+            /** Effective */
+            effective: components["schemas"]["SettingOut"][];
             /** Settings */
             settings: {
                 [key: string]: string;
@@ -3624,7 +3644,7 @@ export interface components {
         };
         /**
          * SettingOut
-         * @description One policy setting as it holds for a table.
+         * @description One policy setting as it holds somewhere.
          */
         SettingOut: {
             /** Default */
@@ -5528,6 +5548,62 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["PolicyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_policy_catalogs__catalog__policy_patch: {
+        parameters: {
+            query?: {
+                namespace?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyChangeIn"];
             };
         };
         responses: {

@@ -1,0 +1,73 @@
+"""What catalogs and namespaces ask of the background work for their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from catalog.errors import Invalid, NoSuchNamespace
+from catalog.names import CatalogName, Namespace, dotted
+from catalog.policy.policy import Policy, check_policy, layered
+from catalog.ports.store import Database, UnitOfWork
+
+
+def layers_of(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> list[tuple[str, dict[str, str]]]:
+    """What holds in a namespace, from the widest source to the narrowest."""
+    layers = [("catalog", uow.policies.get(catalog, ()))]
+    for length in range(1, len(namespace) + 1):
+        part = namespace[:length]
+        layers.append((f"namespace {dotted(part)}", uow.policies.get(catalog, part)))
+    return layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedPolicy:
+    """What is set for a catalog or a namespace itself, and what holds there with what is inherited."""
+
+    own: Mapping[str, str]
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Reads and changes them; a scope of `()` is the whole catalog."""
+
+    database: Database
+
+    def show(self, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
+        """NoSuchCatalog."""
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            return _scoped(uow, catalog, namespace)
+
+    def replace(self, catalog: CatalogName, namespace: Namespace, settings: Mapping[str, str]) -> ScopedPolicy:
+        """Nothing else is set afterwards; Invalid, NoSuchCatalog, NoSuchNamespace."""
+        check_policy(settings)
+        with self.database.writing() as uow:
+            _check_exists(uow, catalog, namespace)
+            uow.policies.put(catalog, namespace, settings)
+            return _scoped(uow, catalog, namespace)
+
+    def change(
+        self, catalog: CatalogName, namespace: Namespace, *, updates: Mapping[str, str], removals: Collection[str]
+    ) -> ScopedPolicy:
+        """What is not named stays, also what somebody else sets meanwhile; as `replace` in the rest."""
+        check_policy(updates)
+        if set(updates) & set(removals):
+            raise Invalid("a setting is both set and removed")
+        with self.database.writing() as uow:
+            _check_exists(uow, catalog, namespace)
+            kept = {key: text for key, text in uow.policies.get(catalog, namespace).items() if key not in removals}
+            uow.policies.put(catalog, namespace, {**kept, **updates})
+            return _scoped(uow, catalog, namespace)
+
+
+def _check_exists(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> None:
+    uow.catalogs.get(catalog)
+    if namespace and not uow.namespaces.exists(catalog, namespace):
+        raise NoSuchNamespace(f"Namespace does not exist: {dotted(namespace)}")
+
+
+def _scoped(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
+    layers = layers_of(uow, catalog, namespace)
+    return ScopedPolicy(own=layers[-1][1], policy=layered(layers))

@@ -1,0 +1,52 @@
+"""Policies of catalogs and namespaces by the management API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.server.api.conftest import Api, good
+
+POLICY = "/api/v1/catalogs/lake/policy"
+ROWS = "firn.merge.max-pending-rows"
+AGE = "firn.merge.max-pending-age"
+
+
+def change(api: Api, body: dict[str, Any], **params: str) -> Any:
+    return good(api.http.patch(POLICY, json=body, params=params))
+
+
+def held(answer: Any, key: str) -> tuple[str, str]:
+    """A setting's value and where it comes from."""
+    found = next(one for one in answer["effective"] if one["key"] == key)
+    return found["value"], found["source"]
+
+
+def test_a_namespace_tells_what_it_inherits_and_from_where(api: Api) -> None:
+    api.http.post("/api/v1/catalogs/lake/namespaces", json={"name": "shop.eu"}).raise_for_status()
+    change(api, {"set": {ROWS: "1000", AGE: "1 min"}})
+    change(api, {"set": {AGE: "2 min"}}, namespace="shop")
+    inner = good(api.http.get(POLICY, params={"namespace": "shop.eu"}))
+    assert inner["settings"] == {}
+    assert held(inner, ROWS) == ("1000", "catalog")
+    assert held(inner, AGE) == ("2 min", "namespace shop")
+    assert held(inner, "firn.expire.min-snapshots") == ("10", "default")
+    assert held(good(api.http.get(POLICY)), AGE) == ("1 min", "catalog")
+
+
+def test_a_change_leaves_the_other_settings_alone(api: Api) -> None:
+    change(api, {"set": {ROWS: "1000", AGE: "1 min"}})
+    changed = change(api, {"set": {ROWS: "2000"}, "remove": [AGE]})
+    assert changed["settings"] == {ROWS: "2000"}
+    assert held(changed, AGE) == ("10 min", "default")
+
+
+def test_a_change_that_cannot_be_read_changes_nothing(api: Api) -> None:
+    change(api, {"set": {ROWS: "1000"}})
+    refused = api.http.patch(POLICY, json={"set": {AGE: "soon"}, "remove": [ROWS]})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == f"{AGE}: 'soon' is not a number with a unit"
+    both = api.http.patch(POLICY, json={"set": {ROWS: "1"}, "remove": [ROWS]})
+    assert both.json()["error"]["message"] == "a setting is both set and removed"
+    nowhere = api.http.patch(POLICY, json={"set": {ROWS: "1"}}, params={"namespace": "nowhere"})
+    assert nowhere.status_code == 404
+    assert good(api.http.get(POLICY))["settings"] == {ROWS: "1000"}
