@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from catalog.job import JobStatus
+from catalog.optimizer import PROTOCOL
 from server.prometheus import exposition
 from tests.server.api.conftest import Api
 
@@ -28,7 +29,7 @@ def test_every_status_of_a_job_has_a_line(api: Api) -> None:
 def test_optimizers_are_counted_by_group_until_they_leave(api: Api) -> None:
     ids = []
     for group in ("default", "default", "night"):
-        optimizer = {"group": group, "host": "h", "pid": 1, "version": "0"}
+        optimizer = {"group": group, "host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
         ids.append(api.http.post("/api/v1/optimizers", json=optimizer).json()["id"])
     assert samples(api, "firn_optimizers") == {'group="default"': 2, 'group="night"': 1}
     api.http.delete(f"/api/v1/optimizers/{ids[2]}")
