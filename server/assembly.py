@@ -29,6 +29,7 @@ from server.service.access.roles import Roles
 from server.service.access.tokens import Tokens as AccessTokens
 from server.service.access.tokens import TokenTimes
 from server.service.access.trail import Trail
+from server.service.blockers import Blockers
 from server.service.commit import Committer
 from server.service.compare import Comparisons
 from server.service.hive.books import advance_with_job, staged_task
@@ -103,6 +104,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         committer=committer,
         jobs=Jobs(database, _lease_times(settings.lease)),
         planner=Planner(database),
+        blockers=Blockers(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

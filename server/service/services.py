@@ -15,6 +15,7 @@ from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.access.access import Access
+from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
 from server.service.hive.services import HiveServices
@@ -51,6 +52,7 @@ class Services:
     committer: Committer
     jobs: Jobs
     planner: Planner
+    blockers: Blockers
     tasks: Tasks
     hive: HiveServices
     imports: Imports
