@@ -20,6 +20,9 @@ JobId = NewType("JobId", UUID)
 OptimizerId = NewType("OptimizerId", str)
 LeaseToken = NewType("LeaseToken", str)
 
+ASKED_FOR = "asked for"
+"""The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
+
 
 class JobKind(StrEnum):
     """What a job does to its table."""
@@ -144,6 +147,11 @@ class Job:
     """What it was expected to gain and to cost when it was planned (catalog.gain)."""
 
     @property
+    def was_asked_for(self) -> bool:
+        """Whether somebody wants it now: no window holds it up."""
+        return self.params.get("state") == ASKED_FOR
+
+    @property
     def can_cancel(self) -> bool:
         """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
         return self.status.is_active and self.committed_by is None
@@ -201,6 +209,11 @@ def settled(job: Job, now: datetime, *, max_attempts: int) -> Job:
 def ended(job: Job, to: JobStatus, now: datetime) -> Job:
     """The job in a final status."""
     return replace(moved(job, to), ended_at=now)
+
+
+def withdrawn(job: Job, why: str, now: datetime) -> Job:
+    """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
+    return ended(replace(job, error=why, params=job.params | {"state": "withdrawn"}), JobStatus.CANCELED, now)
 
 
 def canceled(job: Job, now: datetime) -> Job:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 
@@ -29,7 +31,7 @@ from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
 from firn.transport import Json, Transport
-from firn.wire import Catalog, Drop, Job, Next, Operation, Planned, Table, TableRow
+from firn.wire import Blocker, Catalog, Drop, Health, Job, Next, Operation, Planned, Table, TableRow
 
 if TYPE_CHECKING:
     from firn.scan import Scan
@@ -249,6 +251,24 @@ class TableHandle(TableHistory):
     def why(self) -> Next:
         """A job that is due, or why none is."""
         return Next.model_validate(self.get("/why"))
+
+    def health(self) -> Health:
+        """How far it is from having nothing to do, and what takes the points."""
+        return Health.model_validate(self.get("/health"))
+
+    def blockers(self) -> list[Blocker]:
+        """What keeps jobs from it now."""
+        return [Blocker.model_validate(one) for one in self.get("/blockers")]
+
+    def block(self, reason: str, *, until: datetime, kinds: Sequence[str] = ()) -> Blocker:
+        """Keep jobs of these kinds, or of any, from beginning; a running one goes on."""
+        body = {"reason": reason, "until": until.isoformat(), "kinds": list(kinds)}
+        return Blocker.model_validate(self.transport.change("POST", self.path_to("/blockers"), body))
+
+    def unblock(self, blocker: UUID | None = None) -> None:
+        """Lift one blocker, or all of them."""
+        params = {} if blocker is None else {"blocker": str(blocker)}
+        self.transport.change("DELETE", self.path_to("/blockers"), params=params)
 
     def get(self, part: str, params: Mapping[str, str | int | None] | None = None) -> Json:
         """One of its parts: `/files`, `/snapshots`, `/versions`, `/policy`."""

@@ -108,13 +108,53 @@ class Store(Wire):
     snapshots: int
 
 
+class Predicted(Wire):
+    """What a job is expected to change, and how long it will take."""
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    deletes_before: int
+    deletes_after: int
+    seconds: float
+
+
+class Blocker(Wire):
+    """Until when jobs are kept from a table, and why; no kinds are all of them."""
+
+    id: UUID
+    reason: str
+    until: datetime
+    kinds: list[str]
+    set_by: str | None = None
+
+
 class Next(Wire):
-    """A job that is due, or why none is."""
+    """A job that is due, or why none is; `kind` and `predicted` are of that job or of the one that comes next."""
 
     due: bool
     why: str
     kind: str | None = None
     next_at: datetime | None = None
+    predicted: Predicted | None = None
+    blocked_by: Blocker | None = None
+
+
+class Loss(Wire):
+    """What one part takes from the score, of how many points, and the figure behind it."""
+
+    part: str
+    lost: float
+    of: int
+    figure: str
+
+
+class Health(Wire):
+    """100: there is nothing to do."""
+
+    score: int
+    parts: list[Loss]
 
 
 class JobStatus(StrEnum):

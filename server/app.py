@@ -36,6 +36,7 @@ from server.api import roles as api_roles
 from server.api import status as api_status
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
+from server.api import upkeep as api_upkeep
 from server.api import views as api_views
 from server.console import mount_console
 from server.guard import rules
@@ -57,8 +58,8 @@ from server.settings import AccessSettings, Settings
 
 VERSION = version("firn")
 _API = (
-    *(api_catalogs, api_policies, api_dropped, api_tables, api_history, api_refs, api_views, api_metrics, api_imports),
-    *(api_hive, api_jobs, api_optimizers, api_leases, api_groups, api_status),
+    *(api_catalogs, api_policies, api_dropped, api_tables, api_upkeep, api_history, api_refs, api_views, api_metrics),
+    *(api_imports, api_hive, api_jobs, api_optimizers, api_leases, api_groups, api_status),
     *(api_principals, api_roles, api_tokens, api_audit),
 )
 

@@ -31,6 +31,7 @@ from server.service.access.roles import Roles
 from server.service.access.tokens import Tokens as AccessTokens
 from server.service.access.tokens import TokenTimes
 from server.service.access.trail import Trail
+from server.service.blockers import Blockers
 from server.service.commit import Committer
 from server.service.compare import Comparisons
 from server.service.groups import Groups
@@ -116,6 +117,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         optimizers=Optimizers(database, version("firn"), times.lasts),
         planner=Planner(database),
         policies=Policies(database),
+        blockers=Blockers(database),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from catalog.errors import Invalid
@@ -40,19 +41,22 @@ class Policy:
 
     def __getitem__(self, key: str) -> Any:
         """A setting's value, parsed; one that does not parse counts as not set, so that a typo stops no job."""
-        setting = SETTINGS[key]
         sourced = self.values.get(key)
-        if sourced is not None:
-            try:
-                return setting.parse(sourced.text)
-            except Invalid:
-                pass
-        return setting.parse(setting.default)
+        return _parsed(key, SETTINGS[key].default if sourced is None else sourced.text)
 
     def explained(self) -> dict[str, Sourced]:
         """Every setting with where it comes from."""
         defaults = {key: Sourced(text=setting.default, source="default") for key, setting in SETTINGS.items()}
         return defaults | {key: sourced for key, sourced in self.values.items() if key in SETTINGS}
+
+
+@lru_cache(maxsize=10_000)
+def _parsed(key: str, text: str) -> Any:
+    """Few texts hold for many tables, and a decision reads dozens of them."""
+    try:
+        return SETTINGS[key].parse(text)
+    except Invalid:
+        return SETTINGS[key].parse(SETTINGS[key].default)
 
 
 def layered(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:

@@ -135,4 +135,5 @@ def _show(show: Show, job: Job) -> None:
             "snapshot": told_of.get("committed_snapshot_id"),
         }
     )
-    show.facts({f"{part} {name}": value for part in ("progress", "result") for name, value in told_of[part].items()})
+    for part in ("progress", "predicted", "result"):
+        show.facts({f"{part} {name}": value for name, value in told_of.get(part, {}).items()})

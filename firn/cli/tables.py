@@ -11,6 +11,7 @@ from firn.cli.columns import pairs, parse_columns
 from firn.cli.dropped import add_to, list_dropped
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
+from firn.cli.upkeep import add_to as add_upkeep
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
@@ -18,6 +19,7 @@ from firn.wire import Job, MergeMode, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
+add_upkeep(app)
 policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
@@ -147,15 +149,6 @@ def change_properties(
     found = handle.set_properties(pairs(set), remove or []) if set or remove else handle.show()
     rows = sorted(found.properties.items())
     show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
-
-
-@command(app, "why")
-def show_why(this: Told, table: TableArg) -> None:
-    """Say which job is due, or why none is."""
-    show, found = this.show, this.client.tables[table].why()
-    due = f"{found.kind} is due: " if found.due else "nothing is due: "
-    later = f" (looked at again {moment(found.next_at)})" if found.next_at else ""
-    show.emit(found.json_value(), lambda: show.line(due + found.why + later))
 
 
 @command(app, "merge")

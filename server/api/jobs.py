@@ -38,6 +38,7 @@ class JobOut(Out):
     params: dict[str, Any]
     progress: dict[str, Any]
     result: dict[str, Any]
+    predicted: dict[str, Any]
     can: list[str]
 
     @classmethod
@@ -46,7 +47,7 @@ class JobOut(Out):
         can = ["cancel"] if job.can_cancel else []
         can += ["retry"] if job.can_retry else []
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
-        more = ("lease_until", "ended_at", "error", "params", "progress", "result")
+        more = ("lease_until", "ended_at", "error", "params", "progress", "result", "predicted")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
         values = {name: getattr(job, name) for name in (*plain, *more)}
         return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, can=can)

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from catalog.access import Securable
+from catalog.blocker import longest
 from catalog.dropped import is_protected
 from catalog.errors import NoSuchNamespace
 from catalog.iceberg.json import Json
@@ -22,6 +23,7 @@ from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
+from server.api.upkeep import BlockerOut
 from server.service.access.visible import Visible
 from server.service.facts import load_metadata
 from server.service.planner import facts_of, planned_relation
@@ -89,13 +91,31 @@ class StoreOut(Out):
     last_commit_at: datetime | None
 
 
+class PredictedOut(Out):
+    """What a job is expected to change, and how long it will take: `work` is the bytes that it reads."""
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    deletes_before: int
+    deletes_after: int
+    work: int
+    seconds: float
+
+
 class NextOut(Out):
-    """What comes next for a table: a job that is due, or why none is."""
+    """What comes next for a table: a job that is due, or why none is.
+
+    `kind` and `predicted` are of that job, or of the one that comes next; `next_at` is when time alone changes this.
+    """
 
     due: bool
     kind: JobKind | None
     why: str
     next_at: datetime | None
+    predicted: PredictedOut | None
+    blocked_by: BlockerOut | None
 
 
 class TableOut(TableRow):
@@ -195,7 +215,7 @@ def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId
 
 def table_out(services: Services, catalog: CatalogName, name: TableName) -> TableOut:
     """One table in full; NoSuchTable when there is none."""
-    decision = services.planner.outlook(catalog, name).decision
+    outlook = services.planner.outlook(catalog, name)
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, name)
         facts = facts_of(uow, relation)
@@ -206,6 +226,13 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
     can, cannot = _actions(relation, keyed, job is not None)
+    blocked = {
+        str(kind): f"the table is {blocker}"
+        for kind in JobKind
+        if (blocker := longest(facts.blockers, (kind,), outlook.now)) is not None
+    }
+    cannot |= {action: why for action, why in blocked.items() if action in can}
+    can = [action for action in can if action not in blocked]
     if is_protected(main.get("properties", {})):
         can = [action for action in can if action != "drop"]
         cannot["drop"] = "it is protected against being dropped"
@@ -225,7 +252,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         stores={role: _store(store, metadata[role], stats) for role, store in stores.items()},
         properties=main.get("properties", {}),
         protected=is_protected(main.get("properties", {})),
-        next=next_out(decision),
+        next=next_out(outlook.decision),
         active_job=None if job is None else JobOut.of(job),
         created_at=relation.created_at,
         can=can,
@@ -293,6 +320,10 @@ def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[
 
 def next_out(decision: Due | NotDue) -> NextOut:
     """A decision as one sentence."""
+    gain = None if decision.predicted is None else PredictedOut.model_validate(decision.predicted)
     if isinstance(decision, Due):
-        return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None)
-    return NextOut(due=False, kind=None, why=decision.why, next_at=decision.next_at)
+        return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None, predicted=gain, blocked_by=None)
+    blocker = None if decision.blocked_by is None else BlockerOut.of(decision.blocked_by)
+    return NextOut(
+        due=False, kind=decision.kind, why=decision.why, next_at=decision.next_at, predicted=gain, blocked_by=blocker
+    )

@@ -66,6 +66,7 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _PAST = ("/history", "/compare", "/refs", "/metrics")
+_UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
     ("GET", "/catalogs"): reads(anyone),
@@ -90,12 +91,13 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/next", "/why", "/pin", "/snapshots", "/files", "/versions", "/jobs", "/policy", *_PAST)
+        for part in ("", "/pin", "/snapshots", "/files", "/versions", *_UPKEEP, *_PAST)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
-        for verb in ("merge", "rewrite", "clean", "expire", "protect", "unprotect")
+        for verb in ("merge", "rewrite", "clean", "expire", "protect", "unprotect", "blockers")
     },
+    ("DELETE", f"{_ITEM}/blockers"): changes(on.dotted_table(MAINTAIN)),
     ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),
     ("DELETE", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),

@@ -12,6 +12,7 @@ from uuid import uuid4
 from catalog.commit import Outcome
 from catalog.errors import Conflict, NotFound
 from catalog.job import (
+    ASKED_FOR,
     Job,
     JobId,
     JobKind,
@@ -25,9 +26,11 @@ from catalog.job import (
     leased,
     moved,
     settled,
+    withdrawn,
 )
 from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
+from server.service.permits import barred, check_not_blocked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,7 @@ class Jobs:
         """The oldest pending job of the optimizer's group under a new lease; None when there is none."""
         with self.database.writing() as uow:
             optimizer = _optimizer(uow, optimizer_id)
-            job = None if optimizer.draining else uow.jobs.next_pending(optimizer.group, kinds)
+            job = None if optimizer.draining else _next_permitted(uow, optimizer.group, kinds)
             if job is None:
                 return None
             now = uow.now()
@@ -169,7 +172,9 @@ class Jobs:
                     f"{old.table} may have changed in Hive since that sync looked",
                     hint="ask for a sync: it looks again",
                 )
+            check_not_blocked(uow, old.relation_id, old.kind)
             job = new_job(old, uow, reason=f"retry of {old.id}")
+            job = replace(job, params=job.params | {"state": ASKED_FOR})
             if not uow.jobs.add(job):
                 raise Conflict(f"{old.table} has an active job already", hint="wait for it to end")
         return job
@@ -211,6 +216,16 @@ class Jobs:
         return replace(job, lease_until=min(job.lease_until, now + self.times.lasts))
 
 
+def _next_permitted(uow: UnitOfWork, group: str, kinds: Collection[JobKind]) -> Job | None:
+    """The next pending job that may begin now; those that may not are given up, to be planned when they may."""
+    while (job := uow.jobs.next_pending(group, kinds)) is not None:
+        why = barred(uow, job)
+        if why is None:
+            return job
+        uow.jobs.put(withdrawn(job, why, uow.now()))
+    return None
+
+
 def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
     """A fresh pending job that does what another did."""
     return Job(
@@ -224,6 +239,7 @@ def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
         reason=reason,
         created_at=uow.now(),
         params=like.params,
+        predicted=like.predicted,
     )
 
 

@@ -8,19 +8,23 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from catalog.blocker import Blocker, longest
 from catalog.errors import Conflict, Invalid
-from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.job import ASKED_FOR, Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue, TableFacts, decided
-from catalog.policy.policy import Policy, layered
+from catalog.planning.prediction import predicted
+from catalog.policy.policy import Policy
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
-from server.service.policies import layers_of
+from server.service.permits import check_not_blocked
+from server.service.policies import policy_of
 
 BATCH = 500
-REMEMBERED_JOBS = 20
+REMEMBERED_JOBS = 8
+"""Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 _FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.ORPHANS})
 _FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS})
@@ -41,6 +45,7 @@ class Outlook:
     decision: Due | NotDue
     policy: Policy
     facts: TableFacts
+    now: datetime
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class Planner:
     def _plan(self, relation: Relation, due: Due) -> Job | None:
         with self.database.writing() as uow:
             facts = facts_of(uow, relation)
+            if longest(facts.blockers, (due.kind,), uow.now()) is not None:
+                return None
             job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             return job if uow.jobs.add(job) else None
 
@@ -81,8 +88,8 @@ class Planner:
         with self.database.reading() as uow:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
-            past = uow.jobs.last_of(relation.id, limit=REMEMBERED_JOBS)
-            return Outlook(decision=decided(facts, past, uow.now()), policy=facts.policy, facts=facts)
+            past, now = past_of(uow, relation.id), uow.now()
+            return Outlook(decision=decided(facts, past, now), policy=facts.policy, facts=facts, now=now)
 
     def facts_for(self, catalog: CatalogName, name: TableName, kind: JobKind) -> TableFacts:
         """What is known of a table that takes jobs of this kind; Invalid for one that does not."""
@@ -98,7 +105,9 @@ class Planner:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             _check_takes(relation, facts, kind)
-            due = Due(kind=kind, why="asked for", state="asked for", params=params)
+            check_not_blocked(uow, relation.id, kind)
+            gain = predicted(kind, facts, past_of(uow, relation.id))
+            due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params, predicted=gain)
             job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             if not uow.jobs.add(job):
                 active = uow.jobs.active_of(relation.id)
@@ -147,7 +156,13 @@ def planned_job(relation: Relation, due: Due, *, group: str, now: datetime) -> J
         reason=due.why,
         created_at=now,
         params={"state": due.state, **due.params},
+        predicted={} if due.predicted is None else due.predicted.as_json(),
     )
+
+
+def past_of(uow: UnitOfWork, relation_id: RelationId) -> Sequence[Job]:
+    """What decisions look back on."""
+    return uow.jobs.last_of_each_kind(relation_id, limit=REMEMBERED_JOBS)
 
 
 def facts_of(uow: UnitOfWork, relation: Relation) -> TableFacts:
@@ -155,21 +170,21 @@ def facts_of(uow: UnitOfWork, relation: Relation) -> TableFacts:
     return _facts(uow, [relation])[relation.id]
 
 
-def policy_of(uow: UnitOfWork, relation: Relation, properties: dict[str, str]) -> Policy:
-    """The policy that holds for a table with these properties."""
-    return layered([*layers_of(uow, relation.catalog, relation.name.namespace), ("table", properties)])
-
-
 def _facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
     keyed = uow.keyed.get_many([one.id for one in relations if one.kind is RelationKind.KEYED])
     ids = [one.id for one in relations if one.kind is not RelationKind.KEYED]
     ids += [store for one in keyed.values() for store in (one.base_id, one.change_id)]
     stats = uow.stats.get_many(ids)
-    return {one.id: _one(uow, one, keyed.get(one.id), stats) for one in relations}
+    blockers = uow.blockers.of([one.id for one in relations], uow.now())
+    return {one.id: _one(uow, one, keyed.get(one.id), stats, tuple(blockers.get(one.id, ()))) for one in relations}
 
 
 def _one(
-    uow: UnitOfWork, relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]
+    uow: UnitOfWork,
+    relation: Relation,
+    keyed: KeyedTable | None,
+    stats: Mapping[RelationId, TableStats],
+    blockers: tuple[Blocker, ...],
 ) -> TableFacts:
     own = relation.id if keyed is None else keyed.base_id
     counted = stats.get(own, TableStats(relation_id=own))
@@ -179,6 +194,8 @@ def _one(
         keyed=keyed,
         change=None if keyed is None else stats.get(keyed.change_id, TableStats(relation_id=keyed.change_id)),
         hive_linked=relation.hive_name is not None,
+        created_at=relation.created_at,
+        blockers=blockers,
     )
 
 
@@ -190,7 +207,7 @@ def _due(uow: UnitOfWork, relations: Sequence[Relation]) -> list[tuple[Relation,
     for relation in relations:
         if isinstance(decided(facts[relation.id], (), now), NotDue):
             continue
-        decision = decided(facts[relation.id], uow.jobs.last_of(relation.id, limit=REMEMBERED_JOBS), now)
+        decision = decided(facts[relation.id], past_of(uow, relation.id), now)
         if isinstance(decision, Due):
             found.append((relation, decision))
     return found

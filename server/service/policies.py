@@ -9,6 +9,7 @@ from catalog.errors import Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, dotted
 from catalog.policy.policy import Policy, check_policy, layered
 from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
 
 
 def layers_of(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> list[tuple[str, dict[str, str]]]:
@@ -18,6 +19,11 @@ def layers_of(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> li
         part = namespace[:length]
         layers.append((f"namespace {dotted(part)}", uow.policies.get(catalog, part)))
     return layers
+
+
+def policy_of(uow: UnitOfWork, relation: Relation, properties: Mapping[str, str]) -> Policy:
+    """The policy that holds for a table with these properties."""
+    return layered([*layers_of(uow, relation.catalog, relation.name.namespace), ("table", properties)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from catalog.policy.policy import PROTECTED
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
 from server.service.access.access import Access
+from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
 from server.service.groups import Groups
@@ -58,6 +59,7 @@ class Services:
     optimizers: Optimizers
     planner: Planner
     policies: Policies
+    blockers: Blockers
     tasks: Tasks
     hive: HiveServices
     imports: Imports

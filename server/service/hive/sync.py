@@ -37,7 +37,8 @@ from server.service.hive.state import HiveState, join, read_state, split_name
 from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
-from server.service.planner import REMEMBERED_JOBS, facts_of, planned_job, planned_relation
+from server.service.permits import check_not_blocked
+from server.service.planner import facts_of, past_of, planned_job, planned_relation
 
 NOTHING = "nothing changed"
 WAITS = "waits:"
@@ -132,7 +133,7 @@ class Syncs:
     def _backing_off(self, relation: Relation) -> str | None:
         """Why the schedule passes the table over, and lets people know."""
         with self.database.reading() as uow:
-            held = backing_off(JobKind.SYNC, uow.jobs.last_of(relation.id, limit=REMEMBERED_JOBS), uow.now())
+            held = backing_off(JobKind.SYNC, past_of(uow, relation.id), uow.now())
         if held is None:
             return None
         with self.database.writing() as uow:
@@ -304,6 +305,7 @@ class Syncs:
             if linked_table(uow, linked.relation).link["generation"] != books["since"]:
                 return None
             facts = facts_of(uow, linked.relation)
+            check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
             due = Due(kind=JobKind.SYNC, why=why, state=f"sync {books['link']['generation']}")
             job = planned_job(linked.relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
             if not uow.jobs.add(job):

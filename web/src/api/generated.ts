@@ -518,6 +518,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/blockers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List blockers
+         * @description Those that hold now.
+         */
+        get: operations["list_blockers_catalogs__catalog__tables__table__blockers_get"];
+        put?: never;
+        /**
+         * Block a table
+         * @description No new job begins until then; a running one goes on.
+         */
+        post: operations["block_table_catalogs__catalog__tables__table__blockers_post"];
+        /**
+         * Unblock a table
+         * @description Lift one blocker, or all of them.
+         */
+        delete: operations["unblock_table_catalogs__catalog__tables__table__blockers_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/clean": {
         parameters: {
             query?: never;
@@ -590,6 +618,26 @@ export interface paths {
          * @description Of the table, or of both stores: how its live files lie.
          */
         get: operations["list_files_catalogs__catalog__tables__table__files_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Score a table's health
+         * @description How far the table is from having nothing to do, and what takes the points.
+         */
+        get: operations["show_health_catalogs__catalog__tables__table__health_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1937,16 +1985,22 @@ export interface components {
             lease_until: string | null;
         };
         /**
-         * BlockerOut
-         * @description Why a table cannot be upgraded as it is, and what to do.
+         * BlockerIn
+         * @description What is to be kept from the table: jobs of these kinds, or with none named of any.
          */
-        BlockerOut: {
-            /** Advice */
-            advice: string;
-            /** Code */
-            code: string;
-            /** Message */
-            message: string;
+        BlockerIn: {
+            /**
+             * Kinds
+             * @default []
+             */
+            kinds?: components["schemas"]["JobKind"][];
+            /** Reason */
+            reason: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
         };
         /**
          * CatalogIn
@@ -2376,28 +2430,12 @@ export interface components {
             detail?: components["schemas"]["ValidationError"][];
         };
         /**
-         * HealthOut
-         * @description How the server is.
-         */
-        HealthOut: {
-            /** Database */
-            database: string;
-            /** Last Event Id */
-            last_event_id: number;
-            /** Leads */
-            leads: boolean;
-            /** Tasks */
-            tasks: components["schemas"]["TaskOut"][];
-            /** Version */
-            version: string;
-        };
-        /**
          * HiveTableOut
          * @description One table of the metastore, as the last listing saw it.
          */
         HiveTableOut: {
             /** Blockers */
-            blockers: components["schemas"]["BlockerOut"][];
+            blockers: components["schemas"]["server__api__hive__BlockerOut"][];
             /** Columns */
             columns: number;
             /** Database */
@@ -2566,6 +2604,10 @@ export interface components {
             params: {
                 [key: string]: unknown;
             };
+            /** Predicted */
+            predicted: {
+                [key: string]: unknown;
+            };
             /** Progress */
             progress: {
                 [key: string]: unknown;
@@ -2681,6 +2723,19 @@ export interface components {
             /** Access */
             access: boolean;
             oidc: components["schemas"]["OidcOut"] | null;
+        };
+        /**
+         * LossOut
+         * @description What one part takes from the score, of how many points, and the figure behind it.
+         */
+        LossOut: {
+            /** Figure */
+            figure: string;
+            /** Lost */
+            lost: number;
+            /** Of */
+            of: number;
+            part: components["schemas"]["Part"];
         };
         /**
          * MeOut
@@ -2816,13 +2871,17 @@ export interface components {
         /**
          * NextOut
          * @description What comes next for a table: a job that is due, or why none is.
+         *
+         *     `kind` and `predicted` are of that job, or of the one that comes next; `next_at` is when time alone changes this.
          */
         NextOut: {
+            blocked_by: components["schemas"]["server__api__upkeep__BlockerOut"] | null;
             /** Due */
             due: boolean;
             kind: components["schemas"]["JobKind"] | null;
             /** Next At */
             next_at: string | null;
+            predicted: components["schemas"]["PredictedOut"] | null;
             /** Why */
             why: string;
         };
@@ -3066,6 +3125,12 @@ export interface components {
             next_cursor?: string | null;
         };
         /**
+         * Part
+         * @description What can be wrong with a table.
+         * @enum {string}
+         */
+        Part: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
+        /**
          * PartitionOut
          * @description The live files of one partition of one store; `partition` is '' for a table without partitions.
          */
@@ -3175,6 +3240,28 @@ export interface components {
             settings: {
                 [key: string]: string;
             };
+        };
+        /**
+         * PredictedOut
+         * @description What a job is expected to change, and how long it will take: `work` is the bytes that it reads.
+         */
+        PredictedOut: {
+            /** Bytes After */
+            bytes_after: number;
+            /** Bytes Before */
+            bytes_before: number;
+            /** Deletes After */
+            deletes_after: number;
+            /** Deletes Before */
+            deletes_before: number;
+            /** Files After */
+            files_after: number;
+            /** Files Before */
+            files_before: number;
+            /** Seconds */
+            seconds: number;
+            /** Work */
+            work: number;
         };
         /**
          * PrincipalKind
@@ -4189,6 +4276,18 @@ export interface components {
             version_id: number;
         };
         /**
+         * BlockerOut
+         * @description Why a table cannot be upgraded as it is, and what to do.
+         */
+        server__api__hive__BlockerOut: {
+            /** Advice */
+            advice: string;
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+        };
+        /**
          * ColumnOut
          * @description A column as Hive spells it.
          */
@@ -4261,6 +4360,22 @@ export interface components {
             table: string;
         };
         /**
+         * HealthOut
+         * @description How the server is.
+         */
+        server__api__status__HealthOut: {
+            /** Database */
+            database: string;
+            /** Last Event Id */
+            last_event_id: number;
+            /** Leads */
+            leads: boolean;
+            /** Tasks */
+            tasks: components["schemas"]["TaskOut"][];
+            /** Version */
+            version: string;
+        };
+        /**
          * ColumnOut
          * @description A column.
          */
@@ -4277,6 +4392,43 @@ export interface components {
             required: boolean;
             /** Type */
             type: string;
+        };
+        /**
+         * BlockerOut
+         * @description Until when jobs are kept from a table, from whom, and why; no kinds are all of them.
+         */
+        server__api__upkeep__BlockerOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Kinds */
+            kinds: components["schemas"]["JobKind"][];
+            /** Reason */
+            reason: string;
+            /** Set By */
+            set_by: string | null;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
+         * HealthOut
+         * @description 100: there is nothing to do.
+         */
+        server__api__upkeep__HealthOut: {
+            /** Parts */
+            parts: components["schemas"]["LossOut"][];
+            /** Score */
+            score: number;
         };
     };
     responses: never;
@@ -5915,6 +6067,148 @@ export interface operations {
             };
         };
     };
+    list_blockers_catalogs__catalog__tables__table__blockers_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["server__api__upkeep__BlockerOut"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    block_table_catalogs__catalog__tables__table__blockers_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BlockerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["server__api__upkeep__BlockerOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    unblock_table_catalogs__catalog__tables__table__blockers_delete: {
+        parameters: {
+            query?: {
+                blocker?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     clean_now_catalogs__catalog__tables__table__clean_post: {
         parameters: {
             query?: {
@@ -6118,6 +6412,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PartitionOut"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_health_catalogs__catalog__tables__table__health_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["server__api__upkeep__HealthOut"];
                 };
             };
             /** @description Not Found */
@@ -7648,7 +7985,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HealthOut"];
+                    "application/json": components["schemas"]["server__api__status__HealthOut"];
                 };
             };
         };
