@@ -90,11 +90,23 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/next", "/why", "/pin", "/snapshots", "/files", "/versions", "/jobs", "/policy", *_PAST)
+        for part in (
+            "",
+            "/next",
+            "/why",
+            "/pin",
+            "/snapshots",
+            "/files",
+            "/versions",
+            "/jobs",
+            "/policy",
+            "/quarantine",
+            *_PAST,
+        )
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
-        for verb in ("merge", "rewrite", "clean", "expire", "protect", "unprotect")
+        for verb in ("merge", "rewrite", "clean", "expire", "orphans", "quarantine/restore", "protect", "unprotect")
     },
     ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),
@@ -137,6 +149,7 @@ _WORK: Rules = {
     ("GET", "/jobs/counts"): routine(anyone),
     ("GET", "/jobs/{job_id}"): reads(on.job(READ)),
     ("GET", "/jobs/{job_id}/logs"): reads(on.job(READ)),
+    ("GET", "/jobs/{job_id}/deleted"): reads(on.job(READ)),
     ("POST", "/jobs/{job_id}/cancel"): changes(on.job(MAINTAIN)),
     ("POST", "/jobs/{job_id}/retry"): changes(on.job(MAINTAIN)),
     ("GET", "/operations"): reads(anyone),
@@ -159,6 +172,8 @@ _WORK: Rules = {
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }
 
 _ACCESS: Rules = {

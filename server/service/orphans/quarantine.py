@@ -13,6 +13,7 @@ from uuid import uuid4
 import orjson
 
 from catalog.errors import AlreadyExists, Conflict, NotFound
+from catalog.iceberg.json import Json
 from catalog.job import JobId, Lease, check_lease
 from catalog.names import RelationId
 from catalog.orphans import BatchState, OrphanBatch, ReportedFile, SeenFile
@@ -104,7 +105,7 @@ class Quarantine:
         """The batch as it came out, with a report of that."""
         if len(taken) < len(reported):
             directory = batch.report.rpartition("/")[0]
-            told = orjson.loads(self.reports.read(batch.report)) | {"files": [one.to_json() for one in taken]}
+            told = self._told(batch) | {"files": [one.to_json() for one in taken]}
             batch = replace(batch, report=f"{directory}/report-{uuid4()}.json")
             self.reports.write_new(batch.report, orjson.dumps(told))
         moved = any(one.aside is not None for one in reported)
@@ -127,7 +128,15 @@ class Quarantine:
 
     def report(self, batch: OrphanBatch) -> list[ReportedFile]:
         """The files of a batch."""
-        return [ReportedFile.from_json(line) for line in orjson.loads(self.reports.read(batch.report))["files"]]
+        return [ReportedFile.from_json(line) for line in self._told(batch)["files"]]
+
+    def why(self, batch: OrphanBatch) -> str:
+        """Why its files were taken."""
+        return str(self._told(batch)["why"])
+
+    def _told(self, batch: OrphanBatch) -> Json:
+        told: Json = orjson.loads(self.reports.read(batch.report))
+        return told
 
     def noted(self, relation_id: RelationId) -> dict[str, SeenFile]:
         """What has been noted of a table and waits for its time, by location."""
