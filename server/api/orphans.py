@@ -62,7 +62,7 @@ class PutBackOut(Out):
 
 
 class ProposedIn(In):
-    """What an optimizer takes for orphans, and the metadata files that it has seen outside of `metadata` directories."""
+    """What an optimizer takes for orphans, and metadata files that it has seen outside of `metadata` directories."""
 
     files: Annotated[list[str], Field(max_length=MOST_PROPOSED)]
     metadata_files: Annotated[list[str], Field(max_length=MOST_PROPOSED)] = []
