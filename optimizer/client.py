@@ -91,6 +91,13 @@ class ServerApi:
         body = {**result.model_dump(mode="json"), "log": list(log)}
         _check_lease(self.http.post(f"{self._lease(lease)}/report", json=body))
 
+    def ask(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+        """Have the server do a part of the job; LeaseLost when the lease has ended, Refused with the reason."""
+        answer = self.http.post(f"{self._lease(lease)}/{part}", json=dict(body), timeout=seconds)
+        _check_lease_or_refusal(answer)
+        done: dict[str, Any] = answer.json()
+        return done
+
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
         """An Iceberg table: its metadata and where that lies."""
         answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease})
@@ -142,6 +149,12 @@ def _check_lease(answer: httpx.Response) -> None:
     if answer.status_code in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
         raise LeaseLost(_message(answer))
     answer.raise_for_status()
+
+
+def _check_lease_or_refusal(answer: httpx.Response) -> None:
+    if answer.is_client_error and answer.status_code not in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
+        raise Refused(_message(answer))
+    _check_lease(answer)
 
 
 def _message(answer: httpx.Response) -> str:

@@ -28,6 +28,7 @@ from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
 from server.api import optimizers as api_optimizers
+from server.api import orphans as api_orphans
 from server.api import policies as api_policies
 from server.api import principals as api_principals
 from server.api import probes
@@ -58,9 +59,27 @@ from server.settings import AccessSettings, Settings
 
 VERSION = version("firn")
 _API = (
-    *(api_catalogs, api_policies, api_dropped, api_tables, api_upkeep, api_history, api_refs, api_views, api_metrics),
-    *(api_imports, api_hive, api_jobs, api_optimizers, api_leases, api_groups, api_status),
-    *(api_principals, api_roles, api_tokens, api_audit),
+    api_catalogs,
+    api_policies,
+    api_dropped,
+    api_tables,
+    api_upkeep,
+    api_history,
+    api_refs,
+    api_views,
+    api_metrics,
+    api_imports,
+    api_hive,
+    api_jobs,
+    api_optimizers,
+    api_leases,
+    api_orphans,
+    api_groups,
+    api_status,
+    api_principals,
+    api_roles,
+    api_tokens,
+    api_audit,
 )
 
 

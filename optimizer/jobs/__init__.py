@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.jobs import clean, expire, merge, rewrite, sync
+from optimizer.jobs import clean, expire, merge, orphans, rewrite, sync
 from optimizer.worker import RunJob
 
 JOBS: Mapping[str, RunJob] = {
@@ -12,5 +12,6 @@ JOBS: Mapping[str, RunJob] = {
     "clean": clean.run,
     "rewrite": rewrite.run,
     "expire": expire.run,
+    "orphans": orphans.run,
     "sync": sync.run,
 }

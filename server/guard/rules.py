@@ -66,6 +66,7 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _PAST = ("/history", "/compare", "/refs", "/metrics")
+_JOBS = ("merge", "rewrite", "clean", "expire", "orphans")
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -91,11 +92,11 @@ _TABLES: Rules = {
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
-        for part in ("", "/pin", "/snapshots", "/files", "/versions", *_UPKEEP, *_PAST)
+        for part in ("", "/pin", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST)
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
-        for verb in ("merge", "rewrite", "clean", "expire", "protect", "unprotect", "blockers")
+        for verb in (*_JOBS, "quarantine/restore", "protect", "unprotect", "blockers")
     },
     ("DELETE", f"{_ITEM}/blockers"): changes(on.dotted_table(MAINTAIN)),
     ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
@@ -139,6 +140,7 @@ _WORK: Rules = {
     ("GET", "/jobs/counts"): routine(anyone),
     ("GET", "/jobs/{job_id}"): reads(on.job(READ)),
     ("GET", "/jobs/{job_id}/logs"): reads(on.job(READ)),
+    ("GET", "/jobs/{job_id}/deleted"): reads(on.job(READ)),
     ("POST", "/jobs/{job_id}/cancel"): changes(on.job(MAINTAIN)),
     ("POST", "/jobs/{job_id}/retry"): changes(on.job(MAINTAIN)),
     ("GET", "/operations"): reads(anyone),
@@ -161,6 +163,8 @@ _WORK: Rules = {
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }
 
 _ACCESS: Rules = {

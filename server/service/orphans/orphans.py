@@ -16,7 +16,17 @@ from datetime import datetime
 from catalog.errors import Conflict, NotFound
 from catalog.iceberg.json import Json
 from catalog.job import Job, Lease
-from catalog.orphans import BatchState, OrphanBatch, SeenFile, Why, chunked, names_of, older_than, why_kept
+from catalog.orphans import (
+    BatchState,
+    OrphanBatch,
+    ReportedFile,
+    SeenFile,
+    Why,
+    chunked,
+    names_of,
+    older_than,
+    why_kept,
+)
 from catalog.places import canonical
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -25,6 +35,7 @@ from server.service.metadata import MetadataFiles
 from server.service.orphans.moment import Moment, leased_moment, moment_of
 from server.service.orphans.needed import Needed, why_foreign
 from server.service.orphans.quarantine import Check, Quarantine
+from server.service.planner import facts_of
 
 _ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
 _LOOKED_AT_TOGETHER = 100
@@ -46,6 +57,15 @@ class Ended:
 
     deleted_files: int = 0
     deleted_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A batch for people."""
+
+    why: str
+    lines: Sequence[ReportedFile]
+    deleted_after: datetime | None
 
 
 @dataclass(frozen=True)
@@ -127,6 +147,18 @@ class Orphans:
                     deleted_files=ended.deleted_files + done.files, deleted_bytes=ended.deleted_bytes + done.bytes
                 )
         return ended
+
+    def told(self, batch: OrphanBatch) -> Told:
+        """What people are shown of a batch; without lines while its report is not written, or no more there."""
+        with self.database.reading() as uow:
+            relation = uow.relations.get(batch.relation_id)
+            stays = facts_of(uow, relation).policy["firn.orphans.quarantine"]
+        try:
+            why, lines = self.quarantine.why(batch), self.quarantine.report(batch)
+        except NotFound:
+            why, lines = "", []
+        ends = batch.state in (BatchState.ASIDE, BatchState.NOTED)
+        return Told(why=why, lines=lines, deleted_after=batch.taken_at + stays if ends else None)
 
     def _moment(self, lease: Lease) -> Moment:
         with self.database.reading() as uow:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import orjson
 
 from catalog.errors import AlreadyExists, Conflict, NotFound
+from catalog.iceberg.json import Json
 from catalog.job import JobId, Lease, check_lease
 from catalog.names import RelationId
 from catalog.orphans import BatchState, OrphanBatch, ReportedFile, SeenFile
@@ -104,7 +105,7 @@ class Quarantine:
         """The batch as it came out, with a report of that."""
         if len(taken) < len(reported):
             directory = batch.report.rpartition("/")[0]
-            told = orjson.loads(self.reports.read(batch.report)) | {"files": [one.to_json() for one in taken]}
+            told = self._told(batch) | {"files": [one.to_json() for one in taken]}
             batch = replace(batch, report=f"{directory}/report-{uuid4()}.json")
             self.reports.write_new(batch.report, orjson.dumps(told))
         moved = any(one.aside is not None for one in reported)
@@ -124,10 +125,29 @@ class Quarantine:
                 reported = self.report(batch) if self.reports.exists(batch.report) else []
                 moved = [one for one in reported if one.aside and self.files.is_moved(one.file.location, one.aside)]
                 self._mark(uow, batch, reported, moved)
+        self._finish_putting_back(relation_id)
+
+    def _finish_putting_back(self, relation_id: RelationId) -> None:
+        with self.database.reading() as uow:
+            batches = [one for one in uow.orphans.of_table(relation_id, [BatchState.ASIDE]) if one.kept]
+        for one in batches:
+            with self.database.writing() as uow:
+                batch = uow.orphans.lock(one.id)
+                for line in self.report(batch) if batch.state is BatchState.ASIDE else ():
+                    if line.file.location in batch.kept:
+                        self._return(line)
 
     def report(self, batch: OrphanBatch) -> list[ReportedFile]:
         """The files of a batch."""
-        return [ReportedFile.from_json(line) for line in orjson.loads(self.reports.read(batch.report))["files"]]
+        return [ReportedFile.from_json(line) for line in self._told(batch)["files"]]
+
+    def why(self, batch: OrphanBatch) -> str:
+        """Why its files were taken."""
+        return str(self._told(batch)["why"])
+
+    def _told(self, batch: OrphanBatch) -> Json:
+        told: Json = orjson.loads(self.reports.read(batch.report))
+        return told
 
     def noted(self, relation_id: RelationId) -> dict[str, SeenFile]:
         """What has been noted of a table and waits for its time, by location."""
@@ -147,23 +167,28 @@ class Quarantine:
             batches = uow.orphans.of_table(relation_id, [BatchState.ASIDE, BatchState.NOTED])
         wanted = None if paths is None else {canonical(path) for path in paths}
         back: list[str] = []
-        for one in batches:
-            if job_id is not None and one.job_id != job_id:
-                continue
-            with self.database.writing() as uow:
-                batch = uow.orphans.lock(one.id)
-                if batch.state not in (BatchState.ASIDE, BatchState.NOTED):
-                    continue
-                asked = [
-                    line
-                    for line in self.report(batch)
-                    if line.file.location not in batch.kept
-                    and (wanted is None or canonical(line.file.location) in wanted)
-                ]
-                returned = [line.file.location for line in asked if self._return(line)]
-                if returned:
-                    uow.orphans.put(replace(batch, kept=(*batch.kept, *returned)))
-                back += returned
+        for batch in batches:
+            if job_id is None or batch.job_id == job_id:
+                lines = [line for line in self.report(batch) if line.file.location not in batch.kept]
+                asked = [line for line in lines if wanted is None or canonical(line.file.location) in wanted]
+                back += self._put_back(batch, asked)
+        return back
+
+    def _put_back(self, batch: OrphanBatch, asked: Sequence[ReportedFile]) -> list[str]:
+        """Noted first that these are not to be deleted, and then moved: killed between, the next run moves them."""
+        if not asked:
+            return []
+        with self.database.writing() as uow:
+            batch = uow.orphans.lock(batch.id)
+            if batch.state not in (BatchState.ASIDE, BatchState.NOTED):
+                return []
+            names = [line.file.location for line in asked if line.file.location not in batch.kept]
+            uow.orphans.put(replace(batch, kept=(*batch.kept, *names)))
+        with self.database.writing() as uow:
+            batch = uow.orphans.lock(batch.id)
+            back = [line.file.location for line in asked if self._return(line)]
+            stay = {line.file.location for line in asked} - set(back)
+            uow.orphans.put(replace(batch, kept=tuple(one for one in batch.kept if one not in stay)))
         return back
 
     def _return(self, line: ReportedFile) -> bool:

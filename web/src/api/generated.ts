@@ -746,6 +746,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/orphans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Look for orphans now
+         * @description Set aside files at the table's place that nothing refers to. A dry run is a job, too: its result names them.
+         */
+        post: operations["orphans_now_catalogs__catalog__tables__table__orphans_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/pin": {
         parameters: {
             query?: never;
@@ -820,6 +840,46 @@ export interface paths {
          * @description Nobody can drop it, from no engine, until the protection is lifted.
          */
         post: operations["protect_table_catalogs__catalog__tables__table__protect_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was set aside
+         * @description Oldest first; what is named here can be put back.
+         */
+        get: operations["list_quarantine_catalogs__catalog__tables__table__quarantine_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/quarantine/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put back what was set aside
+         * @description Nothing that lies in its place by now is replaced. What is put back is not taken again.
+         */
+        post: operations["put_back_catalogs__catalog__tables__table__quarantine_restore_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1251,6 +1311,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files that a job has taken
+         * @description Set aside, noted, put back since, or deleted for good; batch by batch.
+         */
+        get: operations["list_deleted_jobs__job_id__deleted_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/logs": {
         parameters: {
             query?: never;
@@ -1347,6 +1427,46 @@ export interface paths {
          * @description Before the first commit is asked for; from then on silence means that nobody knows.
          */
         post: operations["committing_leases__lease__committing_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/orphans": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Propose files as orphans
+         * @description The server proves each and sets aside those that nothing needs; asked again, it finds them gone.
+         */
+        post: operations["propose_leases__lease__orphans_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/orphans/overdue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End what has been in quarantine long enough
+         * @description Deletes it for good; what is needed after all is put back.
+         */
+        post: operations["end_overdue_leases__lease__orphans_overdue_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1952,6 +2072,12 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
+         * BatchState
+         * @description How far a batch has come. What was moved at all is told by the storage, not by the state.
+         * @enum {string}
+         */
+        BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted";
+        /**
          * BeatIn
          * @description How far a job is, and lines for its log.
          */
@@ -2230,6 +2356,16 @@ export interface components {
          * @enum {string}
          */
         DroppedState: "dropped" | "purging";
+        /**
+         * EndedOut
+         * @description What was deleted for good.
+         */
+        EndedOut: {
+            /** Deleted Bytes */
+            deleted_bytes: number;
+            /** Deleted Files */
+            deleted_files: number;
+        };
         /**
          * EntryKind
          * @description What was found.
@@ -3040,6 +3176,49 @@ export interface components {
             /** Why */
             why: string | null;
         };
+        /**
+         * OrphanBatchOut
+         * @description Files that one job has taken together. `deleted_after` is when they may be deleted for good.
+         */
+        OrphanBatchOut: {
+            /** Deleted After */
+            deleted_after: string | null;
+            /** Deleted At */
+            deleted_at: string | null;
+            /** Deleted By */
+            deleted_by: string | null;
+            /** Files */
+            files: components["schemas"]["OrphanFileOut"][];
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Report */
+            report: string;
+            state: components["schemas"]["BatchState"];
+            /**
+             * Taken At
+             * Format: date-time
+             */
+            taken_at: string;
+            /** Why */
+            why: string;
+        };
+        /**
+         * OrphanFileOut
+         * @description One file of a batch and what has become of it: the batch's state, or `put back`.
+         */
+        OrphanFileOut: {
+            /** Bytes */
+            bytes: number;
+            /** Modified */
+            modified: string | null;
+            /** Path */
+            path: string;
+            /** State */
+            state: string;
+        };
         /** PageOut[AuditOut] */
         PageOut_AuditOut_: {
             /** Items */
@@ -3093,6 +3272,13 @@ export interface components {
         PageOut_OperationOut_: {
             /** Items */
             items: components["schemas"]["OperationOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[OrphanBatchOut] */
+        PageOut_OrphanBatchOut_: {
+            /** Items */
+            items: components["schemas"]["OrphanBatchOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -3330,6 +3516,19 @@ export interface components {
             };
         };
         /**
+         * ProposedIn
+         * @description What an optimizer takes for orphans, and metadata files that it has seen outside of `metadata` directories.
+         */
+        ProposedIn: {
+            /** Files */
+            files: string[];
+            /**
+             * Metadata Files
+             * @default []
+             */
+            metadata_files?: string[];
+        };
+        /**
          * ProtectionOut
          * @description Whether something is protected against being dropped.
          */
@@ -3356,6 +3555,27 @@ export interface components {
             step: number;
             /** Steps */
             steps: number;
+        };
+        /**
+         * PutBackIn
+         * @description Which files to put back: all of a job, these, or with neither all that are aside.
+         */
+        PutBackIn: {
+            /** Job Id */
+            job_id?: string | null;
+            /**
+             * Paths
+             * @default []
+             */
+            paths?: string[];
+        };
+        /**
+         * PutBackOut
+         * @description The files that are in their places again.
+         */
+        PutBackOut: {
+            /** Put Back */
+            put_back: string[];
         };
         /**
          * RefIn
@@ -3994,6 +4214,30 @@ export interface components {
             snapshots: number;
         };
         /**
+         * TakenFileOut
+         * @description A file that was taken, or in a dry run would be.
+         */
+        TakenFileOut: {
+            /** Bytes */
+            bytes: number;
+            /** Modified */
+            modified: string | null;
+            /** Path */
+            path: string;
+        };
+        /**
+         * TakenOut
+         * @description Which of the proposed files were taken, and how many were kept for which reason.
+         */
+        TakenOut: {
+            /** Kept */
+            kept: {
+                [key: string]: number;
+            };
+            /** Taken */
+            taken: components["schemas"]["TakenFileOut"][];
+        };
+        /**
          * TaskOut
          * @description A background task and how its last activation ended.
          */
@@ -4275,6 +4519,12 @@ export interface components {
             /** Version Id */
             version_id: number;
         };
+        /**
+         * Why
+         * @description Why a file that was proposed is kept.
+         * @enum {string}
+         */
+        Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already";
         /**
          * BlockerOut
          * @description Why a table cannot be upgraded as it is, and what to do.
@@ -6729,6 +6979,69 @@ export interface operations {
             };
         };
     };
+    orphans_now_catalogs__catalog__tables__table__orphans_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     pin_table_catalogs__catalog__tables__table__pin_get: {
         parameters: {
             query?: never;
@@ -6901,6 +7214,114 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProtectionOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_quarantine_catalogs__catalog__tables__table__quarantine_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrphanBatchOut"][];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    put_back_catalogs__catalog__tables__table__quarantine_restore_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutBackIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PutBackOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Not Found */
@@ -8134,6 +8555,49 @@ export interface operations {
             };
         };
     };
+    list_deleted_jobs__job_id__deleted_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_OrphanBatchOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_log_jobs__job_id__logs_get: {
         parameters: {
             query?: never;
@@ -8367,6 +8831,128 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    propose_leases__lease__orphans_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProposedIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TakenOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    end_overdue_leases__lease__orphans_overdue_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

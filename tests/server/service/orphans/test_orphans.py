@@ -456,8 +456,8 @@ def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monk
     orphans = [stray(lake, f"data/{number}.parquet") for number in range(5)]
     monkeypatch.setattr("catalog.orphans.BATCH", 2)
     lease = begun(lake)
-    calls: list[int] = []
     real = Quarantine.take
+    calls: list[int] = []
 
     def take(*given: object, **more: object) -> None:
         if len(calls) == 1:

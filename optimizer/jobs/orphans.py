@@ -1,0 +1,127 @@
+"""Orphans: files at a table's place that nothing refers to are proposed to the server, which proves and moves them.
+
+Listing comes first and the metadata is read after it, so that a file which is written and committed meanwhile is known.
+Nothing is moved or deleted here: the server does it while the lease stands, and judges every file anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from optimizer.needed import needed_files
+from optimizer.orphans_task import Ended, OrphansTask, Taken, TakenFile
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+PROPOSED = 5_000
+"""Files sent with one request: the server reads the table's manifests once for each."""
+SHOWN = 200
+ANSWER_SECONDS = 900.0
+"""The server may have many manifests to read before it answers."""
+_METADATA = r"(?i)\.metadata\.json(\.gz)?$"
+
+
+@dataclass
+class Tally:
+    """What has been done so far."""
+
+    files: int = 0
+    bytes: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
+    first: list[TakenFile] = field(default_factory=list)
+
+    def add(self, answer: Taken) -> None:
+        """Count one answer."""
+        self.files += len(answer.taken)
+        self.bytes += sum(one.bytes for one in answer.taken)
+        self.kept.update(answer.kept)
+        self.first += answer.taken[: SHOWN - len(self.first)]
+
+
+def run(work: Work) -> Result:
+    """Delete what has been in quarantine long enough; then list, compare, propose."""
+    task = OrphansTask.model_validate(work.lease.task)
+    work.hold.stage("ending what is overdue")
+    ended = Ended.model_validate(work.api.ask(work.lease, "orphans/overdue", {}, seconds=ANSWER_SECONDS))
+    work.hold.stage("listing")
+    listed = _listed(work, task).persist()
+    try:
+        seen = listed.count()
+        work.hold.say(f"{seen} files listed")
+        metadata_files = [row.path for row in listed.where(_is_elsewhere_metadata()).select("path").collect()]
+        work.hold.stage("comparing with the metadata")
+        tally = _proposed(work, _candidates(work, task, listed), metadata_files)
+    finally:
+        listed.unpersist()
+    return Result(outcome=Outcome.NOTHING, result=_told(task, tally, ended, seen))
+
+
+def _listed(work: Work, task: OrphansTask) -> DataFrame:
+    """Every file at the places, however old; hidden ones are left alone, as by all readers."""
+    frames = [
+        work.session.spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .load(table.location)
+        .select("path", F.unix_millis("modificationTime").alias("modified_ms"))
+        for table in task.tables
+    ]
+    union = frames[0]
+    for frame in frames[1:]:
+        union = union.unionAll(frame)
+    return union.distinct()
+
+
+def _is_elsewhere_metadata() -> Any:
+    """What looks like metadata and is not in a directory that the server looks into by itself."""
+    return F.col("path").rlike(_METADATA) & ~F.col("path").rlike(r"/metadata/[^/]*$")
+
+
+def _candidates(work: Work, task: OrphansTask, listed: DataFrame) -> DataFrame:
+    """Old files whose names the metadata does not name; compared by name, so that no spelling of a path matters."""
+    old = listed.where((F.col("modified_ms") > 0) & (F.col("modified_ms") < task.before_ms))
+    candidates = old.withColumn("name", _name())
+    for table in task.tables:
+        loaded = work.api.load_table(work.lease, table.parts)
+        needed = needed_files(work, work.session.table(table.parts).io(), loaded)
+        candidates = candidates.join(needed.select(_name().alias("name")), "name", "left_anti")
+    return candidates.select("path").orderBy("path")
+
+
+def _name() -> Any:
+    return F.lower(F.regexp_extract("path", r"[^/]*$", 0))
+
+
+def _proposed(work: Work, candidates: DataFrame, metadata_files: list[str]) -> Tally:
+    tally = Tally()
+    paths = (str(row.path) for row in candidates.toLocalIterator())
+    for batch in _batches(paths):
+        work.hold.check()
+        body = {"files": batch, "metadata_files": metadata_files}
+        answer = Taken.model_validate(work.api.ask(work.lease, "orphans", body, seconds=ANSWER_SECONDS))
+        tally.add(answer)
+        work.hold.say(f"{len(answer.taken)} of {len(batch)} files that nothing refers to")
+    return tally
+
+
+def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
+    while batch := list(islice(paths, PROPOSED)):
+        yield batch
+
+
+def _told(task: OrphansTask, tally: Tally, ended: Ended, seen: int) -> dict[str, Any]:
+    done = {
+        "listed_files": seen,
+        "orphan_files": tally.files,
+        "orphan_bytes": tally.bytes,
+        "kept": dict(tally.kept),
+        "deleted_files": ended.deleted_files,
+        "deleted_bytes": ended.deleted_bytes,
+    }
+    return done | {"dry_run": True, "orphans": [one.path for one in tally.first]} if task.dry_run else done

@@ -1,0 +1,41 @@
+"""What a job that looks for orphans is told, and what the server answers to its proposals."""
+
+from __future__ import annotations
+
+from optimizer.wire import Wire
+
+
+class ListedTable(Wire):
+    """A table and the place that is listed: a plain one, or one of a keyed table's stores."""
+
+    parts: list[str]
+    location: str
+
+
+class OrphansTask(Wire):
+    """Files changed last before that moment may be proposed."""
+
+    tables: list[ListedTable]
+    before_ms: int
+    dry_run: bool
+
+
+class TakenFile(Wire):
+    """A file that the server took, or in a dry run would."""
+
+    path: str
+    bytes: int
+
+
+class Taken(Wire):
+    """The server's judgement of one proposal."""
+
+    taken: list[TakenFile]
+    kept: dict[str, int]
+
+
+class Ended(Wire):
+    """What has left the quarantine for good."""
+
+    deleted_files: int
+    deleted_bytes: int

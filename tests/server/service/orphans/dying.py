@@ -1,0 +1,95 @@
+"""A server that ends at a chosen step of taking, putting back or deleting orphans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from catalog.orphans import SeenFile
+from catalog.ports.files import Files
+from catalog.ports.store import Database
+from server.files.locations import local_path
+from server.files.quarantine import QuarantineFiles
+from server.files.reachable import Reachable
+from server.files.storage import Storage
+from server.service.metadata import MetadataFiles
+from server.service.orphans.orphans import Orphans
+from server.service.orphans.quarantine import Quarantine
+from tests.server.lake import Lake
+from tests.server.service.dropping import DyingDatabase, Fuse
+
+
+@dataclass
+class DyingMoves:
+    """Moves that may be cut short: before, after, and between the two names of a file."""
+
+    real: QuarantineFiles
+    fuse: Fuse
+
+    def look(self, locations: Sequence[str]) -> Sequence[SeenFile | None]:
+        return self.real.look(locations)
+
+    def is_below(self, location: str, directory: str) -> bool:
+        return self.real.is_below(location, directory)
+
+    def clock(self, directory: str) -> datetime | None:
+        return self.real.clock(directory)
+
+    def names(self, directory: str) -> Sequence[str]:
+        return self.real.names(directory)
+
+    def can_move(self, location: str, directory: str) -> bool:
+        return self.real.can_move(location, directory)
+
+    def move(self, location: str, to: str) -> None:
+        self.fuse.burn()
+        if self.fuse.left == 1:
+            here, there = Path(local_path(location) or ""), Path(local_path(to) or "")
+            there.parent.mkdir(parents=True, exist_ok=True)
+            os.link(here, there)
+            self.fuse.burn()
+        self.real.move(location, to)
+        self.fuse.burn()
+
+    def is_moved(self, location: str, to: str) -> bool:
+        return self.real.is_moved(location, to)
+
+
+@dataclass
+class DyingReports:
+    """Reports, and files that are deleted."""
+
+    real: Files
+    fuse: Fuse
+
+    def read(self, location: str) -> bytes:
+        return self.real.read(location)
+
+    def write_new(self, location: str, data: bytes) -> None:
+        self.fuse.burn()
+        self.real.write_new(location, data)
+        self.fuse.burn()
+
+    def delete(self, location: str) -> None:
+        self.fuse.burn()
+        self.real.delete(location)
+        self.fuse.burn()
+
+    def exists(self, location: str) -> bool:
+        return self.real.exists(location)
+
+    def was_there_lately(self, location: str) -> bool:
+        return self.real.was_there_lately(location)
+
+
+def dying_orphans(lake: Lake, fuse: Fuse) -> Orphans:
+    """A server that has just started, and will end when the fuse has burnt down."""
+    storage = Storage()
+    database = cast("Database", DyingDatabase(lake.database.real, fuse))
+    files = DyingMoves(QuarantineFiles(storage), fuse)
+    quarantine = Quarantine(database, files, DyingReports(storage, fuse))
+    return Orphans(database, MetadataFiles(storage), files, Reachable(storage), quarantine)
