@@ -1,4 +1,4 @@
-"""Policies in a real browser: what holds and from where, changed where it stands, for a table, a database, a catalog."""
+"""Policies in a real browser: what holds and from where, changed where it stands."""
 
 from __future__ import annotations
 
