@@ -21,6 +21,7 @@ import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job';
 import { JobsPage } from './pages/jobs';
 import { OptimizersPage } from './pages/optimizers';
+import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
 import { TablePage } from './pages/table';
 import { TablesPage } from './pages/tables';
@@ -75,6 +76,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog', element: <HomePage /> },
           { path: '/c/:catalog/tables', element: <TablesPage /> },
           { path: '/c/:catalog/tables/:table', element: <TablePage /> },
+          { path: '/c/:catalog/policies', element: <PoliciesPage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },

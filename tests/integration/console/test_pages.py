@@ -28,6 +28,8 @@ PAGES = {
     "snapshots": "/c/lake/tables/web.visits?tab=snapshots",
     "jobs of a table": "/c/lake/tables/web.visits?tab=jobs",
     "policy": "/c/lake/tables/web.visits?tab=policy",
+    "policies": "/c/lake/policies",
+    "policies of a database": "/c/lake/policies?database=web",
     "properties": "/c/lake/tables/web.visits?tab=properties",
     "snippets": "/c/lake/tables/web.visits?tab=use",
     "hive": "/c/lake/hive",
@@ -141,16 +143,6 @@ def test_a_refusal_is_shown_in_the_servers_words(server: ServerProcess, open_pag
     page.get_by_label("Name", exact=True).fill("web.visits")
     page.get_by_role("button", name="Create keyed table").click()
     expect(page.get_by_role("alert")).to_contain_text("web.visits")
-
-
-def test_a_policy_set_on_a_table_shows_its_source(server: ServerProcess, open_page: OpenPage) -> None:
-    page = open_page(f"{server.url}/c/lake/tables/web.visits?tab=policy")
-    page.get_by_role("button", name="change firn.merge.max-pending-rows").click()
-    page.get_by_role("dialog").get_by_role("textbox").fill("1234")
-    page.get_by_role("button", name="Set on this table").click()
-    row = page.get_by_role("row").filter(has_text="firn.merge.max-pending-rows")
-    expect(row).to_contain_text("1234")
-    expect(row).to_contain_text("table")
 
 
 @pytest.fixture

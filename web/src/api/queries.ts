@@ -155,6 +155,12 @@ export const tablePolicy = (catalog: string, name: string) =>
     queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/policy', at(catalog, name))),
   });
 
+export const policy = (catalog: string, namespace: string | undefined) =>
+  queryOptions({
+    queryKey: ['policy', catalog, namespace],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/policy', { params: { path: { catalog }, query: { namespace } } })),
+  });
+
 const moving = (jobs: readonly Job[]): boolean => jobs.some((job) => ACTIVE.includes(job.status));
 
 export const tableJobs = (catalog: string, name: string) =>

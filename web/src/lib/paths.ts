@@ -7,6 +7,8 @@ export const paths = {
   home: (name: string) => catalog(name),
   tables: (name: string, namespace?: string) =>
     `${catalog(name)}/tables${namespace === undefined ? '' : `?database=${encodeURIComponent(namespace)}`}`,
+  policies: (name: string, namespace?: string) =>
+    `${catalog(name)}/policies${namespace === undefined || namespace === '' ? '' : `?database=${encodeURIComponent(namespace)}`}`,
   dropped: (name: string) => `${catalog(name)}/tables?kind=dropped`,
   table: (name: string, table: string, tab?: string) =>
     `${catalog(name)}/tables/${encodeURIComponent(table)}${tab === undefined ? '' : `?tab=${tab}`}`,

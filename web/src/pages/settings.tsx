@@ -41,9 +41,14 @@ const CATALOGS: Column<Catalog>[] = [
     key: 'import',
     title: '',
     cell: (one) => (
-      <Button component={Link} to={paths.imports(one.name)} variant="subtle" size="compact-xs" aria-label={`Import tables into ${one.name}`}>
-        Import tables…
-      </Button>
+      <>
+        <Button component={Link} to={paths.policies(one.name)} variant="subtle" size="compact-xs" aria-label={`Policies of ${one.name}`}>
+          Policies
+        </Button>
+        <Button component={Link} to={paths.imports(one.name)} variant="subtle" size="compact-xs" aria-label={`Import tables into ${one.name}`}>
+          Import tables…
+        </Button>
+      </>
     ),
     right: true,
   },

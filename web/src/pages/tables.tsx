@@ -1,19 +1,20 @@
 import { Button, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
-import { IconDatabase, IconPlus, IconSearch } from '@tabler/icons-react';
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { IconPlus, IconSearch } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
-import { namespaces, tables } from '../api/queries';
+import { tables } from '../api/queries';
 import type { TableKind, TableRow } from '../api/types';
 import { Choice } from '../components/choice';
+import { Databases } from '../components/databases';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
 import { TableName } from '../components/job-parts';
 import { KindMark } from '../components/marks';
 import { Empty } from '../components/notes';
 import { Page } from '../components/panel';
-import { fullName, paths, split } from '../lib/paths';
+import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { CreateTable } from './create-table';
 import { DroppedList } from './dropped-list';
@@ -60,13 +61,18 @@ export function TablesPage() {
     <Page
       title="Tables"
       actions={
-        <Button leftSection={<IconPlus size={14} />} onClick={open}>
-          Create table
-        </Button>
+        <>
+          <Button component={Link} to={paths.policies(catalog, database)} variant="default">
+            {database === undefined ? 'Policy' : `Policy of ${database}`}
+          </Button>
+          <Button leftSection={<IconPlus size={14} />} onClick={open}>
+            Create table
+          </Button>
+        </>
       }
     >
       <div className={styles.split}>
-        <Databases catalog={catalog} chosen={database} />
+        <Databases catalog={catalog} chosen={database} all="All databases" to={(one) => paths.tables(catalog, one)} />
         <div className={`stack ${styles.list}`}>
           <div className="row row-wrap">
             <Choice label="kind of table" value={kind} set={(value) => set({ kind: value === 'all' ? undefined : value })} options={KINDS} />
@@ -134,50 +140,4 @@ function List({ catalog, create }: { catalog: string; create: () => void }) {
       }
     />
   );
-}
-
-function Databases({ catalog, chosen }: { catalog: string; chosen: string | undefined }) {
-  const { data } = useQuery(namespaces(catalog));
-  return (
-    <nav aria-label="databases" className={styles.tree}>
-      <Link to={paths.tables(catalog)} className={styles.node} aria-current={chosen === undefined ? 'true' : undefined}>
-        All databases
-      </Link>
-      {data?.items.map((one) => (
-        <Branch key={one.name} catalog={catalog} name={one.name} chosen={chosen} depth={0} />
-      ))}
-    </nav>
-  );
-}
-
-interface BranchProps {
-  catalog: string;
-  name: string;
-  chosen: string | undefined;
-  depth: number;
-}
-
-function Branch({ catalog, name, chosen, depth }: BranchProps) {
-  const open = chosen === name || chosen?.startsWith(`${name}.`) === true;
-  return (
-    <>
-      <Link
-        to={paths.tables(catalog, name)}
-        className={styles.node}
-        style={{ paddingLeft: 10 + depth * 14 }}
-        aria-current={chosen === name ? 'true' : undefined}
-      >
-        <IconDatabase size={14} stroke={1.6} aria-hidden className="dim" />
-        <span className="mono truncate" title={name}>
-          {split(name).name}
-        </span>
-      </Link>
-      {open && <Children catalog={catalog} name={name} chosen={chosen} depth={depth + 1} />}
-    </>
-  );
-}
-
-function Children({ catalog, name, chosen, depth }: BranchProps) {
-  const { data } = useQuery(namespaces(catalog, name));
-  return data?.items.map((one) => <Branch key={one.name} catalog={catalog} name={one.name} chosen={chosen} depth={depth} />);
 }

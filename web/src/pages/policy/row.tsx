@@ -1,0 +1,102 @@
+import { ActionIcon, Tooltip } from '@mantine/core';
+import { IconArrowBackUp, IconPencil } from '@tabler/icons-react';
+import { useRef, useState } from 'react';
+import { Link } from 'react-router';
+
+import type { Setting } from '../../api/types';
+import { Act } from '../../components/act';
+import { useDo } from '../../components/ask';
+import { useWhyNot } from '../../components/me';
+import { formOf, inOtherWords, namespaceOf } from '../../lib/policy';
+import { paths } from '../../lib/paths';
+import type { Place } from './editor';
+import { ValueForm } from './value-form';
+import styles from './policy.module.css';
+
+/** One setting: what it decides, its value, and where that comes from. */
+export function SettingRow({ setting, place }: { setting: Setting; place: Place }) {
+  const [editing, edit] = useState(false);
+  const cell = useRef<HTMLTableCellElement>(null);
+  const close = () => {
+    edit(false);
+    // The keyboard goes on where it was.
+    requestAnimationFrame(() => cell.current?.querySelector('button')?.focus());
+  };
+  return (
+    <tr>
+      <td>
+        <span className={`mono ${styles.key}`}>{setting.key}</span>
+        <div className={styles.does}>{setting.does}</div>
+      </td>
+      <td ref={cell} className={styles.value}>
+        {editing ? <ValueForm setting={setting} place={place} close={close} /> : <Value setting={setting} place={place} edit={() => edit(true)} />}
+      </td>
+      <td className={styles.source}>
+        <Source setting={setting} place={place} />
+      </td>
+    </tr>
+  );
+}
+
+function Value({ setting, place, edit }: { setting: Setting; place: Place; edit: () => void }) {
+  const other = inOtherWords(setting.value, formOf(setting));
+  const isOwn = setting.source === place.source;
+  return (
+    <>
+      <Act
+        variant="subtle"
+        color={isOwn ? 'ice' : 'gray'}
+        size="compact-sm"
+        needs={place.needs}
+        onClick={edit}
+        aria-label={`change ${setting.key}, now ${setting.value === '' ? 'not set' : setting.value}`}
+        rightSection={<IconPencil size={13} aria-hidden />}
+        classNames={{ root: styles.valueButton ?? '', label: `mono ${styles.valueText ?? ''}` }}
+      >
+        {setting.value === '' ? <span className="dim">not set</span> : setting.value}
+      </Act>
+      {other !== null && <div className={styles.other}>{other}</div>}
+    </>
+  );
+}
+
+function Source({ setting, place }: { setting: Setting; place: Place }) {
+  const { source } = setting;
+  if (source === place.source) {
+    return (
+      <span className="row" style={{ gap: 4 }}>
+        <span className="accent">{place.called}</span>
+        <Remove setting={setting} place={place} />
+      </span>
+    );
+  }
+  const namespace = namespaceOf(source);
+  if (namespace === undefined) return <span className="dim">{source}</span>;
+  return (
+    <Link to={`${paths.policies(place.catalog, namespace)}${namespace === '' ? '?' : '&'}find=${encodeURIComponent(setting.key)}`}>
+      {namespace === '' ? 'catalog' : <span className="mono">{namespace}</span>}
+    </Link>
+  );
+}
+
+function Remove({ setting, place }: { setting: Setting; place: Place }) {
+  const why = useWhyNot()(...place.needs);
+  const remove = useDo(`cannot remove ${setting.key}`, () => place.save(setting.key, null));
+  const says = why ?? 'remove this value: what is inherited holds again';
+  return (
+    <Tooltip label={says} events={{ hover: true, focus: true, touch: true }}>
+      <ActionIcon
+        size="sm"
+        loading={remove.isPending}
+        aria-disabled={why !== null}
+        data-disabled={why !== null || undefined}
+        aria-label={`remove the value of ${setting.key}`}
+        onClick={() => {
+          if (why === null) remove.mutate();
+        }}
+      >
+        <IconArrowBackUp size={15} />
+      </ActionIcon>
+    </Tooltip>
+  );
+}
