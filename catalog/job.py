@@ -131,6 +131,11 @@ class Job:
     group: str
     reason: str
     created_at: datetime
+    deadline: datetime
+    """Until when it should have begun: the earliest is taken first (catalog.fairness)."""
+    priority: str = "normal"
+    is_long: bool = False
+    predicted_seconds: float = 0.0
     attempt: int = 0
     token: LeaseToken | None = None
     owner: OptimizerId | None = None

@@ -123,6 +123,7 @@ def _serve(settings: Settings) -> int:
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)
+    services.looking.look_at_unseen()
     first_admin = services.access.directory.first_admin() if settings.access.enabled else None
     host, number = taken.getsockname()[:2]
     announcement = f"Firn {VERSION} answers at http://{host}:{number} (data in {settings.data_dir.absolute()})"

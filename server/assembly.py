@@ -47,6 +47,7 @@ from server.service.imports.sources import Sources
 from server.service.jobs import Jobs, LeaseTimes
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
+from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
@@ -118,6 +119,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         planner=Planner(database),
         policies=Policies(database),
         blockers=Blockers(database),
+        looking=Looking(database, times.lasts),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

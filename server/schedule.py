@@ -25,7 +25,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     """All background tasks, started and stopped together."""
     leadership = Leadership(services.database, timedelta(seconds=settings.background.leader_seconds))
     tasks = [
-        *_optimizing(settings.background, services),
+        *_optimizing(settings.background, services, leadership),
         *_taking_over(settings.background, services),
         *_keeping(settings.background, services),
         *_access_tasks(settings, services),
@@ -36,13 +36,13 @@ def build_background(settings: Settings, services: Services) -> Background:
     return Background(driver, leadership)
 
 
-def _optimizing(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+def _optimizing(every: BackgroundSettings, services: Services, leadership: Leadership) -> list[TaskDef]:
     return [
         TaskDef(
             name="plan",
-            does="plans jobs for tables that need one",
+            does="plans jobs for tables that changed or whose time has come",
             every_seconds=every.plan_seconds,
-            activate=services.planner.tick,
+            activate=lambda: services.looking.round(leadership.fence()),
         ),
         TaskDef(
             name="reap",

@@ -60,6 +60,7 @@ def a_job(status: JobStatus = JobStatus.PENDING, **changes: Any) -> Job:
         group="default",
         reason="20 commits pending (limit 20)",
         created_at=NOW,
+        deadline=NOW,
     )
     if status.is_leased:
         owner, token = OptimizerId("host-1-abc"), LeaseToken("t1")

@@ -27,9 +27,10 @@ from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
-from catalog.ports.work import Groups
+from catalog.ports.work import Groups, Queue, Standings
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
+from catalog.standing import Look, Looked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,7 @@ class Relations(Protocol):
 
     def add(self, relation: Relation) -> None: ...
     def get(self, relation_id: RelationId) -> Relation: ...
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]: ...
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """What keeps a second one from having this name: see Catalog.unique. Not for lookups, which are exact."""
@@ -144,7 +146,26 @@ class Stats(Protocol):
 
     def get(self, relation_id: RelationId) -> TableStats: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]: ...
-    def put(self, stats: TableStats) -> None: ...
+    def put(self, stats: TableStats, *, look_at: datetime) -> None:
+        """Insert or replace; from `look_at` on the planner looks at the table."""
+
+    def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
+        """Let the planner look at these tables, plain or keyed, at `at` or before."""
+
+    def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
+        """The same for all tables of a namespace and of those below it; () is the whole catalog."""
+
+    def look_at_unseen(self, at: datetime) -> None:
+        """The same for all tables that nobody has looked at yet."""
+
+    def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
+        """Tables and stores that are to be looked at by then, longest due first."""
+
+    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Look]:
+        """What was asked for so far of these tables and stores."""
+
+    def looked(self, done: Collection[Looked], now: datetime) -> None:
+        """Note that these were looked at. What was asked for meanwhile stays due."""
 
 
 class KeyedTables(Protocol):
@@ -218,11 +239,14 @@ class Jobs(Protocol):
 
     def put(self, job: Job) -> None: ...
     def active_of(self, relation_id: RelationId) -> Job | None: ...
+    def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]: ...
     def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]: ...
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """The newest of each kind, so many at most of each; all of them newest first."""
 
-    def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None: ...
+    def next_pending(self, group: str, kinds: Collection[JobKind], *, long: bool = True) -> Job | None:
+        """The one with the earliest deadline, locked so that of two optimizers one gets it; `long` as well as short."""
+
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
     def counts(self) -> Mapping[JobStatus, int]: ...
 
@@ -324,8 +348,11 @@ class Metrics(Protocol):
 class Leaders(Protocol):
     """Which server does the background work."""
 
-    def claim(self, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Take or renew the leadership; False while another server's claim has not lapsed."""
+    def claim(self, holder: str, *, now: datetime, until: datetime) -> int | None:
+        """Take or renew the leadership: its term; None while another server's claim has not lapsed."""
+
+    def holds(self, holder: str, term: int) -> bool:
+        """Whether this term of the holder is still the current one, which it then is until the transaction ends."""
 
 
 class Plans(Protocol):
@@ -347,10 +374,12 @@ class UnitOfWork(Protocol):
     namespaces: Namespaces
     relations: Relations
     stats: Stats
+    standings: Standings
     keyed: KeyedTables
     events: Events
     jobs: Jobs
     blockers: Blockers
+    queue: Queue
     optimizers: Optimizers
     groups: Groups
     operations: Operations

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
+from catalog.fairness import Ran
 from catalog.group import Group, GroupName
+from catalog.job import Job, JobKind
+from catalog.names import CatalogName, Namespace, RelationId
+from catalog.ports.page import Page
+from catalog.queue import Done, Waiting
+from catalog.relation import Relation, RelationKind
+from catalog.standing import Sort, Standing
 
 
 class Groups(Protocol):
@@ -21,3 +30,57 @@ class Groups(Protocol):
 
     def put(self, group: Group) -> None: ...
     def remove(self, name: GroupName) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which tables are listed and in which order; None means all."""
+
+    sort: Sort
+    kinds: Collection[RelationKind]
+    namespace: Namespace | None = None
+    search: str | None = None
+    health_below: int | None = None
+
+
+class Standings(Protocol):
+    """What the planner found when it last looked at each table."""
+
+    def put(self, standings: Sequence[Standing]) -> None: ...
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Standing]: ...
+    def remove(self, relation_ids: Collection[RelationId]) -> None: ...
+    def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
+        """Tables that were last looked at before then, or at a time that has not come yet; longest ago first."""
+
+    def list(
+        self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None
+    ) -> Page[Relation]: ...
+    def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
+        """The least healthy tables of all catalogs."""
+
+
+class Queue(Protocol):
+    """Jobs as a whole: who waits for whom, and what was done."""
+
+    def hold(self, group: GroupName) -> None:
+        """Until this transaction ends nobody else holds the same group."""
+
+    def long_leased(self, group: GroupName) -> int:
+        """How many long jobs of a group have a slot now."""
+
+    def ran_since(self, group: GroupName, since: datetime) -> Sequence[Ran]:
+        """Jobs of a group that had a slot after then, or have one."""
+
+    def pending_seconds(self, group: GroupName) -> Sequence[tuple[CatalogName, RelationId, float]]:
+        """What the jobs that wait in a group are predicted to take."""
+
+    def waiting(self) -> Sequence[Waiting]: ...
+    def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
+        """How many jobs have a slot, by group and kind."""
+
+    def done(self, since: datetime) -> Sequence[Done]: ...
+    def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
+        """Jobs that should have begun by now, the most overdue first."""
+
+    def count_due(self, now: datetime) -> int:
+        """Tables and stores that wait for the planner to look at them."""

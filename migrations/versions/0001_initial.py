@@ -216,6 +216,10 @@ def upgrade() -> None:
         sa.Column("grp", sa.String(length=255), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("deadline", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("priority", sa.String(length=8), nullable=False),
+        sa.Column("is_long", sa.Boolean(), nullable=False),
+        sa.Column("predicted_seconds", sa.Double(), nullable=False),
         sa.Column("attempt", sa.BigInteger(), nullable=False),
         sa.Column("token", sa.String(length=64), nullable=True),
         sa.Column("owner", sa.String(length=255), nullable=True),
@@ -229,10 +233,14 @@ def upgrade() -> None:
         sa.Column("progress", sa.JSON(), nullable=False),
         sa.Column("result", sa.JSON(), nullable=False),
         sa.Column("predicted", sa.JSON(), nullable=False),
+        sa.Column("bytes_rewritten", sa.BigInteger(), nullable=False),
+        sa.Column("bytes_freed", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_job")),
         sa.UniqueConstraint("id", name=op.f("uq_job_id")),
     )
     with op.batch_alter_table("job", schema=None) as batch_op:
+        batch_op.create_index("ix_job_deadline", ["grp", "status", "deadline", "number"], unique=False)
+        batch_op.create_index("ix_job_ended", ["ended_at"], unique=False)
         batch_op.create_index("ix_job_kind", ["relation_id", "kind", "number"], unique=False)
         batch_op.create_index("ix_job_relation", ["relation_id", "number"], unique=False)
         batch_op.create_index("ix_job_status", ["status", "grp"], unique=False)
@@ -287,6 +295,7 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=64), nullable=False),
         sa.Column("holder", sa.String(length=255), nullable=False),
         sa.Column("until", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("term", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_leader")),
     )
     op.create_table(
@@ -485,6 +494,32 @@ def upgrade() -> None:
         batch_op.create_index("ix_scan_plan_expires", ["expires_at"], unique=False)
 
     op.create_table(
+        "standing",
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("catalog", sa.String(length=255), nullable=False),
+        sa.Column("looked_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("due", sa.Boolean(), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=True),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("health", sa.BigInteger(), nullable=False),
+        sa.Column("parts", sa.JSON(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("data_files", sa.BigInteger(), nullable=False),
+        sa.Column("pending_rows", sa.BigInteger(), nullable=False),
+        sa.Column("last_commit_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_standing")),
+    )
+    with op.batch_alter_table("standing", schema=None) as batch_op:
+        batch_op.create_index("ix_standing_bytes", ["catalog", "bytes", "relation_id"], unique=False)
+        batch_op.create_index("ix_standing_data_files", ["catalog", "data_files", "relation_id"], unique=False)
+        batch_op.create_index("ix_standing_health", ["catalog", "health", "relation_id"], unique=False)
+        batch_op.create_index("ix_standing_last_commit_at", ["catalog", "last_commit_at", "relation_id"], unique=False)
+        batch_op.create_index("ix_standing_looked_at", ["looked_at"], unique=False)
+        batch_op.create_index("ix_standing_pending_rows", ["catalog", "pending_rows", "relation_id"], unique=False)
+        batch_op.create_index("ix_standing_worst", ["health", "relation_id"], unique=False)
+
+    op.create_table(
         "table_stats",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("snapshot_id", sa.BigInteger(), nullable=True),
@@ -504,8 +539,19 @@ def upgrade() -> None:
         sa.Column("last_operation", sa.String(length=32), nullable=True),
         sa.Column("oldest_superseded_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("properties", sa.JSON(), nullable=False),
+        sa.Column("look_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("asked", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_table_stats")),
     )
+    with op.batch_alter_table("table_stats", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_table_stats_look_at",
+            ["look_at"],
+            unique=False,
+            sqlite_where=sa.text("look_at IS NOT NULL"),
+            postgresql_where=sa.text("look_at IS NOT NULL"),
+        )
+
     op.create_table(
         "token",
         sa.Column("id", sa.String(length=12), nullable=False),
@@ -547,7 +593,24 @@ def downgrade() -> None:
         batch_op.drop_index("ix_token_origin")
 
     op.drop_table("token")
+    with op.batch_alter_table("table_stats", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_table_stats_look_at",
+            sqlite_where=sa.text("look_at IS NOT NULL"),
+            postgresql_where=sa.text("look_at IS NOT NULL"),
+        )
+
     op.drop_table("table_stats")
+    with op.batch_alter_table("standing", schema=None) as batch_op:
+        batch_op.drop_index("ix_standing_worst")
+        batch_op.drop_index("ix_standing_pending_rows")
+        batch_op.drop_index("ix_standing_looked_at")
+        batch_op.drop_index("ix_standing_last_commit_at")
+        batch_op.drop_index("ix_standing_health")
+        batch_op.drop_index("ix_standing_data_files")
+        batch_op.drop_index("ix_standing_bytes")
+
+    op.drop_table("standing")
     with op.batch_alter_table("scan_plan", schema=None) as batch_op:
         batch_op.drop_index("ix_scan_plan_expires")
 
@@ -598,6 +661,8 @@ def downgrade() -> None:
         batch_op.drop_index("ix_job_status")
         batch_op.drop_index("ix_job_relation")
         batch_op.drop_index("ix_job_kind")
+        batch_op.drop_index("ix_job_ended")
+        batch_op.drop_index("ix_job_deadline")
 
     op.drop_table("job")
     with op.batch_alter_table("import_entry", schema=None) as batch_op:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import uuid4
 
-from catalog.ports.store import Database
+from catalog.ports.store import Database, UnitOfWork
 
 
 def _who() -> str:
@@ -21,12 +21,15 @@ def _who() -> str:
 class Leadership:
     """A claim in the database, renewed while it is used; another server takes over once it lapses.
 
-    Correctness does not rest on it: jobs are claimed and committed by compare-and-set. It saves work.
+    Each time another server takes over a new term begins. Work that must not be done by two servers at once checks its
+    term in its own transaction (`fence`): a leader that was paused and wakes finds that its term is over. For the rest
+    correctness does not rest on it: jobs are claimed and committed by compare-and-set. It saves work.
     """
 
     database: Database
     lasts: timedelta
     holder: str = field(default_factory=_who)
+    _term: int | None = None
     _held_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -37,6 +40,32 @@ class Leadership:
                 return True
             with self.database.writing() as uow:
                 now = uow.now()
-                claimed = uow.leaders.claim(self.holder, now=now, until=now + self.lasts)
+                self._term = uow.leaders.claim(self.holder, now=now, until=now + self.lasts)
+            claimed = self._term is not None
             self._held_until = time.monotonic() + self.lasts.total_seconds() / 3 if claimed else 0.0
             return claimed
+
+    def fence(self) -> Fence:
+        """Checks, inside a transaction, that the term of this moment is still the current one."""
+        with self._lock:
+            return Fence(self, self._term)
+
+    def deposed(self) -> None:
+        """Another server leads: ask again before the next piece of work."""
+        with self._lock:
+            self._held_until = 0.0
+
+
+@dataclass(frozen=True)
+class Fence:
+    """One term of a leadership, as work that was begun in it checks it."""
+
+    leadership: Leadership
+    term: int | None
+
+    def __call__(self, uow: UnitOfWork) -> bool:
+        """Whether it still holds, which it then does until the transaction ends."""
+        if self.term is not None and uow.leaders.holds(self.leadership.holder, self.term):
+            return True
+        self.leadership.deposed()
+        return False

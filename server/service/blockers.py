@@ -39,6 +39,7 @@ class Blockers:
                 set_by=caller.get().principal,
             )
             uow.blockers.add(blocker)
+            uow.stats.look_again([relation.id], now)
             _withdraw(uow, blocker, now)
         return blocker
 
@@ -53,6 +54,7 @@ class Blockers:
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
             lifted = uow.blockers.remove(relation.id, blocker_id)
+            uow.stats.look_again([relation.id], uow.now())
             if blocker_id is not None and not lifted:
                 raise NotFound(f"{name} has no blocker {blocker_id}", hint="it may have ended: list them again")
         return lifted

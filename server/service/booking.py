@@ -63,7 +63,7 @@ def book(
         event = _event(one, job, engine, now)
         uow.events.add(event)
         _settle_batches(uow, one.change)
-        uow.stats.put(advanced(uow.stats.get(one.change.relation.id), one.change.after, event))
+        uow.stats.put(advanced(uow.stats.get(one.change.relation.id), one.change.after, event), look_at=now)
     for table in keyed:
         _book_keyed(uow, table, written, now)
     if job is not None and lease is not None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from catalog.commit import Outcome
 from catalog.errors import Conflict, NotFound
+from catalog.group import GroupName
 from catalog.job import (
     ASKED_FOR,
     Job,
@@ -31,6 +32,7 @@ from catalog.job import (
 from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
 from server.service.permits import barred, check_not_blocked
+from server.service.queueing import next_job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,13 @@ class Jobs:
     def has_work(self, group: str, kinds: Collection[JobKind]) -> bool:
         """Whether asking for a lease may bring one: cheap, for waiting."""
         with self.database.reading() as uow:
-            return uow.jobs.next_pending(group, kinds) is not None
+            return next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
 
     def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
-        """The oldest pending job of the optimizer's group under a new lease; None when there is none."""
+        """The job of the optimizer's group that is next, under a new lease; None when there is none."""
         with self.database.writing() as uow:
             optimizer = _optimizer(uow, optimizer_id)
-            job = None if optimizer.draining else _next_permitted(uow, optimizer.group, kinds)
+            job = None if optimizer.draining else self._next_permitted(uow, GroupName(optimizer.group), kinds)
             if job is None:
                 return None
             now = uow.now()
@@ -85,6 +87,15 @@ class Jobs:
             uow.jobs.put(job)
             uow.optimizers.saw(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token))
+
+    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> Job | None:
+        """The next pending job that may begin now; those that may not are given up, to be planned when they may."""
+        while (job := next_job(uow, group, kinds, self.times.lasts, taking=True)) is not None:
+            why = barred(uow, job)
+            if why is None:
+                return job
+            _put(uow, withdrawn(job, why, uow.now()))
+        return None
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -129,7 +140,7 @@ class Jobs:
             if log:
                 uow.jobs.add_log(job.id, log, now)
             job = self._reported(replace(job, error=error, result=dict(result)), outcome, uow)
-            uow.jobs.put(job)
+            _put(uow, job)
             self._heard(uow, job, {})
         return job
 
@@ -158,7 +169,7 @@ class Jobs:
             job = uow.jobs.lock(job_id)
             if job.status is not JobStatus.CANCELED:
                 job = canceled(job, uow.now())
-                uow.jobs.put(job)
+                _put(uow, job)
         return job
 
     def retry(self, job_id: JobId) -> Job:
@@ -197,7 +208,7 @@ class Jobs:
             job = settled(job, now, max_attempts=self.times.max_attempts)
         if job == before:
             return done
-        uow.jobs.put(job)
+        _put(uow, job)
         if job.status is before.status and job.status.is_leased:
             return done
         uow.jobs.add_log(
@@ -216,14 +227,11 @@ class Jobs:
         return replace(job, lease_until=min(job.lease_until, now + self.times.lasts))
 
 
-def _next_permitted(uow: UnitOfWork, group: str, kinds: Collection[JobKind]) -> Job | None:
-    """The next pending job that may begin now; those that may not are given up, to be planned when they may."""
-    while (job := uow.jobs.next_pending(group, kinds)) is not None:
-        why = barred(uow, job)
-        if why is None:
-            return job
-        uow.jobs.put(withdrawn(job, why, uow.now()))
-    return None
+def _put(uow: UnitOfWork, job: Job) -> None:
+    """Save it. One that has ended leaves its table to the planner, in the same transaction: it may need another."""
+    uow.jobs.put(job)
+    if not job.status.is_active:
+        uow.stats.look_again([job.relation_id], uow.now())
 
 
 def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
@@ -238,6 +246,10 @@ def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
         group=like.group,
         reason=reason,
         created_at=uow.now(),
+        deadline=uow.now(),
+        priority=like.priority,
+        is_long=like.is_long,
+        predicted_seconds=like.predicted_seconds,
         params=like.params,
         predicted=like.predicted,
     )

@@ -1,16 +1,14 @@
-"""Planning: which tables need which job, from stored statistics alone."""
+"""What is known of a table, what comes next for it, and the jobs that people ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from uuid import uuid4
 
-from catalog.blocker import Blocker, longest
+from catalog.blocker import Blocker
 from catalog.errors import Conflict, Invalid
-from catalog.job import ASKED_FOR, Job, JobId, JobKind, JobStatus
+from catalog.job import ASKED_FOR, Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue, TableFacts, decided
@@ -21,21 +19,13 @@ from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
 from server.service.permits import check_not_blocked
 from server.service.policies import policy_of
+from server.service.queueing import queued
 
-BATCH = 500
 REMEMBERED_JOBS = 8
 """Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 _FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.ORPHANS})
 _FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStatus:
-    """What one round of planning did."""
-
-    looked_at: int = 0
-    planned: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,38 +40,9 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans jobs; several planners at once are harmless, a unique index lets one win."""
+    """Says what comes next for tables, and plans what people ask for; see server.service.looking for the rest."""
 
     database: Database
-
-    def tick(self) -> PlanStatus:
-        """Look at every table once."""
-        status = PlanStatus()
-        with self.database.reading() as uow:
-            names = [catalog.name for catalog in uow.catalogs.list()]
-        for name in names:
-            status = self._tick_catalog(name, status)
-        return status
-
-    def _tick_catalog(self, catalog: CatalogName, status: PlanStatus) -> PlanStatus:
-        cursor: str | None = None
-        while True:
-            with self.database.reading() as uow:
-                page = uow.relations.list(catalog, None, PLANNED_KINDS, limit=BATCH, cursor=cursor)
-                due = list(_due(uow, page.items))
-            planned = sum(self._plan(relation, decision) is not None for relation, decision in due)
-            status = PlanStatus(looked_at=status.looked_at + len(page.items), planned=status.planned + planned)
-            if page.next_cursor is None:
-                return status
-            cursor = page.next_cursor
-
-    def _plan(self, relation: Relation, due: Due) -> Job | None:
-        with self.database.writing() as uow:
-            facts = facts_of(uow, relation)
-            if longest(facts.blockers, (due.kind,), uow.now()) is not None:
-                return None
-            job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
-            return job if uow.jobs.add(job) else None
 
     def outlook(self, catalog: CatalogName, name: TableName) -> Outlook:
         """What comes next for a table and why."""
@@ -108,7 +69,7 @@ class Planner:
             check_not_blocked(uow, relation.id, kind)
             gain = predicted(kind, facts, past_of(uow, relation.id))
             due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params, predicted=gain)
-            job = planned_job(relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
+            job = queued(relation, due, facts, uow.now(), asked=True)
             if not uow.jobs.add(job):
                 active = uow.jobs.active_of(relation.id)
                 shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
@@ -143,23 +104,6 @@ def planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> 
     return relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
 
 
-def planned_job(relation: Relation, due: Due, *, group: str, now: datetime) -> Job:
-    """A pending job."""
-    return Job(
-        id=JobId(uuid4()),
-        catalog=relation.catalog,
-        relation_id=relation.id,
-        table=relation.name,
-        kind=due.kind,
-        status=JobStatus.PENDING,
-        group=group,
-        reason=due.why,
-        created_at=now,
-        params={"state": due.state, **due.params},
-        predicted={} if due.predicted is None else due.predicted.as_json(),
-    )
-
-
 def past_of(uow: UnitOfWork, relation_id: RelationId) -> Sequence[Job]:
     """What decisions look back on."""
     return uow.jobs.last_of_each_kind(relation_id, limit=REMEMBERED_JOBS)
@@ -167,10 +111,11 @@ def past_of(uow: UnitOfWork, relation_id: RelationId) -> Sequence[Job]:
 
 def facts_of(uow: UnitOfWork, relation: Relation) -> TableFacts:
     """What planning knows of one table."""
-    return _facts(uow, [relation])[relation.id]
+    return facts_of_many(uow, [relation])[relation.id]
 
 
-def _facts(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
+def facts_of_many(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[RelationId, TableFacts]:
+    """The same of many tables, in a handful of queries."""
     keyed = uow.keyed.get_many([one.id for one in relations if one.kind is RelationKind.KEYED])
     ids = [one.id for one in relations if one.kind is not RelationKind.KEYED]
     ids += [store for one in keyed.values() for store in (one.base_id, one.change_id)]
@@ -197,17 +142,3 @@ def _one(
         created_at=relation.created_at,
         blockers=blockers,
     )
-
-
-def _due(uow: UnitOfWork, relations: Sequence[Relation]) -> list[tuple[Relation, Due]]:
-    """Jobs are looked up only for tables that need one: an idle table costs nothing more."""
-    now = uow.now()
-    found: list[tuple[Relation, Due]] = []
-    facts = _facts(uow, relations)
-    for relation in relations:
-        if isinstance(decided(facts[relation.id], (), now), NotDue):
-            continue
-        decision = decided(facts[relation.id], past_of(uow, relation.id), now)
-        if isinstance(decision, Due):
-            found.append((relation, decision))
-    return found

@@ -52,6 +52,7 @@ class Policies:
         with self.database.writing() as uow:
             _check_exists(uow, catalog, namespace)
             uow.policies.put(catalog, namespace, settings)
+            uow.stats.look_again_below(catalog, namespace, uow.now())
             return _scoped(uow, catalog, namespace)
 
     def change(
@@ -65,6 +66,7 @@ class Policies:
             _check_exists(uow, catalog, namespace)
             kept = {key: text for key, text in uow.policies.get(catalog, namespace).items() if key not in removals}
             uow.policies.put(catalog, namespace, {**kept, **updates})
+            uow.stats.look_again_below(catalog, namespace, uow.now())
             return _scoped(uow, catalog, namespace)
 
 

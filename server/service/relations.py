@@ -97,7 +97,7 @@ def add_relation(
     elif snapshots:
         event = event_of_snapshots(event, snapshots)
     uow.events.add(event)
-    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event))
+    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event), look_at=now)
     return relation
 
 

@@ -24,6 +24,7 @@ from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
+from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
@@ -60,6 +61,7 @@ class Services:
     planner: Planner
     policies: Policies
     blockers: Blockers
+    looking: Looking
     tasks: Tasks
     hive: HiveServices
     imports: Imports

@@ -229,6 +229,7 @@ def _put_back(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], na
     for one in relations:
         store_name = TableName(name.as_namespace, one.name.name)
         uow.relations.add(replace(one, name=store_name if one.kind.is_store else name))
+    uow.stats.look_again([one.id for one in relations], uow.now())
     uow.events.add(replace(event_of(entry, "undrop", uow.now()), table=name))
     return Restored(entry.id, entry.kind, name)
 

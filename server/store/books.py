@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, delete, or_, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Select, case, delete, or_, select, update
 
 from catalog.errors import Conflict, NotFound
 from catalog.names import CatalogName, Namespace, encode_namespace
@@ -21,6 +20,7 @@ from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
 from server.store.work_rows import OperationRow
 
+_BACKGROUND = "background"
 _OPERATION = tuple(f.name for f in fields(Operation))
 
 
@@ -130,24 +130,25 @@ class SqlLeaders:
 
     session: ReadSession
 
-    def claim(self, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Take or renew the leadership.
+    def claim(self, holder: str, *, now: datetime, until: datetime) -> int | None:
+        """Take or renew the leadership; its term, which is a new one where the holder is.
 
         A claim that ends later than any that could be made now is of a clock that was set back since: nobody would
         lead until it has come that far again.
         """
         beyond = until + (until - now)  # and not until alone: servers ask at slightly different moments
         mine_or_lapsed = or_(LeaderRow.holder == holder, LeaderRow.until < now, LeaderRow.until > beyond)
-        taken = self.session.execute(
-            update(LeaderRow).where(mine_or_lapsed).values(holder=holder, until=until).returning(LeaderRow.name)
-        )
-        if taken.first() is not None:
-            return True
-        if self.session.get(LeaderRow, "background") is not None:
-            return False
-        try:
-            with self.session.begin_nested():
-                self.session.add(LeaderRow(name="background", holder=holder, until=until))
-        except IntegrityError:
-            return False
-        return True
+        term = case((LeaderRow.holder == holder, LeaderRow.term), else_=LeaderRow.term + 1)
+        claimed = update(LeaderRow).where(mine_or_lapsed).values(holder=holder, until=until, term=term)
+        taken = self.session.execute(claimed.returning(LeaderRow.term)).scalar_one_or_none()
+        if taken is not None:
+            return taken
+        if self.session.get(LeaderRow, _BACKGROUND) is not None:
+            return None
+        first = {"name": _BACKGROUND, "holder": holder, "until": until, "term": 1}
+        return 1 if insert_unless_taken(self.session, LeaderRow, first) else None
+
+    def holds(self, holder: str, term: int) -> bool:
+        """Its row stays as it is until this transaction ends (SQLite's writers are alone anyway)."""
+        query = select(LeaderRow.holder, LeaderRow.term).where(LeaderRow.name == _BACKGROUND).with_for_update(read=True)
+        return self.session.execute(query).one_or_none() == (holder, term)

@@ -19,7 +19,7 @@ from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
 from server.store.meeting import kept_relation, places_meeting, places_of_others
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
-from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, TableStatsRow
+from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, StandingRow, TableStatsRow
 from server.store.session import ReadSession
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
@@ -122,7 +122,8 @@ class SqlDropped:
 
     def forget_books(self, relation_id: RelationId) -> None:
         """Statistics, versions and ground."""
-        self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
+        for row in (TableStatsRow, StandingRow):
+            self.session.execute(delete(row).where(row.relation_id == relation_id))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlGrounds(self.session).forget(relation_id)
 

@@ -14,6 +14,7 @@ from catalog.errors import Conflict, NotFound
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.ports.page import Page
+from catalog.queue import bytes_freed, bytes_rewritten
 from server.store import cursor as cursors
 from server.store.session import ReadSession
 from server.store.work_rows import JobCommitRow, JobLogRow, JobRow
@@ -27,6 +28,10 @@ _SAME = [
     "status",
     "reason",
     "created_at",
+    "deadline",
+    "priority",
+    "is_long",
+    "predicted_seconds",
     "attempt",
     "token",
     "owner",
@@ -71,7 +76,7 @@ class SqlJobs:
     def _found(job_id: JobId, row: JobRow | None) -> Job:
         if row is None:
             raise NotFound(f"job {job_id} does not exist")
-        return _job(row)
+        return job_from(row)
 
     def put(self, job: Job) -> None:
         """Replace it."""
@@ -80,35 +85,37 @@ class SqlJobs:
     def active_of(self, relation_id: RelationId) -> Job | None:
         """The one active job of a table."""
         row = self.session.scalar(select(JobRow).where(JobRow.relation_id == relation_id, JobRow.status.in_(_ACTIVE)))
-        return None if row is None else _job(row)
+        return None if row is None else job_from(row)
+
+    def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]:
+        """By table, in one query."""
+        query = select(JobRow).where(JobRow.relation_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
+        return {RelationId(row.relation_id): job_from(row) for row in self.session.scalars(query)}
 
     def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """Newest first."""
         query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
-        return [_job(row) for row in self.session.scalars(query)]
+        return [job_from(row) for row in self.session.scalars(query)]
 
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """Newest first. A query for each kind: a table has had many merges since its last look for orphans."""
         query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
         found = [row for kind in JobKind for row in self.session.scalars(query.where(JobRow.kind == kind))]
-        return [_job(row) for row in sorted(found, key=lambda row: row.number, reverse=True)]
+        return [job_from(row) for row in sorted(found, key=lambda row: row.number, reverse=True)]
 
-    def next_pending(self, group: str, kinds: Collection[JobKind]) -> Job | None:
-        """The oldest pending job of a group, locked so that of two optimizers one gets it."""
-        query = (
-            select(JobRow)
-            .where(JobRow.status == JobStatus.PENDING, JobRow.grp == group, JobRow.kind.in_(kinds))
-            .order_by(JobRow.number)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
+    def next_pending(self, group: str, kinds: Collection[JobKind], *, long: bool = True) -> Job | None:
+        """By the index of the queue."""
+        query = select(JobRow).where(JobRow.status == JobStatus.PENDING, JobRow.grp == group, JobRow.kind.in_(kinds))
+        if not long:
+            query = query.where(~JobRow.is_long)
+        query = query.order_by(JobRow.deadline, JobRow.number).limit(1).with_for_update(skip_locked=True)
         row = self.session.scalar(query)
-        return None if row is None else _job(row)
+        return None if row is None else job_from(row)
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
         """Oldest first."""
         return [
-            _job(row)
+            job_from(row)
             for row in self.session.scalars(select(JobRow).where(JobRow.status.in_(statuses)).order_by(JobRow.number))
         ]
 
@@ -141,7 +148,7 @@ class SqlJobs:
             query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
         more = cursors.encode(rows[limit - 1].number) if len(rows) > limit else None
-        return Page([_job(row) for row in rows[:limit]], more)
+        return Page([job_from(row) for row in rows[:limit]], more)
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
         """Note the job's commit on this relation; Conflict when its number is noted already."""
@@ -181,10 +188,12 @@ class SqlJobs:
 
 def _values(job: Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _SAME}
-    return values | {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
+    moved = {"bytes_rewritten": bytes_rewritten(job.result), "bytes_freed": bytes_freed(job.result)}
+    named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
+    return values | named | moved
 
 
-def _job(row: JobRow) -> Job:
+def job_from(row: JobRow) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
     values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))

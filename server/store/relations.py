@@ -24,11 +24,11 @@ from catalog.names import (
     same_but_for_case,
 )
 from catalog.ports.page import Page
-from catalog.relation import Listed, Pointer, Relation, RelationKind, TableStats
+from catalog.relation import Listed, Pointer, Relation, RelationKind
 from server.store import cursor as cursors
 from server.store.catalogs import begins, unique_name
 from server.store.prepared import Prepared
-from server.store.rows import KeyedTableRow, RelationRow, TableStatsRow, VersionRow
+from server.store.rows import KeyedTableRow, RelationRow, VersionRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken, upsert
 
@@ -89,6 +89,11 @@ class SqlRelations:
         if row is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
         return relation_from(row)
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]:
+        """Those that exist, in one query."""
+        rows = self.session.scalars(select(RelationRow).where(RelationRow.id.in_(relation_ids)))
+        return {RelationId(row.id): relation_from(row) for row in rows}
 
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """By its full name."""
@@ -227,35 +232,6 @@ def relation_from(row: Any) -> Relation:
         hive_name=row.hive_name,
         former_locations=tuple(row.former_locations),
     )
-
-
-_STATS_TABLE = TableStatsRow.__table__
-_STATS = Prepared(select(_STATS_TABLE).where(_STATS_TABLE.c.relation_id == bindparam("relation_id")))
-
-
-@dataclass(frozen=True)
-class SqlStats:
-    """See catalog.ports.store.Stats."""
-
-    session: ReadSession
-
-    def get(self, relation_id: RelationId) -> TableStats:
-        """Zeros for a table that nobody has committed to."""
-        row = _STATS.first(self.session, {"relation_id": relation_id})
-        return TableStats(relation_id=relation_id) if row is None else _stats(row)
-
-    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:
-        """Those that exist, in one query."""
-        rows = self.session.scalars(select(TableStatsRow).where(TableStatsRow.relation_id.in_(relation_ids)))
-        return {RelationId(row.relation_id): _stats(row) for row in rows}
-
-    def put(self, stats: TableStats) -> None:
-        """Insert or replace."""
-        upsert(self.session, TableStatsRow, {name: getattr(stats, name) for name in TableStats.__slots__})
-
-
-def _stats(row: Any) -> TableStats:
-    return TableStats(**{name: getattr(row, name) for name in TableStats.__slots__})
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,16 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 BigKey = BigInteger().with_variant(Integer, "sqlite")
 """SQLite numbers rows by itself only in a column of type INTEGER."""
+
+
+TO_LOOK_AT = text("look_at IS NOT NULL")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -123,6 +127,7 @@ class TableStatsRow(Row):
     """Counters of one table, advanced by each commit."""
 
     __tablename__ = "table_stats"
+    __table_args__ = (Index("ix_table_stats_look_at", "look_at", sqlite_where=TO_LOOK_AT, postgresql_where=TO_LOOK_AT),)
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     snapshot_id: Mapped[int | None]
     sequence_number: Mapped[int]
@@ -141,6 +146,35 @@ class TableStatsRow(Row):
     last_operation: Mapped[str | None] = mapped_column(String(32))
     oldest_superseded_at: Mapped[datetime | None]
     properties: Mapped[dict[str, str]]
+    look_at: Mapped[datetime | None]
+    asked: Mapped[int]
+
+
+class StandingRow(Row):
+    """How a table stood when the planner last looked; an index for each order of the list of tables."""
+
+    __tablename__ = "standing"
+    __table_args__ = (
+        *(
+            Index(f"ix_standing_{column}", "catalog", column, "relation_id")
+            for column in ("health", "bytes", "data_files", "pending_rows", "last_commit_at")
+        ),
+        Index("ix_standing_worst", "health", "relation_id"),
+        Index("ix_standing_looked_at", "looked_at"),
+    )
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    catalog: Mapped[str] = mapped_column(String(255))
+    looked_at: Mapped[datetime]
+    due: Mapped[bool]
+    kind: Mapped[str | None] = mapped_column(String(16))
+    why: Mapped[str] = mapped_column(Text)
+    next_at: Mapped[datetime | None]
+    health: Mapped[int]
+    parts: Mapped[dict[str, Any]]
+    bytes: Mapped[int]
+    data_files: Mapped[int]
+    pending_rows: Mapped[int]
+    last_commit_at: Mapped[datetime]
 
 
 class KeyedTableRow(Row):
@@ -231,12 +265,13 @@ class AnswerRow(Row):
 
 
 class LeaderRow(Row):
-    """Which server does the background work, until when."""
+    """Which server does the background work, until when; `term` counts how often that has changed."""
 
     __tablename__ = "leader"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
     holder: Mapped[str] = mapped_column(String(255))
     until: Mapped[datetime]
+    term: Mapped[int]
 
 
 class HiveTableRow(Row):

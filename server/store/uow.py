@@ -27,9 +27,12 @@ from server.store.metrics import SqlMetrics
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
 from server.store.plans import SqlPlans
-from server.store.relations import SqlKeyedTables, SqlRelations, SqlStats
+from server.store.queue import SqlQueue
+from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
 from server.store.session import ReadSession, Sessions, answering
+from server.store.standings import SqlStandings
+from server.store.stats import SqlStats
 from server.store.turns import turns_for
 
 _NOW = select(func.clock_timestamp(type_=UtcDateTime))
@@ -44,10 +47,12 @@ class SqlUnitOfWork:
         self.namespaces: store.Namespaces = SqlNamespaces(session)
         self.relations: store.Relations = SqlRelations(session)
         self.stats: store.Stats = SqlStats(session)
+        self.standings: work.Standings = SqlStandings(session)
         self.keyed: store.KeyedTables = SqlKeyedTables(session)
         self.events: store.Events = SqlEvents(session)
         self.jobs: store.Jobs = SqlJobs(session)
         self.blockers: store.Blockers = SqlBlockers(session)
+        self.queue: work.Queue = SqlQueue(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
         self.groups: work.Groups = SqlGroups(session)
         self.operations: store.Operations = SqlOperations(session)

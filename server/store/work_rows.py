@@ -23,6 +23,8 @@ class JobRow(Row):
         Index("ix_job_status", "status", "grp"),
         Index("ix_job_relation", "relation_id", "number"),
         Index("ix_job_kind", "relation_id", "kind", "number"),
+        Index("ix_job_deadline", "grp", "status", "deadline", "number"),
+        Index("ix_job_ended", "ended_at"),
     )
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
@@ -35,6 +37,10 @@ class JobRow(Row):
     grp: Mapped[str] = mapped_column(String(255))
     reason: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime]
+    deadline: Mapped[datetime]
+    priority: Mapped[str] = mapped_column(String(8))
+    is_long: Mapped[bool]
+    predicted_seconds: Mapped[float]
     attempt: Mapped[int]
     token: Mapped[str | None] = mapped_column(String(64))
     owner: Mapped[str | None] = mapped_column(String(255))
@@ -48,6 +54,8 @@ class JobRow(Row):
     progress: Mapped[dict[str, Any]]
     result: Mapped[dict[str, Any]]
     predicted: Mapped[dict[str, Any]]
+    bytes_rewritten: Mapped[int]
+    bytes_freed: Mapped[int]
 
 
 class BlockerRow(Row):

@@ -38,7 +38,8 @@ from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import check_not_blocked
-from server.service.planner import facts_of, past_of, planned_job, planned_relation
+from server.service.planner import facts_of, past_of, planned_relation
+from server.service.queueing import queued
 
 NOTHING = "nothing changed"
 WAITS = "waits:"
@@ -307,7 +308,7 @@ class Syncs:
             facts = facts_of(uow, linked.relation)
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
             due = Due(kind=JobKind.SYNC, why=why, state=f"sync {books['link']['generation']}")
-            job = planned_job(linked.relation, due, group=facts.policy["firn.optimize.group"], now=uow.now())
+            job = queued(linked.relation, due, facts, uow.now())
             if not uow.jobs.add(job):
                 return None
             uow.grounds.stage(job.id, {"books": books, "task": task})

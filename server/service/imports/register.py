@@ -132,4 +132,4 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
     event = plain_event(present, "refresh", now)
     uow.events.add(event)
-    uow.stats.put(advanced(TableStats(relation_id=present.id), candidate.metadata, event))
+    uow.stats.put(advanced(TableStats(relation_id=present.id), candidate.metadata, event), look_at=now)

@@ -244,7 +244,7 @@ def test_stats_are_zeros_until_they_are_put(database: Database) -> None:
     with database.writing() as uow:
         assert uow.stats.get(relation_id) == TableStats(relation_id=relation_id)
         for stats in (TableStats(relation_id=relation_id, records=1), full):
-            uow.stats.put(stats)
+            uow.stats.put(stats, look_at=NOW)
             assert uow.stats.get(relation_id) == stats
 
 
@@ -357,6 +357,7 @@ def test_a_table_has_one_active_job(database: Database, status: JobStatus) -> No
 def test_the_oldest_pending_job_of_the_group_and_kinds_is_next(database: Database) -> None:
     with database.writing() as uow:
         jobs = [a_job(group="other"), a_job(kind=JobKind.REWRITE), a_job(JobStatus.RUNNING), a_job(), a_job()]
+        jobs = [*jobs, a_job(deadline=LATER)]
         for job in jobs:
             uow.jobs.add(job)
         assert uow.jobs.next_pending("default", [JobKind.MERGE]) == jobs[3]

@@ -274,7 +274,7 @@ def test_of_many_optimizers_each_gets_a_job_of_its_own(database: Database) -> No
 def test_of_many_servers_one_leads(database: Database) -> None:
     def claim(number: int) -> bool:
         with database.writing() as uow:
-            return uow.leaders.claim(f"server {number}", now=NOW, until=LATER)
+            return uow.leaders.claim(f"server {number}", now=NOW, until=LATER) is not None
 
     assert sorted(map(bool, together(8, claim))) == [False] * 7 + [True]
 

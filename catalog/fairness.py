@@ -1,0 +1,106 @@
+"""Whose turn it is: every job gets a deadline when it is planned, and the earliest deadline is taken first.
+
+A deadline never moves once it is set, and none lies further ahead than `LONGEST_PATIENCE`: whatever comes later than
+that comes behind. So nothing starves, under any mix; when there is more work than time, all wait longer alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from catalog.job import JobKind
+from catalog.names import CatalogName, RelationId
+
+PATIENCE: Mapping[JobKind, timedelta] = {
+    JobKind.MERGE: timedelta(minutes=5),  # readers pay for what is pending
+    JobKind.CLEAN: timedelta(minutes=5),
+    JobKind.SYNC: timedelta(minutes=5),
+    JobKind.TAGS: timedelta(minutes=15),  # a tag is of the head at its time
+    JobKind.COMPACT: timedelta(minutes=30),
+    JobKind.REWRITE: timedelta(hours=1),
+    JobKind.DELETES: timedelta(hours=1),
+    JobKind.MANIFESTS: timedelta(hours=2),
+    JobKind.TTL: timedelta(hours=3),
+    JobKind.EXPIRE: timedelta(hours=3),
+    JobKind.STATISTICS: timedelta(hours=6),
+    JobKind.ORPHANS: timedelta(hours=6),
+}
+"""How long a job of a kind may wait before others go first."""
+PRIORITIES: Mapping[str, float] = {"high": 0.25, "normal": 1.0, "low": 4.0}
+MOST_BACK = 3.0
+"""How many times its patience a job stands back, at most, for what its table or catalog has used."""
+LONGEST_PATIENCE = max(PATIENCE.values()) * max(PRIORITIES.values()) * (1 + MOST_BACK)
+
+LONG_SECONDS = 300.0
+LONG_BYTES = 20 * 2**30
+SHARED_OVER = timedelta(hours=1)
+"""What was used within this time counts against a quota."""
+
+
+def deadline(kind: JobKind, priority: str, now: datetime, *, asked: bool = False, back: float = 0.0) -> datetime:
+    """Until when a job should have begun. One that somebody has asked for goes before all that was planned since."""
+    if asked:
+        return now
+    return now + PATIENCE[kind] * PRIORITIES[priority] * (1 + min(max(back, 0.0), MOST_BACK))
+
+
+def is_long(seconds: float, size: int = 0) -> bool:
+    """Whether a job may hold a slot for so long that short ones must not wait for it."""
+    return seconds > LONG_SECONDS or size > LONG_BYTES
+
+
+def long_limit(slots: int, reserved: int) -> int:
+    """How many of a group's slots long jobs may hold at once: one in any case, or they would never run."""
+    return max(slots - reserved, 1)
+
+
+@dataclass
+class Used:
+    """Slot-seconds of one group: used within the last hour, being used, and asked for by what waits already."""
+
+    slots: int
+    by_catalog: dict[CatalogName, float] = field(default_factory=dict)
+    by_table: dict[RelationId, float] = field(default_factory=dict)
+
+    def add(self, catalog: CatalogName, table: RelationId, seconds: float) -> None:
+        """Charge a job to its table and catalog."""
+        self.by_catalog[catalog] = self.by_catalog.get(catalog, 0.0) + seconds
+        self.by_table[table] = self.by_table.get(table, 0.0) + seconds
+
+    def back(self, catalog: CatalogName, table: RelationId, *, table_quota: float, catalog_quota: float) -> float:
+        """By how many patiences a new job stands back: none up to the quota, then more the further beyond it.
+
+        A catalog that floods the queue stands back by what it has queued, before any of it has run.
+        """
+        capacity = max(self.slots, 1) * SHARED_OVER.total_seconds()
+        shares = [(self.by_table.get(table, 0.0) / capacity, table_quota)]
+        if catalog_quota < 1:
+            shares.append((self.by_catalog.get(catalog, 0.0) / capacity, catalog_quota))
+        return min(max(_beyond(share, quota) for share, quota in shares), MOST_BACK)
+
+
+def _beyond(share: float, quota: float) -> float:
+    if share <= quota:
+        return 0.0
+    return share / quota - 1 if quota > 0 else MOST_BACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """When a job had its slot; `until` None while it has it."""
+
+    catalog: CatalogName
+    table: RelationId
+    since: datetime
+    until: datetime | None = None
+
+
+def used_by(ran: Iterable[Ran], slots: int, now: datetime) -> Used:
+    """What of the last hour each catalog and table has used."""
+    used, begin = Used(slots), now - SHARED_OVER
+    for one in ran:
+        seconds = (min(one.until or now, now) - max(one.since, begin)).total_seconds()
+        used.add(one.catalog, one.table, max(seconds, 0.0))
+    return used

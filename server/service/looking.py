@@ -1,0 +1,191 @@
+"""The planner's round: tables that changed since it last looked, and those whose time has come. No others.
+
+A look is decided upon outside of any lock and then written at once: the job, how the table stands, and that it was
+looked at. Who is killed in between has written nothing, and the table is still to be looked at; what was asked for
+meanwhile, such as a commit, leaves it to be looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.blocker import longest
+from catalog.health import health_of
+from catalog.job import Job
+from catalog.names import RelationId
+from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
+from catalog.standing import Look, Looked, Standing
+from server.service.planner import PLANNED_KINDS, facts_of_many, past_of
+from server.service.queueing import Shares, queued
+
+BATCH = 200
+"""Tables in one transaction: commits on them wait while it is written."""
+MOST_BATCHES = 25
+"""In one round; then other work of the server has its turn."""
+SWEPT = 10
+"""Tables a round that are looked at though nobody asked: should something have failed to ask, it shows within days."""
+SWEPT_AFTER = timedelta(days=1)
+
+Fence = Callable[[UnitOfWork], bool]
+"""Whether this server still leads, checked in the transaction that plans."""
+
+
+def unfenced(_uow: UnitOfWork) -> bool:
+    """For a server that is known to be alone."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundStatus:
+    """What one round of planning did."""
+
+    looked_at: int = 0
+    planned: int = 0
+    deposed: bool = False
+    """Another server leads: what this one had decided was not written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """One table as it was looked at: what was asked for until then, and what is decided."""
+
+    relation: Relation
+    facts: TableFacts
+    looks: Sequence[Look]
+    """Its own, or those of its two stores."""
+    decision: Due | NotDue
+
+
+@dataclass(frozen=True)
+class Looking:
+    """Looks at tables and plans their jobs. Rounds of two servers at once are harmless: a unique index lets one win."""
+
+    database: Database
+    lease: timedelta
+
+    def look_at_unseen(self) -> None:
+        """When a server starts: let tables that nobody has looked at yet be looked at."""
+        with self.database.writing() as uow:
+            uow.stats.look_at_unseen(uow.now())
+
+    def round(self, fence: Fence = unfenced) -> RoundStatus:
+        """Look at what is due, longest due first; what becomes due meanwhile waits for the next round."""
+        status = RoundStatus()
+        with self.database.reading() as uow:
+            until = uow.now()
+            due = uow.stats.due(until, limit=BATCH)
+            swept = uow.standings.long_ago(until - SWEPT_AFTER, until, limit=SWEPT) if len(due) < BATCH else []
+        batches = 0
+        while due or swept:
+            status = self._look(due, swept, status, fence)
+            batches += 1
+            if status.deposed or len(due) < BATCH or batches == MOST_BATCHES:
+                break
+            with self.database.reading() as uow:
+                due, swept = uow.stats.due(until, limit=BATCH), []
+        return status
+
+    def _look(
+        self, due: Collection[RelationId], swept: Collection[RelationId], status: RoundStatus, fence: Fence
+    ) -> RoundStatus:
+        with self.database.reading() as uow:
+            now = uow.now()
+            seen, gone = _seen(uow, due, swept, now)
+        with self.database.writing() as uow:
+            if not fence(uow):
+                return RoundStatus(looked_at=status.looked_at, planned=status.planned, deposed=True)
+            planned = self._write(uow, seen, gone, now)
+        return RoundStatus(looked_at=status.looked_at + len(seen), planned=status.planned + planned)
+
+    def _write(self, uow: UnitOfWork, seen: Sequence[_Seen], gone: Sequence[Looked], now: datetime) -> int:
+        shares = Shares(uow, uow.now(), self.lease)
+        planned = 0
+        blockers = uow.blockers.of([one.relation.id for one in seen], now)  # somebody may have just set one
+        for one in seen:
+            if isinstance(one.decision, Due) and not longest(
+                blockers.get(one.relation.id, ()), (one.decision.kind,), now
+            ):
+                job = shares.charged(queued(one.relation, one.decision, one.facts, now), one.facts.policy)
+                planned += uow.jobs.add(job)
+        uow.standings.put([_standing(one, now) for one in seen])
+        uow.stats.looked([*gone, *(done for one in seen for done in _looked(one))], now)
+        return planned
+
+
+def _seen(
+    uow: UnitOfWork, due: Collection[RelationId], swept: Collection[RelationId], now: datetime
+) -> tuple[list[_Seen], list[Looked]]:
+    """The tables that these are, or are stores of, decided upon; and the looks of what is not there any more."""
+    asked = uow.relations.get_many([*due, *swept])
+    owners = {one.owner_id for one in asked.values() if one.owner_id is not None}
+    known = {**asked, **uow.relations.get_many(owners - asked.keys())}
+    tables = [one for one in known.values() if one.kind in PLANNED_KINDS]
+    facts = facts_of_many(uow, tables)
+    stores = {one.id: _stores(one, facts[one.id]) for one in tables}
+    looks = uow.stats.looks([*due, *(store for of in stores.values() for store in of)])
+    decisions = _decided(uow, facts, now)
+    seen = [
+        _Seen(
+            relation=one,
+            facts=facts[one.id],
+            looks=[looks[store] for store in stores[one.id] if store in looks],
+            decision=decisions[one.id],
+        )
+        for one in tables
+    ]
+    covered = {look.relation_id for one in seen for look in one.looks}
+    gone = [Looked(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
+    return seen, gone
+
+
+def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
+    """What its commits are counted by; when it is to be looked at next stands with the first."""
+    return [relation.id] if facts.keyed is None else [facts.keyed.base_id, facts.keyed.change_id]
+
+
+def _decided(uow: UnitOfWork, facts: Mapping[RelationId, TableFacts], now: datetime) -> dict[RelationId, Due | NotDue]:
+    """Jobs of the past are looked up only for tables that need one: others cost nothing more."""
+    active = uow.jobs.active_of_many(facts)
+    found: dict[RelationId, Due | NotDue] = {}
+    for relation_id, known in facts.items():
+        past: Sequence[Job] = [active[relation_id]] if relation_id in active else []
+        decision = decided(known, past, now)
+        if isinstance(decision, Due):
+            decision = decided(known, past_of(uow, relation_id), now)
+        found[relation_id] = decision
+    return found
+
+
+def _looked(one: _Seen) -> list[Looked]:
+    """A job that was planned asks for the next look when it ends."""
+    next_at = one.decision.next_at if isinstance(one.decision, NotDue) else None
+    return [Looked(look=look, next_at=None if number else next_at) for number, look in enumerate(one.looks)]
+
+
+def _standing(one: _Seen, now: datetime) -> Standing:
+    stats, keyed, decision = one.facts.stats, one.facts.keyed, one.decision
+    health = health_of(one.facts, now)
+    return Standing(
+        relation_id=one.relation.id,
+        catalog=one.relation.catalog,
+        looked_at=now,
+        due=isinstance(decision, Due),
+        kind=decision.kind,
+        why=decision.why,
+        next_at=decision.next_at if isinstance(decision, NotDue) else None,
+        health=health.score,
+        parts={str(loss.part): loss.lost for loss in health.parts if loss.lost},
+        bytes=stats.bytes,
+        data_files=stats.data_files,
+        pending_rows=0 if keyed is None else keyed.pending_rows,
+        last_commit_at=_latest(one.facts),
+    )
+
+
+def _latest(facts: TableFacts) -> datetime | None:
+    stores = [facts.stats] if facts.change is None else [facts.stats, facts.change]
+    return max((one.last_commit_at for one in stores if one.last_commit_at is not None), default=None)

@@ -1,0 +1,111 @@
+"""The queue of jobs as a whole, in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, text
+
+from catalog.fairness import Ran
+from catalog.group import GroupName
+from catalog.job import Job, JobKind, JobStatus
+from catalog.names import CatalogName, RelationId
+from catalog.queue import Done, Waiting
+from server.store.jobs import job_from
+from server.store.rows import TableStatsRow
+from server.store.session import ReadSession
+from server.store.work_rows import JobRow
+
+_LEASED = [status for status in JobStatus if status.is_leased]
+_PENDING = JobRow.status == JobStatus.PENDING
+_HOLD = text("SELECT pg_advisory_xact_lock(hashtextextended(:group, 1))")
+
+
+@dataclass(frozen=True)
+class SqlQueue:
+    """See catalog.ports.work.Queue."""
+
+    session: ReadSession
+
+    def hold(self, group: GroupName) -> None:
+        """SQLite's writers are alone anyway."""
+        if self.session.get_bind().dialect.name != "sqlite":
+            self.session.execute(_HOLD, {"group": group})
+
+    def long_leased(self, group: GroupName) -> int:
+        """By the index of the queue."""
+        long = (JobRow.grp == group, JobRow.status.in_(_LEASED), JobRow.is_long)
+        return self.session.scalar(select(func.count()).select_from(JobRow).where(*long)) or 0
+
+    def ran_since(self, group: GroupName, since: datetime) -> Sequence[Ran]:
+        """Those that have ended by one index, those that have not by another."""
+        columns = select(JobRow.catalog, JobRow.relation_id, JobRow.leased_at, JobRow.ended_at)
+        had_a_slot = columns.where(JobRow.grp == group, JobRow.leased_at.is_not(None))
+        ended = self.session.execute(had_a_slot.where(JobRow.ended_at >= since)).all()
+        leased = self.session.execute(had_a_slot.where(JobRow.status.in_(_LEASED))).all()
+        return [
+            Ran(catalog=CatalogName(catalog), table=RelationId(table), since=begun, until=until)
+            for catalog, table, begun, until in (*ended, *leased)
+            if begun is not None
+        ]
+
+    def pending_seconds(self, group: GroupName) -> Sequence[tuple[CatalogName, RelationId, float]]:
+        """One job for a table at most, so that there is nothing to sum."""
+        query = select(JobRow.catalog, JobRow.relation_id, JobRow.predicted_seconds)
+        rows = self.session.execute(query.where(JobRow.grp == group, _PENDING))
+        return [(CatalogName(catalog), RelationId(table), seconds) for catalog, table, seconds in rows]
+
+    def waiting(self) -> Sequence[Waiting]:
+        """By group, kind and priority."""
+        by = (JobRow.grp, JobRow.kind, JobRow.priority)
+        query = select(*by, func.count(), func.min(JobRow.created_at), func.min(JobRow.deadline))
+        return [
+            Waiting(
+                group=GroupName(group), kind=JobKind(kind), priority=priority, jobs=jobs, oldest=oldest, deadline=due
+            )
+            for group, kind, priority, jobs, oldest, due in self.session.execute(
+                query.where(_PENDING).group_by(*by).order_by(*by)
+            )
+        ]
+
+    def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:
+        """By group and kind."""
+        query = select(JobRow.grp, JobRow.kind, func.count()).where(JobRow.status.in_(_LEASED))
+        rows = self.session.execute(query.group_by(JobRow.grp, JobRow.kind))
+        return {(GroupName(group), JobKind(kind)): count for group, kind, count in rows}
+
+    def done(self, since: datetime) -> Sequence[Done]:
+        """By kind and how they ended."""
+        query = select(
+            JobRow.kind,
+            JobRow.status,
+            func.count(),
+            func.count(JobRow.relation_id.distinct()),
+            func.coalesce(func.sum(JobRow.bytes_rewritten), 0),
+            func.coalesce(func.sum(JobRow.bytes_freed), 0),
+        )
+        rows = self.session.execute(
+            query.where(JobRow.ended_at >= since).group_by(JobRow.kind, JobRow.status).order_by(JobRow.kind)
+        )
+        return [
+            Done(
+                kind=JobKind(kind),
+                status=JobStatus(status),
+                jobs=jobs,
+                tables=tables,
+                bytes_rewritten=int(rewritten),
+                bytes_freed=int(freed),
+            )
+            for kind, status, jobs, tables, rewritten, freed in rows
+        ]
+
+    def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
+        """The most overdue first."""
+        query = select(JobRow).where(_PENDING, JobRow.deadline < now)
+        return [job_from(row) for row in self.session.scalars(query.order_by(JobRow.deadline).limit(limit))]
+
+    def count_due(self, now: datetime) -> int:
+        """By their partial index."""
+        return self.session.scalar(select(func.count()).where(TableStatsRow.look_at <= now)) or 0

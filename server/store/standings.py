@@ -1,0 +1,176 @@
+"""How tables stand, in the database: put by the planner, listed in every order by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Table, bindparam, delete, func, or_, select, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+
+from catalog.errors import Invalid
+from catalog.job import JobKind
+from catalog.names import SEPARATOR, CatalogName, RelationId, encode_namespace
+from catalog.ports.page import Page
+from catalog.ports.work import Listing
+from catalog.relation import Relation
+from catalog.standing import Sort, Standing
+from server.store import cursor as cursors
+from server.store.relations import relation_from
+from server.store.rows import RelationRow, StandingRow
+from server.store.session import ReadSession
+
+_FIELDS = tuple(Standing.__slots__)
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Instead of no commit at all: databases do not agree on where NULL comes in an order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A column that lists are sorted by, and how its values stand in a cursor."""
+
+    column: Any
+    descending: bool
+    to_text: Callable[[Any], str]
+    from_text: Callable[[str], Any]
+
+
+def _count(text: str) -> int:
+    found = int(text)
+    if not 0 <= found < 2**63:
+        raise ValueError(text)
+    return found
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(text)
+    return found
+
+
+_ORDERS: Mapping[Sort, _Order] = {
+    Sort.HEALTH: _Order(StandingRow.health, descending=False, to_text=str, from_text=_count),
+    Sort.SIZE: _Order(StandingRow.bytes, descending=True, to_text=str, from_text=_count),
+    Sort.FILES: _Order(StandingRow.data_files, descending=True, to_text=str, from_text=_count),
+    Sort.PENDING: _Order(StandingRow.pending_rows, descending=True, to_text=str, from_text=_count),
+    Sort.LAST_COMMIT: _Order(
+        StandingRow.last_commit_at, descending=True, to_text=datetime.isoformat, from_text=_moment
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SqlStandings:
+    """See catalog.ports.work.Standings."""
+
+    session: ReadSession
+
+    def put(self, standings: Sequence[Standing]) -> None:
+        """Insert or replace."""
+        given = [_values(one) for one in sorted(standings, key=lambda one: one.relation_id)]
+        if given:
+            self.session.connection().execute(_putting(self.session.get_bind().dialect.name), given)
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Standing]:
+        """Those that exist, in one query."""
+        rows = self.session.scalars(select(StandingRow).where(StandingRow.relation_id.in_(relation_ids)))
+        return {RelationId(row.relation_id): _standing(row) for row in rows}
+
+    def remove(self, relation_ids: Collection[RelationId]) -> None:
+        """Forget them."""
+        self.session.execute(delete(StandingRow).where(StandingRow.relation_id.in_(relation_ids)))
+
+    def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
+        """Seen last before then, or after now: the clock was set back since."""
+        past, ahead = StandingRow.looked_at < before, StandingRow.looked_at > now
+        query = select(StandingRow.relation_id).where(or_(past, ahead)).order_by(StandingRow.looked_at).limit(limit)
+        return [RelationId(one) for one in self.session.scalars(query)]
+
+    def list(self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None) -> Page[Relation]:
+        """By one index from where the page before has ended."""
+        query: Any = select(RelationRow, StandingRow).join(StandingRow, StandingRow.relation_id == RelationRow.id)
+        query = _filtered(query.where(StandingRow.catalog == catalog, RelationRow.catalog == catalog), listing)
+        query, cursor_of = _by_name(query, cursor) if listing.sort is Sort.NAME else _by(query, listing.sort, cursor)
+        rows = self.session.execute(query.limit(limit + 1)).all()
+        more = cursor_of(*rows[limit - 1]) if len(rows) > limit else None
+        return Page([relation_from(relation) for relation, _ in rows[:limit]], more)
+
+    def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
+        """The least healthy of all catalogs."""
+        query = select(RelationRow, StandingRow).join(StandingRow, StandingRow.relation_id == RelationRow.id)
+        query = query.order_by(StandingRow.health, StandingRow.relation_id).limit(limit)
+        return [(relation_from(relation), _standing(row)) for relation, row in self.session.execute(query)]
+
+
+_CursorOf = Callable[[RelationRow, StandingRow], str]
+
+
+def _filtered(query: Any, listing: Listing) -> Any:
+    query = query.where(RelationRow.kind.in_(listing.kinds))
+    if listing.namespace is not None:
+        query = query.where(RelationRow.namespace == encode_namespace(listing.namespace))
+    if listing.search:
+        full = func.replace(RelationRow.namespace, SEPARATOR, ".") + "." + RelationRow.name
+        query = query.where(full.icontains(listing.search, autoescape=True))
+    if listing.health_below is not None:
+        query = query.where(StandingRow.health < listing.health_below)
+    return query
+
+
+def _by_name(query: Any, cursor: str | None) -> tuple[Any, _CursorOf]:
+    if cursor is not None:
+        after = cursors.decode_texts(cursor, 2)
+        query = query.where(tuple_(RelationRow.namespace, RelationRow.name) > tuple_(*after))
+    query = query.order_by(RelationRow.namespace, RelationRow.name)
+    return query, lambda relation, _: cursors.encode(relation.namespace, relation.name)
+
+
+def _by(query: Any, sort: Sort, cursor: str | None) -> tuple[Any, _CursorOf]:
+    order = _ORDERS[sort]
+    place = tuple_(order.column, StandingRow.relation_id)
+    if cursor is not None:
+        value, last = _decoded(order, cursor)
+        after = tuple_(bindparam(None, value, type_=order.column.type), bindparam(None, last, type_=_ID.type))
+        query = query.where(place < after if order.descending else place > after)
+    directed = [one.desc() if order.descending else one for one in (order.column, StandingRow.relation_id)]
+    return query.order_by(*directed), lambda _, row: cursors.encode(
+        order.to_text(getattr(row, order.column.key)), row.relation_id.hex
+    )
+
+
+_ID = StandingRow.relation_id
+
+
+def _decoded(order: _Order, cursor: str) -> tuple[Any, UUID]:
+    value, last = cursors.decode_texts(cursor, 2)
+    try:
+        return order.from_text(value), UUID(last)
+    except ValueError as error:
+        raise Invalid("invalid page cursor", hint="use the cursor of the page before, unchanged") from error
+
+
+@cache
+def _putting(dialect: str) -> Any:
+    table = StandingRow.__table__
+    assert isinstance(table, Table)  # a mapped class could also stand for a join; this one does not
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    statement: Any = insert(table).values({name: bindparam(name) for name in _FIELDS})
+    replaced = {name: statement.excluded[name] for name in _FIELDS if name != "relation_id"}
+    return statement.on_conflict_do_update(index_elements=["relation_id"], set_=replaced)
+
+
+def _values(standing: Standing) -> dict[str, Any]:
+    values = {name: getattr(standing, name) for name in _FIELDS}
+    return values | {"parts": dict(standing.parts), "last_commit_at": standing.last_commit_at or _NEVER}
+
+
+def _standing(row: StandingRow) -> Standing:
+    values = {name: getattr(row, name) for name in _FIELDS}
+    values["kind"] = None if row.kind is None else JobKind(row.kind)
+    values["last_commit_at"] = None if row.last_commit_at == _NEVER else row.last_commit_at
+    return Standing(**values)

@@ -1,0 +1,128 @@
+"""Counters of tables in the database, and from when on the planner has to look at each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, cast
+
+from sqlalchemy import ColumnElement, Table, bindparam, case, exists, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from catalog.names import SEPARATOR, CatalogName, Namespace, RelationId, encode_namespace
+from catalog.relation import TableStats
+from catalog.standing import Look, Looked
+from server.store.catalogs import begins
+from server.store.prepared import Prepared
+from server.store.rows import KeyedTableRow, RelationRow, StandingRow, TableStatsRow
+from server.store.session import ReadSession
+
+_TABLE = cast("Table", TableStatsRow.__table__)
+_GET = Prepared(select(_TABLE).where(_TABLE.c.relation_id == bindparam("relation_id")))
+_COUNTERS = tuple(TableStats.__slots__)
+_LOOKED = (
+    update(_TABLE)
+    .where(_TABLE.c.relation_id == bindparam("of"))
+    .values(
+        look_at=case(
+            (
+                _TABLE.c.asked == bindparam("seen", type_=_TABLE.c.asked.type),
+                bindparam("next_at", type_=_TABLE.c.look_at.type),
+            ),
+            else_=bindparam("now", type_=_TABLE.c.look_at.type),
+        )
+    )
+)
+
+
+@dataclass(frozen=True)
+class SqlStats:
+    """See catalog.ports.store.Stats."""
+
+    session: ReadSession
+
+    def get(self, relation_id: RelationId) -> TableStats:
+        """Zeros for a table that nobody has committed to."""
+        row = _GET.first(self.session, {"relation_id": relation_id})
+        return TableStats(relation_id=relation_id) if row is None else _stats(row)
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]:
+        """Those that exist, in one query."""
+        rows = self.session.scalars(select(TableStatsRow).where(TableStatsRow.relation_id.in_(relation_ids)))
+        return {RelationId(row.relation_id): _stats(row) for row in rows}
+
+    def put(self, stats: TableStats, *, look_at: datetime) -> None:
+        """Insert or replace. A look that is due earlier stays due: who commits all the time does not put it off."""
+        values = {name: getattr(stats, name) for name in _COUNTERS}
+        _putting(self.session.get_bind().dialect.name).all(self.session, values | {"look_at": look_at, "asked": 1})
+
+    def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
+        """Rows are locked in one order for all, or two who want the same two would wait for each other."""
+        own = TableStatsRow.relation_id.in_(relation_ids)
+        base = select(KeyedTableRow.base_id).where(KeyedTableRow.relation_id.in_(relation_ids))
+        self._ask(or_(own, TableStatsRow.relation_id.in_(base)), at)
+
+    def look_again_below(self, catalog: CatalogName, namespace: Namespace, at: datetime) -> None:
+        """Stores lie in a namespace of their keyed table's name, below that of the table."""
+        scope = [RelationRow.catalog == catalog]
+        if namespace:
+            path = encode_namespace(namespace)
+            scope.append(or_(RelationRow.namespace == path, begins(RelationRow.namespace, path + SEPARATOR)))
+        self._ask(TableStatsRow.relation_id.in_(select(RelationRow.id).where(*scope)), at)
+
+    def look_at_unseen(self, at: datetime) -> None:
+        """Stores have no standing of their own: their table's counts."""
+        seen = exists().where(
+            RelationRow.id == TableStatsRow.relation_id,
+            or_(StandingRow.relation_id == RelationRow.id, StandingRow.relation_id == RelationRow.owner_id),
+        )
+        self._ask((TableStatsRow.look_at.is_(None)) & ~seen, at)
+
+    def _ask(self, which: ColumnElement[bool], at: datetime) -> None:
+        ids = select(TableStatsRow.relation_id).where(which).order_by(TableStatsRow.relation_id).with_for_update()
+        asked = update(TableStatsRow).where(TableStatsRow.relation_id.in_(ids.scalar_subquery()))
+        values = {"look_at": _earlier(_TABLE.c.look_at, at), "asked": TableStatsRow.asked + 1}
+        self.session.execute(asked.values(**values).execution_options(synchronize_session=False))
+
+    def due(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
+        """Longest due first, by the index alone."""
+        query = select(TableStatsRow.relation_id).where(TableStatsRow.look_at <= until)
+        return [RelationId(one) for one in self.session.scalars(query.order_by(TableStatsRow.look_at).limit(limit))]
+
+    def looks(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Look]:
+        """How often each was asked for so far."""
+        query = select(TableStatsRow.relation_id, TableStatsRow.asked)
+        rows = self.session.execute(query.where(TableStatsRow.relation_id.in_(relation_ids)))
+        return {RelationId(one): Look(relation_id=RelationId(one), asked=asked) for one, asked in rows}
+
+    def looked(self, done: Collection[Looked], now: datetime) -> None:
+        """What was asked for since it was read stays due, behind all that has waited longer."""
+        given = [
+            {"of": one.look.relation_id, "seen": one.look.asked, "next_at": one.next_at, "now": now}
+            for one in sorted(done, key=lambda one: one.look.relation_id)
+        ]
+        if given:
+            self.session.connection().execute(_LOOKED, given)
+
+
+def _earlier(column: ColumnElement[Any], at: Any) -> ColumnElement[Any]:
+    return case((column < at, column), else_=at)
+
+
+@cache
+def _putting(dialect: str) -> Prepared:
+    names = (*_COUNTERS, "look_at", "asked")
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    statement: Any = insert(_TABLE).values({name: bindparam(name) for name in names})
+    replaced = {name: statement.excluded[name] for name in _COUNTERS if name != "relation_id"}
+    replaced |= {
+        "look_at": _earlier(_TABLE.c.look_at, statement.excluded["look_at"]),
+        "asked": _TABLE.c.asked + statement.excluded["asked"],
+    }
+    return Prepared(statement.on_conflict_do_update(index_elements=["relation_id"], set_=replaced))
+
+
+def _stats(row: Any) -> TableStats:
+    return TableStats(**{name: getattr(row, name) for name in _COUNTERS})
