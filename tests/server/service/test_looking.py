@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from server.service.looking import SWEPT_AFTER
 from tests.factories import LAKE, a_job
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake, altered, set_property
 
-MERGE_SOON = {"firn.merge.max-pending-commits": "1"}
+MERGE_SOON: Mapping[str, Any] = {"firn.merge.max-pending-commits": "1"}
 
 
 def due(lake: Lake) -> list[RelationId]:
@@ -56,7 +57,8 @@ def test_commits_on_both_stores_make_one_look_at_their_keyed_table(lake: Lake) -
 
 
 def test_time_alone_makes_a_table_due_when_the_decision_said_so(lake: Lake) -> None:
-    lake.create_keyed(**{"firn.merge.max-pending-age": "1 h"})
+    hourly: Mapping[str, Any] = {"firn.merge.max-pending-age": "1 h"}
+    lake.create_keyed(**hourly)
     lake.append(CHANGE)
     lake.services.looking.round()
     assert due(lake) == []

@@ -1,0 +1,102 @@
+"""Deadlines, quotas and reserved slots, each by itself; tests/catalog/test_fair_queues.py has them all at work."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import product
+from uuid import uuid4
+
+import pytest
+
+from catalog.fairness import (
+    LONG_BYTES,
+    LONG_SECONDS,
+    LONGEST_PATIENCE,
+    MOST_BACK,
+    PATIENCE,
+    PRIORITIES,
+    Ran,
+    Used,
+    deadline,
+    is_long,
+    long_limit,
+    used_by,
+)
+from catalog.job import JobKind
+from catalog.names import CatalogName, RelationId
+from catalog.policy.settings import SETTINGS
+from tests.factories import LAKE, NOW
+
+HOUR = timedelta(hours=1)
+
+
+def test_every_kind_has_its_patience_and_every_priority_its_factor() -> None:
+    assert set(PATIENCE) == set(JobKind)
+    for priority in PRIORITIES:
+        assert SETTINGS["firn.optimize.priority"].parse(priority) == priority
+
+
+@pytest.mark.parametrize(("kind", "priority", "back"), list(product(JobKind, PRIORITIES, (0.0, 1.0, 1e9))))
+def test_no_deadline_lies_further_ahead_than_the_longest_patience(kind: JobKind, priority: str, back: float) -> None:
+    given = deadline(kind, priority, NOW, back=back) - NOW
+    assert timedelta(0) < given <= LONGEST_PATIENCE
+
+
+def test_high_waits_a_quarter_and_low_four_times_as_long() -> None:
+    waits = {one: deadline(JobKind.REWRITE, one, NOW) - NOW for one in PRIORITIES}
+    assert waits["high"] * 4 == waits["normal"]
+    assert waits["normal"] * 4 == waits["low"]
+
+
+def test_what_somebody_has_asked_for_goes_before_all_that_is_planned() -> None:
+    asked = deadline(JobKind.ORPHANS, "low", NOW, asked=True)
+    assert all(asked < deadline(kind, "high", NOW) for kind in JobKind)
+
+
+def test_a_quota_is_free_until_it_is_used_up_and_then_costs_up_to_a_bound() -> None:
+    table = RelationId(uuid4())
+    backs = []
+    for used_seconds in (0.0, 3_600.0, 5_400.0, 1e9):
+        used = Used(slots=2)
+        used.add(LAKE, table, used_seconds)
+        backs.append(used.back(LAKE, table, table_quota=0.5, catalog_quota=1.0))
+    assert backs == [0.0, 0.0, 0.5, MOST_BACK]
+
+
+def test_a_catalog_stands_back_by_what_it_has_queued_and_others_do_not() -> None:
+    used, flood, quiet = Used(slots=1), CatalogName("flood"), CatalogName("quiet")
+    backs = []
+    for _ in range(100):
+        table = RelationId(uuid4())
+        backs.append(used.back(flood, table, table_quota=0.5, catalog_quota=0.5))
+        used.add(flood, table, 60.0)
+    assert (backs[0], backs[-1]) == (0.0, pytest.approx(99 / 30 - 1))
+    assert used.back(quiet, RelationId(uuid4()), table_quota=0.5, catalog_quota=0.5) == 0.0
+
+
+def test_a_quota_of_nothing_lets_everything_stand_back_that_has_run() -> None:
+    used, table = Used(slots=1), RelationId(uuid4())
+    assert used.back(LAKE, table, table_quota=0.0, catalog_quota=1.0) == 0.0
+    used.add(LAKE, table, 1.0)
+    assert used.back(LAKE, table, table_quota=0.0, catalog_quota=1.0) == MOST_BACK
+
+
+def test_only_the_last_hour_counts_and_what_runs_counts_so_far() -> None:
+    table, other = RelationId(uuid4()), RelationId(uuid4())
+    ran = [
+        Ran(catalog=LAKE, table=table, since=NOW - 3 * HOUR, until=NOW - HOUR / 2),
+        Ran(catalog=LAKE, table=table, since=NOW - 5 * HOUR, until=NOW - 2 * HOUR),
+        Ran(catalog=LAKE, table=other, since=NOW - HOUR / 4),
+    ]
+    used = used_by(ran, 4, NOW)
+    assert (used.by_table[table], used.by_table[other]) == (1_800.0, 900.0)
+    assert used.by_catalog == {LAKE: 2_700.0}
+
+
+def test_a_job_is_long_by_its_time_or_its_size() -> None:
+    assert [is_long(LONG_SECONDS), is_long(LONG_SECONDS + 1), is_long(0, LONG_BYTES + 1)] == [False, True, True]
+
+
+@pytest.mark.parametrize(("slots", "reserved", "limit"), [(0, 1, 1), (1, 1, 1), (2, 1, 1), (8, 2, 6), (3, 9, 1)])
+def test_long_jobs_leave_the_reserved_slots_but_always_have_one(slots: int, reserved: int, limit: int) -> None:
+    assert long_limit(slots, reserved) == limit
