@@ -127,6 +127,10 @@ class Client:
         """The server's version and how its background tasks are."""
         return self.transport.get("/health")
 
+    def optimizing(self) -> Json:
+        """All background work at a glance."""
+        return self.transport.get("/optimizing")
+
     def optimizers(self) -> list[Json]:
         """Registered optimizers and what each does now."""
         return list(self.transport.items("/optimizers"))
@@ -206,11 +210,14 @@ class Tables:
         kind: str | None = None,
         namespace: str | None = None,
         search: str | None = None,
+        health_below: int | None = None,
+        sort: str | None = None,
         limit: int | None = None,
     ) -> Iterator[TableRow]:
-        """Tables by namespace and name, page by page."""
+        """Tables, page by page, by name or the worst by `health`, `size`, `files`, `pending`, `last_commit` first."""
         path = f"/catalogs/{_quoted(catalog or self.client.catalog)}/tables"
-        found = self.client.transport.items(path, {"kind": kind, "namespace": namespace, "search": search}, limit=limit)
+        asked = {"kind": kind, "namespace": namespace, "search": search, "health_below": health_below, "sort": sort}
+        found = self.client.transport.items(path, asked, limit=limit)
         return (TableRow.model_validate(one) for one in found)
 
     def create(

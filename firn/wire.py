@@ -36,6 +36,17 @@ class Catalog(Wire):
     created_at: datetime
 
 
+class Sort(StrEnum):
+    """What comes first in a list of tables: by name, or the worst, largest or newest."""
+
+    NAME = "name"
+    HEALTH = "health"
+    SIZE = "size"
+    FILES = "files"
+    PENDING = "pending"
+    LAST_COMMIT = "last_commit"
+
+
 class TableKind(StrEnum):
     """What kind of table is listed."""
 
@@ -74,6 +85,7 @@ class TableRow(Wire):
     bytes: int
     data_files: int
     pending_rows: int
+    health: int | None = None
     pending_since: datetime | None = None
     last_commit_at: datetime | None = None
     hive_name: str | None = None

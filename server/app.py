@@ -28,6 +28,7 @@ from server.api import jobs as api_jobs
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
 from server.api import optimizers as api_optimizers
+from server.api import optimizing as api_optimizing
 from server.api import orphans as api_orphans
 from server.api import policies as api_policies
 from server.api import principals as api_principals
@@ -75,6 +76,7 @@ _API = (
     api_leases,
     api_orphans,
     api_groups,
+    api_optimizing,
     api_status,
     api_principals,
     api_roles,

@@ -52,6 +52,7 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
+from server.service.optimizing import Optimizing
 from server.service.orphans.orphans import Orphans
 from server.service.orphans.quarantine import Quarantine
 from server.service.planner import Planner
@@ -120,6 +121,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         policies=Policies(database),
         blockers=Blockers(database),
         looking=Looking(database, times.lasts),
+        optimizing=Optimizing(database, times.lasts),
         tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),

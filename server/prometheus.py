@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,24 @@ def share_counts(directory: Path) -> None:
     os.environ[_SHARED] = str(directory)
 
 
-def exposition(jobs: Mapping[str, int], optimizers: Mapping[str, int]) -> bytes:
-    """Prometheus text, with jobs by status and optimizers by group."""
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One metric as the database knows it: a figure for each combination of its labels' values."""
+
+    name: str
+    means: str
+    labels: Sequence[str]
+    values: Mapping[tuple[str, ...], float]
+
+
+def exposition(jobs: Mapping[str, int], optimizers: Mapping[str, int], more: Sequence[Figures] = ()) -> bytes:
+    """Prometheus text, with jobs by status, optimizers by group, and what else the database knows."""
     counted = REGISTRY
     if _SHARED in os.environ:
         counted = CollectorRegistry()
         counted.register(_CountedTogether(Path(os.environ[_SHARED])))
     known = CollectorRegistry()
-    known.register(_Known(jobs, optimizers))
+    known.register(_Known(jobs, optimizers, more))
     return generate_latest(counted) + generate_latest(known)
 
 
@@ -65,14 +75,19 @@ class _CountedTogether(Collector):
 class _Known(Collector):
     jobs: Mapping[str, int]
     optimizers: Mapping[str, int]
+    more: Sequence[Figures]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        yield _gauge("firn_jobs", "Jobs by where they stand.", "status", self.jobs)
-        yield _gauge("firn_optimizers", "Registered optimizers by group.", "group", self.optimizers)
+        for figures in (
+            Figures("firn_jobs", "Jobs by where they stand.", ("status",), _each(self.jobs)),
+            Figures("firn_optimizers", "Registered optimizers by group.", ("group",), _each(self.optimizers)),
+            *self.more,
+        ):
+            family = GaugeMetricFamily(figures.name, figures.means, labels=figures.labels)
+            for labels, value in figures.values.items():
+                family.add_metric(labels, value)
+            yield family
 
 
-def _gauge(name: str, means: str, label: str, values: Mapping[str, int]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, means, labels=[label])
-    for value, count in values.items():
-        family.add_metric([value], count)
-    return family
+def _each(counts: Mapping[str, int]) -> dict[tuple[str, ...], float]:
+    return {(label,): float(count) for label, count in counts.items()}

@@ -18,6 +18,7 @@ from firn.cli import (
     imports,
     jobs,
     namespaces,
+    optimizing,
     principals,
     processes,
     sql,
@@ -49,6 +50,7 @@ app.add_typer(access.roles, name="role")
 app.add_typer(principals.users, name="user")
 app.add_typer(principals.services, name="service")
 app.add_typer(processes.admin, name="admin")
+optimizing.add_to(app)
 imports.add_to(catalogs.app, tables.app)
 access.add_to(app)
 processes.add_to(app)

@@ -15,7 +15,7 @@ from firn.cli.upkeep import add_to as add_upkeep
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
-from firn.wire import Job, MergeMode, Table, TableKind
+from firn.wire import Job, MergeMode, Sort, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
@@ -29,11 +29,13 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn j
 
 
 @command(app, "list")
-def list_tables(
+def list_tables(  # noqa: PLR0913 -- its options are what people type
     this: Told,
     namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
     kind: Annotated[TableKind | None, typer.Option(help="Only these.")] = None,
     search: Annotated[str | None, typer.Option(help="Only names that contain this.")] = None,
+    health_below: Annotated[int | None, typer.Option(min=0, max=101, help="Only those that are worse.")] = None,
+    sort: Annotated[Sort, typer.Option(help="What comes first: the worst, largest or newest.")] = Sort.NAME,
     limit: Limit = 1000,
     *,
     dropped: Annotated[bool, typer.Option("--dropped", help="What was dropped and can be brought back.")] = False,
@@ -45,7 +47,9 @@ def list_tables(
             raise Invalid("--dropped and --kind do not go together", hint="leave --kind out")
         list_dropped(this, namespace=namespace, search=search, limit=limit)
         return
-    listed = this.client.tables.list(namespace=namespace, kind=kind, search=search, limit=limit + 1)
+    listed = this.client.tables.list(
+        namespace=namespace, kind=kind, search=search, health_below=health_below, sort=sort, limit=limit + 1
+    )
     found = show.first(listed, limit)
     rows = [
         (
@@ -55,11 +59,12 @@ def list_tables(
             size(one.bytes),
             one.data_files,
             one.pending_rows,
+            one.health,
             moment(one.last_commit_at),
         )
         for one in found
     ]
-    columns = ("table", "kind", "rows", "size", "files", "pending", "last commit")
+    columns = ("table", "kind", "rows", "size", "files", "pending", "health", "last commit")
     none = f"no tables in {this.client.catalog}" + (f".{namespace}" if namespace else "")
     show.emit([one.json_value() for one in found], lambda: show.table(columns, rows, none=none))
 

@@ -30,6 +30,10 @@ class JobOut(Out):
     attempt: int
     owner: str | None
     created_at: datetime
+    deadline: datetime
+    """Until when it should begin: the earliest is taken first."""
+    priority: str
+    is_long: bool
     leased_at: datetime | None
     lease_until: datetime | None
     ended_at: datetime | None
@@ -47,9 +51,9 @@ class JobOut(Out):
         can = ["cancel"] if job.can_cancel else []
         can += ["retry"] if job.can_retry else []
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
-        more = ("lease_until", "ended_at", "error", "params", "progress", "result", "predicted")
+        more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
-        values = {name: getattr(job, name) for name in (*plain, *more)}
+        values = {name: getattr(job, name) for name in (*plain, *more, "predicted")}
         return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, can=can)
 
 

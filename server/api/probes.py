@@ -10,7 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from catalog.errors import Unavailable
 from catalog.job import JobStatus
+from server.api.workfigures import work_figures
 from server.prometheus import exposition
+from server.service.services import Services
 
 router = APIRouter()
 
@@ -35,8 +37,10 @@ def readyz(request: Request) -> JSONResponse:
 @router.get("/metrics", include_in_schema=False)
 def metrics(request: Request) -> Response:
     """Prometheus text."""
-    with request.app.state.services.database.reading() as uow:
+    services: Services = request.app.state.services
+    with services.database.reading() as uow:
         counts = uow.jobs.counts()
         optimizers = Counter(one.group for one in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus}
-    return Response(exposition(jobs, optimizers), media_type=CONTENT_TYPE_LATEST)
+    more = work_figures(services.optimizing.overview())
+    return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import HIGHEST_LONG
@@ -20,7 +20,17 @@ from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
 from server.api.jobs import JobOut
 from server.api.policies import SettingOut, settings_out
-from server.api.tableviews import NextOut, PartitionOut, TableKind, TableOut, TableRow, next_out, table_out, table_rows
+from server.api.tableviews import (
+    NextOut,
+    PartitionOut,
+    TableFilter,
+    TableOut,
+    TableRow,
+    next_out,
+    table_filter,
+    table_out,
+    table_rows,
+)
 from server.service.planner import planned_relation
 from server.service.tables import TableDefinition
 
@@ -73,12 +83,13 @@ def list_tables(
     visible: VisibleDep,
     catalog: CatalogDep,
     page: PagingDep,
-    kind: Annotated[TableKind | None, Query()] = None,
-    namespace: Annotated[str | None, Query()] = None,
-    search: Annotated[str | None, Query()] = None,
+    asked: Annotated[TableFilter, Depends(table_filter)],
 ) -> PageOut[TableRow]:
-    """By namespace and name; a keyed table is one entry, its stores are not listed."""
-    return table_rows(services, visible, catalog, page, kind=kind, namespace=namespace, search=search)
+    """By namespace and name; a keyed table is one entry, its stores are not listed.
+
+    In another order, or by health, only tables that the planner has looked at: new ones are, within seconds.
+    """
+    return table_rows(services, visible, catalog, page, asked)
 
 
 @router.post("", status_code=201, summary="Create a table", responses=refusals(400, 404, 409))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from fastapi import Query
 
 from catalog.access import Securable
 from catalog.blocker import longest
@@ -18,9 +21,12 @@ from catalog.job import JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
+from catalog.ports.page import Page
 from catalog.ports.store import UnitOfWork
+from catalog.ports.work import Listing
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
+from catalog.standing import Sort, Standing
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.api.upkeep import BlockerOut
@@ -61,6 +67,32 @@ class TableRow(Out):
     pending_since: datetime | None
     last_commit_at: datetime | None
     hive_name: str | None
+    health: int | None
+    """When the planner last looked; None before it has, and of a view."""
+    health_parts: dict[str, float]
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter:
+    """Which tables are listed, and in which order."""
+
+    kind: TableKind | None = None
+    namespace: str | None = None
+    search: str | None = None
+    health_below: int | None = None
+    sort: Sort = Sort.NAME
+
+
+def table_filter(
+    kind: Annotated[TableKind | None, Query()] = None,
+    namespace: Annotated[str | None, Query()] = None,
+    search: Annotated[str | None, Query()] = None,
+    health_below: Annotated[int | None, Query(ge=0, le=101, description="only those whose health is worse")] = None,
+    sort: Annotated[Sort, Query(description="what comes first: the worst, largest or newest")] = Sort.NAME,
+) -> TableFilter:
+    """What the query of a list asks for."""
+    return TableFilter(kind=kind, namespace=namespace, search=search, health_below=health_below, sort=sort)
 
 
 class ColumnOut(Out):
@@ -164,20 +196,20 @@ def table_rows(
     visible: Visible,
     catalog: CatalogName,
     page: Paging,
-    *,
-    kind: TableKind | None,
-    namespace: str | None,
-    search: str | None,
+    asked: TableFilter,
 ) -> PageOut[TableRow]:
     """One page of the list, in a handful of queries however many tables there are; NoSuchNamespace."""
-    kinds = list(_KINDS.values()) if kind is None else [_KINDS[kind]]
-    within = None if namespace is None else parse_namespace(namespace)
+    kinds = list(_KINDS.values()) if asked.kind is None else [_KINDS[asked.kind]]
+    within = None if asked.namespace is None else parse_namespace(asked.namespace)
     if within is not None:
         _check_within(services, visible, catalog, within)
+    listing = Listing(
+        sort=asked.sort, kinds=kinds, namespace=within, search=asked.search, health_below=asked.health_below
+    )
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         found = visible.page(
-            lambda size, start: uow.relations.list(catalog, within, kinds, limit=size, cursor=start, search=search),
+            lambda size, start: _listed(uow, catalog, listing, size, start),
             visible.relation,
             within=Securable(catalog, within or ()),
             limit=page.size,
@@ -186,8 +218,18 @@ def table_rows(
         keyed = uow.keyed.get_many([one.id for one in found.items])
         ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
         stats = uow.stats.get_many(ids)
-    rows = [TableRow(**_row(one, keyed.get(one.id), stats)) for one in found.items]
+        standings = uow.standings.get_many([one.id for one in found.items])
+    rows = [TableRow(**_row(one, keyed.get(one.id), stats, standings.get(one.id))) for one in found.items]
     return PageOut(items=rows, next_cursor=found.next_cursor)
+
+
+def _listed(uow: UnitOfWork, catalog: CatalogName, listing: Listing, limit: int, cursor: str | None) -> Page[Relation]:
+    """By name all there are, views too; in another order those that the planner has looked at."""
+    if listing.sort is not Sort.NAME or listing.health_below is not None:
+        return uow.standings.list(catalog, listing, limit=limit, cursor=cursor)
+    return uow.relations.list(
+        catalog, listing.namespace, listing.kinds, limit=limit, cursor=cursor, search=listing.search
+    )
 
 
 def _check_within(services: Services, visible: Visible, catalog: CatalogName, within: Namespace) -> None:
@@ -197,7 +239,12 @@ def _check_within(services: Services, visible: Visible, catalog: CatalogName, wi
         raise NoSuchNamespace(f"Namespace does not exist: {dotted(within)}")
 
 
-def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId, TableStats]) -> dict[str, Any]:
+def _row(
+    relation: Relation,
+    keyed: KeyedTable | None,
+    stats: Mapping[RelationId, TableStats],
+    standing: Standing | None,
+) -> dict[str, Any]:
     own = relation.id if keyed is None else keyed.base_id
     counted = stats.get(own, TableStats(relation_id=own))
     counts = ("records", "bytes", "data_files", "delete_files", "small_files", "snapshots", "last_commit_at")
@@ -210,6 +257,9 @@ def _row(relation: Relation, keyed: KeyedTable | None, stats: Mapping[RelationId
         **{name: getattr(counted, name) for name in counts},
         **{name: 0 if keyed is None else getattr(keyed, name) for name in pending},
         "pending_since": None if keyed is None else keyed.pending_since,
+        "health": None if standing is None else standing.health,
+        "health_parts": {} if standing is None else standing.parts,
+        "why": None if standing is None else standing.why,
     }
 
 
@@ -222,6 +272,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         job = uow.jobs.active_of(relation.id)
         stores = stores_of(uow, relation, facts.keyed)
         stats = uow.stats.get_many([store.id for store in stores.values()])
+        standing = uow.standings.get_many([relation.id]).get(relation.id)
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
@@ -237,7 +288,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         can = [action for action in can if action != "drop"]
         cannot["drop"] = "it is protected against being dropped"
     return TableOut(
-        **_row(relation, keyed, stats),
+        **_row(relation, keyed, stats, standing),
         id=relation.id,
         catalog=catalog,
         location=relation.location,

@@ -152,6 +152,7 @@ _WORK: Rules = {
     ("GET", "/optimizers"): reads(on.server(LIST)),
     ("POST", "/optimizers"): changes(on.server(MAINTAIN)),
     ("DELETE", "/optimizers/{optimizer_id}"): changes(on.server(MAINTAIN)),
+    ("GET", "/optimizing"): routine(on.server(LIST)),
     ("GET", "/groups"): reads(on.server(LIST)),
     ("POST", "/groups"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}"): reads(on.server(LIST)),

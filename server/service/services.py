@@ -29,6 +29,7 @@ from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
+from server.service.optimizing import Optimizing
 from server.service.orphans.orphans import Orphans
 from server.service.planner import Planner, planned_relation
 from server.service.policies import Policies
@@ -62,6 +63,7 @@ class Services:
     policies: Policies
     blockers: Blockers
     looking: Looking
+    optimizing: Optimizing
     tasks: Tasks
     hive: HiveServices
     imports: Imports

@@ -104,9 +104,7 @@ def test_with_more_work_than_time_all_tables_of_a_kind_wait_alike() -> None:
 
 
 def test_a_tenant_that_floods_the_queue_delays_others_no_longer_than_their_patience() -> None:
-    flood = [
-        Comes(at=float(number % 5), table=10_000 + number, seconds=60.0, catalog="flood") for number in range(800)
-    ]
+    flood = [Comes(at=float(number % 5), table=10_000 + number, seconds=60.0, catalog="flood") for number in range(800)]
     quiet = [Comes(at=300.0 + 60 * number, table=number, seconds=30.0, catalog=f"q{number}") for number in range(60)]
     ended = worked([*flood, *quiet], Rules(slots=4, catalog_quota=0.25))
     check_all_began(ended)

@@ -131,6 +131,7 @@ OF_THE_SERVER = {
     "GET /metrics",
     "POST /catalogs",
     "GET /health",
+    "GET /optimizing",
     "GET /optimizers",
     "POST /optimizers",
     "DELETE /optimizers/{optimizer_id}",

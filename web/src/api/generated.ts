@@ -478,6 +478,8 @@ export interface paths {
         /**
          * List tables
          * @description By namespace and name; a keyed table is one entry, its stores are not listed.
+         *
+         *     In another order, or by health, only tables that the planner has looked at: new ones are, within seconds.
          */
         get: operations["list_tables_catalogs__catalog__tables_get"];
         put?: never;
@@ -1679,6 +1681,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/optimizing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show all background work at a glance
+         * @description The queue, the groups with their slots, what was done, the worst tables and the most overdue jobs.
+         */
+        get: operations["show_optimizing_optimizing_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/roles": {
         parameters: {
             query?: never;
@@ -2271,6 +2293,22 @@ export interface components {
             tables: number;
         };
         /**
+         * DoneOut
+         * @description Jobs of one kind that ended in one way.
+         */
+        DoneOut: {
+            /** Bytes Freed */
+            bytes_freed: number;
+            /** Bytes Rewritten */
+            bytes_rewritten: number;
+            /** Jobs */
+            jobs: number;
+            kind: components["schemas"]["JobKind"];
+            status: components["schemas"]["JobStatus"];
+            /** Tables */
+            tables: number;
+        };
+        /**
          * DrainIn
          * @description Why an optimizer is to have no more jobs, and whether it is to end when it holds none.
          */
@@ -2718,6 +2756,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Deadline
+             * Format: date-time
+             */
+            deadline: string;
             /** Ended At */
             ended_at: string | null;
             /** Error */
@@ -2729,6 +2772,8 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /** Is Long */
+            is_long: boolean;
             kind: components["schemas"]["JobKind"];
             /** Lease Until */
             lease_until: string | null;
@@ -2744,6 +2789,8 @@ export interface components {
             predicted: {
                 [key: string]: unknown;
             };
+            /** Priority */
+            priority: string;
             /** Progress */
             progress: {
                 [key: string]: unknown;
@@ -2837,6 +2884,30 @@ export interface components {
             sign: string;
             /** Text */
             text: string;
+        };
+        /**
+         * LoadOut
+         * @description A group with the slots of its living optimizers, and how many jobs have one or wait for one.
+         */
+        LoadOut: {
+            /** Catalog Quota */
+            catalog_quota: number;
+            /** Created At */
+            created_at: string | null;
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Oldest Seconds */
+            oldest_seconds: number | null;
+            /** Reserved Slots */
+            reserved_slots: number;
+            /** Running */
+            running: number;
+            /** Slots */
+            slots: number;
+            /** Waiting */
+            waiting: number;
         };
         /**
          * LogLine
@@ -3177,6 +3248,29 @@ export interface components {
             why: string | null;
         };
         /**
+         * OptimizingOut
+         * @description All background work at a glance; `due_tables` are still to be looked at by the planner.
+         */
+        OptimizingOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Due Tables */
+            due_tables: number;
+            /** Groups */
+            groups: components["schemas"]["LoadOut"][];
+            last_day: components["schemas"]["ThroughputOut"];
+            last_hour: components["schemas"]["ThroughputOut"];
+            /** Overdue */
+            overdue: components["schemas"]["OverdueOut"][];
+            /** Queue */
+            queue: components["schemas"]["WaitingOut"][];
+            /** Worst */
+            worst: components["schemas"]["StandingOut"][];
+        };
+        /**
          * OrphanBatchOut
          * @description Files that one job has taken together. `deleted_after` is when they may be deleted for good.
          */
@@ -3218,6 +3312,31 @@ export interface components {
             path: string;
             /** State */
             state: string;
+        };
+        /**
+         * OverdueOut
+         * @description A job that should have begun by now.
+         */
+        OverdueOut: {
+            /** Catalog */
+            catalog: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Group */
+            group: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            kind: components["schemas"]["JobKind"];
+            /** Overdue Seconds */
+            overdue_seconds: number;
+            /** Table */
+            table: string;
         };
         /** PageOut[AuditOut] */
         PageOut_AuditOut_: {
@@ -4012,11 +4131,42 @@ export interface components {
             };
         };
         /**
+         * Sort
+         * @description What a list of tables is sorted by; the worst, largest or newest first.
+         * @enum {string}
+         */
+        Sort: "name" | "health" | "size" | "files" | "pending" | "last_commit";
+        /**
          * SourceKind
          * @description Where tables are imported from.
          * @enum {string}
          */
         SourceKind: "warehouse" | "rest" | "hive";
+        /**
+         * StandingOut
+         * @description How a table stood when the planner last looked.
+         */
+        StandingOut: {
+            /** Catalog */
+            catalog: string;
+            /** Health */
+            health: number;
+            /**
+             * Looked At
+             * Format: date-time
+             */
+            looked_at: string;
+            /** Next At */
+            next_at: string | null;
+            /** Parts */
+            parts: {
+                [key: string]: number;
+            };
+            /** Table */
+            table: string;
+            /** Why */
+            why: string;
+        };
         /**
          * StoreOut
          * @description One store of a keyed table, or a plain table itself.
@@ -4124,6 +4274,12 @@ export interface components {
             data_files: number;
             /** Delete Files */
             delete_files: number;
+            /** Health */
+            health: number | null;
+            /** Health Parts */
+            health_parts: {
+                [key: string]: number;
+            };
             /** Hive Name */
             hive_name: string | null;
             /**
@@ -4177,6 +4333,8 @@ export interface components {
             version: number | null;
             /** Watermark */
             watermark: number | null;
+            /** Why */
+            why: string | null;
         };
         /**
          * TableRow
@@ -4189,6 +4347,12 @@ export interface components {
             data_files: number;
             /** Delete Files */
             delete_files: number;
+            /** Health */
+            health: number | null;
+            /** Health Parts */
+            health_parts: {
+                [key: string]: number;
+            };
             /** Hive Name */
             hive_name: string | null;
             kind: components["schemas"]["TableKind"];
@@ -4212,6 +4376,8 @@ export interface components {
             small_files: number;
             /** Snapshots */
             snapshots: number;
+            /** Why */
+            why: string | null;
         };
         /**
          * TakenFileOut
@@ -4256,6 +4422,22 @@ export interface components {
             name: string;
             /** Status */
             status: string | null;
+        };
+        /**
+         * ThroughputOut
+         * @description What was done within some time. A table counts for each kind of job that it had.
+         */
+        ThroughputOut: {
+            /** By Kind */
+            by_kind: components["schemas"]["DoneOut"][];
+            /** Bytes Freed */
+            bytes_freed: number;
+            /** Bytes Rewritten */
+            bytes_rewritten: number;
+            /** Jobs */
+            jobs: number;
+            /** Tables Per Minute */
+            tables_per_minute: number;
         };
         /**
          * TokenIn
@@ -4518,6 +4700,26 @@ export interface components {
             };
             /** Version Id */
             version_id: number;
+        };
+        /**
+         * WaitingOut
+         * @description Jobs of one group, kind and priority that wait; `oldest_seconds` is how long the first of them does.
+         */
+        WaitingOut: {
+            /**
+             * Deadline
+             * Format: date-time
+             */
+            deadline: string;
+            /** Group */
+            group: string;
+            /** Jobs */
+            jobs: number;
+            kind: components["schemas"]["JobKind"];
+            /** Oldest Seconds */
+            oldest_seconds: number;
+            /** Priority */
+            priority: string;
         };
         /**
          * Why
@@ -6104,11 +6306,15 @@ export interface operations {
     list_tables_catalogs__catalog__tables_get: {
         parameters: {
             query?: {
+                cursor?: string | null;
+                limit?: number;
                 kind?: components["schemas"]["TableKind"] | null;
                 namespace?: string | null;
                 search?: string | null;
-                cursor?: string | null;
-                limit?: number;
+                /** @description only those whose health is worse */
+                health_below?: number | null;
+                /** @description what comes first: the worst, largest or newest */
+                sort?: components["schemas"]["Sort"];
             };
             header?: never;
             path: {
@@ -9358,6 +9564,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_optimizing_optimizing_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OptimizingOut"];
                 };
             };
         };

@@ -1,0 +1,58 @@
+"""`firn optimizing`"""
+
+from __future__ import annotations
+
+import typer
+
+from firn.cli.show import Show, size
+from firn.cli.told import Told, command
+from firn.transport import Json
+
+_MINUTE = 60
+
+
+def add_to(app: typer.Typer) -> None:
+    """The command stands beside the groups."""
+    command(app, "optimizing")(show_optimizing)
+
+
+def show_optimizing(this: Told) -> None:
+    """Show all background work at a glance: groups, queue, what was done, overdue jobs, worst tables."""
+    show, found = this.show, this.client.optimizing()
+    show.emit(found, lambda: _people(show, found))
+
+
+def _people(show: Show, found: Json) -> None:
+    groups = [
+        (one["name"], one["slots"], one["reserved_slots"], one["running"], one["waiting"], _age(one["oldest_seconds"]))
+        for one in found["groups"]
+    ]
+    show.table(("group", "slots", "reserved", "running", "waiting", "oldest"), groups, none="no groups")
+    queue = [
+        (one["group"], one["kind"], one["priority"], one["jobs"], _age(one["oldest_seconds"])) for one in found["queue"]
+    ]
+    show.table(("group", "kind", "priority", "jobs", "oldest"), queue, none="nothing waits")
+    show.table(
+        ("within", "jobs", "tables a minute", "rewritten", "freed"),
+        [_done("an hour", found["last_hour"]), _done("a day", found["last_day"])],
+        none="",
+    )
+    overdue = [
+        (f"{one['catalog']}.{one['table']}", one["kind"], _age(one["overdue_seconds"])) for one in found["overdue"]
+    ]
+    if overdue:
+        show.table(("overdue", "kind", "by"), overdue, none="")
+    worst = [(f"{one['catalog']}.{one['table']}", one["health"], one["why"]) for one in found["worst"]]
+    show.table(("worst tables", "health", "why"), worst, none="no tables")
+    show.line(f"{found['due_tables']:,} tables to be looked at")
+
+
+def _done(within: str, done: Json) -> tuple[object, ...]:
+    freed, rewritten = size(done["bytes_freed"]), size(done["bytes_rewritten"])
+    return (within, done["jobs"], done["tables_per_minute"], rewritten, freed)
+
+
+def _age(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return f"{seconds / _MINUTE:.0f} min" if seconds >= 2 * _MINUTE else f"{seconds:.0f} s"

@@ -1,0 +1,82 @@
+"""All background work at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from catalog.group import Group, GroupName
+from catalog.job import Job
+from catalog.ports.store import Database, UnitOfWork
+from catalog.queue import Done, Waiting
+from catalog.relation import Relation
+from catalog.standing import Standing
+from server.service.queueing import slots_of
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+LISTED = 20
+"""Tables and jobs that are named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A group with the slots of its living optimizers, and how many of them have a job."""
+
+    group: Group
+    slots: int
+    leased: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What waits, what runs, what was done, and what it is all about."""
+
+    at: datetime
+    due_tables: int
+    """Tables and stores that the planner has still to look at."""
+    waiting: Sequence[Waiting]
+    groups: Sequence[Load]
+    last_hour: Sequence[Done]
+    last_day: Sequence[Done]
+    overdue: Sequence[Job]
+    worst: Sequence[tuple[Relation, Standing]]
+
+
+@dataclass(frozen=True)
+class Optimizing:
+    """The background work of one server's database."""
+
+    database: Database
+    lease: timedelta
+
+    def overview(self) -> Overview:
+        """By indexes alone, however many tables there are."""
+        with self.database.reading() as uow:
+            now = uow.now()
+            waiting = uow.queue.waiting()
+            return Overview(
+                at=now,
+                due_tables=uow.queue.count_due(now),
+                waiting=waiting,
+                groups=self._groups(uow, waiting, now),
+                last_hour=uow.queue.done(now - HOUR),
+                last_day=uow.queue.done(now - DAY),
+                overdue=uow.queue.overdue(now, limit=LISTED),
+                worst=uow.standings.worst(limit=LISTED),
+            )
+
+    def _groups(self, uow: UnitOfWork, waiting: Sequence[Waiting], now: datetime) -> list[Load]:
+        """Those that were made, and those that optimizers, running or waiting jobs name."""
+        leased = uow.queue.leased()
+        known = {group.name: group for group in uow.groups.list()}
+        named = {GroupName(one.group) for one in uow.optimizers.list()}
+        named |= {one.group for one in waiting} | {group for group, _ in leased}
+        return [
+            Load(
+                group=known.get(name, Group(name=name)),
+                slots=slots_of(uow, name, now, self.lease),
+                leased=sum(jobs for (group, _), jobs in leased.items() if group == name),
+            )
+            for name in sorted({*known, *named})
+        ]

@@ -1,0 +1,157 @@
+"""The overview of background work, lists of tables by how they stand, and their figures; on both databases."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from catalog.job import JobKind, JobStatus
+from catalog.names import TableName
+from catalog.standing import Standing
+from tests.factories import LAKE, a_job
+from tests.server.api.conftest import TABLES, Api, good
+from tests.server.lake import PLAIN
+
+SORTS = ("health", "size", "files", "pending", "last_commit")
+
+
+def standing_tables(api: Api, *healths: int) -> list[str]:
+    """Tables t0, t1, … that stand so; each is larger than the one before."""
+    for number, health in enumerate(healths):
+        api.lake.create(TableName(("db",), f"t{number}"))
+        with api.lake.services.database.writing() as uow:
+            relation = uow.relations.find(LAKE, TableName(("db",), f"t{number}"))
+            assert relation is not None
+            now = uow.now()
+            counts: dict[str, Any] = dict.fromkeys(("bytes", "data_files", "pending_rows"), number // 2)
+            when = now + timedelta(seconds=number // 2) if number > 1 else None
+            standing = Standing(relation_id=relation.id, catalog=LAKE, looked_at=now, health=health, **counts)
+            uow.standings.put([Standing(**_fields(standing) | {"last_commit_at": when, "why": f"why {number}"})])
+    return [f"t{number}" for number in range(len(healths))]
+
+
+def _fields(standing: Standing) -> dict[str, Any]:
+    return {name: getattr(standing, name) for name in Standing.__slots__}
+
+
+def page_of(api: Api, **asked: Any) -> Any:
+    return good(api.http.get(TABLES, params=asked))
+
+
+def listed(api: Api, **asked: Any) -> list[str]:
+    """All pages, one after another."""
+    names: list[str] = []
+    cursor = None
+    while True:
+        page = page_of(api, limit=2, **asked, **({"cursor": cursor} if cursor else {}))
+        names += [one["name"] for one in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return names
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_pages_in_every_order_hold_each_table_once_whatever_is_equal(api: Api, sort: str) -> None:
+    names = standing_tables(api, 90, 90, 10, 10, 50, 50, 90)
+    found = listed(api, sort=sort)
+    assert sorted(found) == names
+    values = {"t0": 90, "t1": 90, "t2": 10, "t3": 10, "t4": 50, "t5": 50, "t6": 90}
+    keys = [values[name] if sort == "health" else -(int(name[1:]) // 2) for name in found]
+    assert keys == sorted(keys)
+
+
+def test_tables_below_a_health_are_listed_by_name_or_worst_first(api: Api) -> None:
+    standing_tables(api, 90, 10, 50, 30)
+    assert listed(api, health_below=51) == ["t1", "t2", "t3"]
+    assert listed(api, health_below=51, sort="health") == ["t1", "t3", "t2"]
+    assert listed(api, health_below=51, sort="size", search="t3") == ["t3"]
+    assert listed(api, sort="health", namespace="db", kind="keyed") == []
+
+
+def test_a_row_says_how_its_table_stands(api: Api) -> None:
+    api.lake.create()
+    (row,) = page_of(api)["items"]
+    assert (row["health"], row["why"]) == (None, None)
+    api.lake.services.looking.round()
+    (row,) = page_of(api)["items"]
+    assert (row["health"], row["health_parts"], bool(row["why"])) == (100, {}, True)
+
+
+def test_a_dropped_table_is_on_no_list(api: Api) -> None:
+    standing_tables(api, 10, 20)
+    good(api.http.delete("/api/v1/catalogs/lake/tables/db.t0"))
+    assert listed(api, sort="health") == ["t1"]
+    assert [one["table"] for one in good(api.http.get("/api/v1/optimizing"))["worst"]] == ["db.t1"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"sort": "health", "cursor": "WyJ4IiwgIngiXQ"}, {"sort": "last_commit", "cursor": "WyIxIiwgIngiXQ"}],
+    ids=["no number", "no moment"],
+)
+def test_a_cursor_of_another_list_is_refused(api: Api, asked: dict[str, str]) -> None:
+    answer = api.http.get(TABLES, params=asked)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (400, "invalid page cursor")
+
+
+@pytest.mark.parametrize("asked", [{"sort": "smell"}, {"health_below": "-1"}, {"health_below": "1000"}], ids=str)
+def test_an_order_or_a_health_that_does_not_exist_is_refused(api: Api, asked: dict[str, str]) -> None:
+    assert 400 <= api.http.get(TABLES, params=asked).status_code < 500
+
+
+def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
+    lake = api.lake
+    lake.create()
+    lake.create_keyed()
+    good(api.http.post("/api/v1/groups", json={"name": "night"}))
+    with lake.services.database.writing() as uow:
+        now = uow.now()
+        hour_ago, day_ago = now - timedelta(minutes=50), now - timedelta(hours=20)
+        uow.jobs.add(a_job(group="night", created_at=hour_ago, deadline=hour_ago, kind=JobKind.REWRITE))
+        uow.jobs.add(a_job(JobStatus.RUNNING))
+        result = {"rewritten_bytes": 100, "freed_bytes": 7}
+        for ended in (hour_ago, day_ago, now - timedelta(days=3)):
+            uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=ended, result=result, kind=JobKind.EXPIRE))
+        uow.jobs.add(a_job(JobStatus.FAILED, ended_at=hour_ago, result={"freed_bytes": "nonsense"}))
+    said = good(api.http.get("/api/v1/optimizing"))
+    (waiting,) = said["queue"]
+    assert (waiting["group"], waiting["kind"], waiting["jobs"]) == ("night", "rewrite", 1)
+    assert 2_990 < waiting["oldest_seconds"] < 3_300
+    groups = {one["name"]: one for one in said["groups"]}
+    assert {name: (one["running"], one["waiting"]) for name, one in groups.items()} == {
+        "default": (1, 0),
+        "night": (0, 1),
+    }
+    assert (said["last_hour"]["jobs"], said["last_hour"]["bytes_freed"]) == (2, 7)
+    assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (3, 200)
+    assert [one["kind"] for one in said["overdue"]] == ["rewrite"]
+    assert said["due_tables"] == 3  # a plain table, and the two stores of a keyed one
+
+
+def test_slots_are_those_of_living_optimizers(api: Api) -> None:
+    lake = api.lake
+    lake.optimizer()
+    assert good(api.http.get("/api/v1/optimizing"))["groups"][0]["slots"] == 1
+    with lake.services.database.writing() as uow:
+        (one,) = uow.optimizers.list()
+        uow.optimizers.saw(one.id, uow.now() - timedelta(hours=1), {})
+    assert good(api.http.get("/api/v1/optimizing"))["groups"][0]["slots"] == 0
+
+
+def test_the_queue_and_what_was_done_are_in_the_metrics(api: Api) -> None:
+    with api.lake.services.database.writing() as uow:
+        now = uow.now()
+        uow.jobs.add(a_job(created_at=now - timedelta(minutes=10)))
+        result = {"freed_bytes": 7}
+        uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=now, result=result, kind=JobKind.EXPIRE))
+    api.lake.create(PLAIN)
+    text = api.http.get("/metrics").text
+    (age,) = re.findall(r'^firn_queue_oldest_seconds\{group="default"\} (\S+)$', text, re.MULTILINE)
+    assert 600 <= float(age) < 900
+    assert 'firn_queue_jobs{group="default",kind="merge",priority="normal"} 1.0' in text
+    assert 'firn_jobs_ended_last_hour{kind="expire",status="succeeded"} 1.0' in text
+    assert 'firn_bytes_freed_last_hour{kind="expire",status="succeeded"} 7.0' in text
+    assert "\nfirn_due_tables 1.0\n" in text
