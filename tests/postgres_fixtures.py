@@ -67,11 +67,15 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(*, survives_crashes: bool = False) -> Iterator[PostgresServer]:
-    """Start a cluster and stop it at the end; it is faster where it need not keep what it has committed."""
+def postgres_server(*, survives_crashes: bool = False, durable: bool = False) -> Iterator[PostgresServer]:
+    """Start a cluster and stop it at the end; it is faster where it need not keep what it has committed.
+
+    A `durable` one waits for the disk as one in production does.
+    """
     directory = Path(tempfile.mkdtemp(prefix="firn-postgres-"))
     port = _free_port()
     durability = "-c fsync=off" if survives_crashes else _DURABILITY_IS_NOT_TESTED
+    durability = "" if durable else durability
     options = f"-p {port} -k {directory} -c listen_addresses=127.0.0.1 {durability}"
     server = PostgresServer(port, directory, options)
     try:

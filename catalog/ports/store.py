@@ -44,6 +44,10 @@ class StoredAnswer:
     created_at: datetime
 
 
+Scope = tuple[CatalogName, Namespace]
+"""What policies are set for: a namespace, or with () the whole catalog."""
+
+
 class Catalogs(Protocol):
     """The catalogs of this server."""
 
@@ -320,6 +324,9 @@ class Policies(Protocol):
 
     def get(self, catalog: CatalogName, namespace: Namespace) -> dict[str, str]:
         """Those of one scope; namespace () is the catalog."""
+
+    def get_many(self, scopes: Collection[Scope]) -> Mapping[Scope, dict[str, str]]:
+        """Those of all scopes that have some, in one query."""
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None: ...
 

@@ -19,7 +19,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
 from server.service.permits import check_not_blocked
-from server.service.policies import policy_of
+from server.service.policies import policies_of
 from server.service.queueing import queued
 
 REMEMBERED_JOBS = 8
@@ -122,21 +122,26 @@ def facts_of_many(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Relati
     ids += [store for one in keyed.values() for store in (one.base_id, one.change_id)]
     stats = uow.stats.get_many(ids)
     blockers = uow.blockers.of([one.id for one in relations], uow.now())
-    return {one.id: _one(uow, one, keyed.get(one.id), stats, tuple(blockers.get(one.id, ()))) for one in relations}
+    owns = {one.id: one.id if one.id not in keyed else keyed[one.id].base_id for one in relations}
+    own = {one.id: stats.get(owns[one.id], TableStats(relation_id=owns[one.id])) for one in relations}
+    policies = policies_of(uow, [(one, own[one.id].properties) for one in relations])
+    return {
+        one.id: _one(one, policy, own[one.id], keyed.get(one.id), stats, tuple(blockers.get(one.id, ())))
+        for one, policy in zip(relations, policies, strict=True)
+    }
 
 
 def _one(
-    uow: UnitOfWork,
     relation: Relation,
+    policy: Policy,
+    own: TableStats,
     keyed: KeyedTable | None,
     stats: Mapping[RelationId, TableStats],
     blockers: tuple[Blocker, ...],
 ) -> TableFacts:
-    own = relation.id if keyed is None else keyed.base_id
-    counted = stats.get(own, TableStats(relation_id=own))
     return TableFacts(
-        policy=policy_of(uow, relation, counted.properties),
-        stats=counted,
+        policy=policy,
+        stats=own,
         keyed=keyed,
         change=None if keyed is None else stats.get(keyed.change_id, TableStats(relation_id=keyed.change_id)),
         hive_linked=relation.hive_name is not None,

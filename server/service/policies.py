@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, dotted
 from catalog.policy.policy import Policy, check_policy, layered
-from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Database, Scope, UnitOfWork
 from catalog.relation import Relation
 
 
 def layers_of(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> list[tuple[str, dict[str, str]]]:
     """What holds in a namespace, from the widest source to the narrowest."""
-    layers = [("catalog", uow.policies.get(catalog, ()))]
-    for length in range(1, len(namespace) + 1):
-        part = namespace[:length]
-        layers.append((f"namespace {dotted(part)}", uow.policies.get(catalog, part)))
-    return layers
+    found = uow.policies.get_many(_scopes(catalog, namespace))
+    return _layers(found, catalog, namespace)
+
+
+def _scopes(catalog: CatalogName, namespace: Namespace) -> list[Scope]:
+    return [(catalog, namespace[:length]) for length in range(len(namespace) + 1)]
+
+
+def _layers(
+    found: Mapping[Scope, dict[str, str]], catalog: CatalogName, namespace: Namespace
+) -> list[tuple[str, dict[str, str]]]:
+    return [
+        (f"namespace {dotted(part)}" if part else "catalog", found.get((catalog, part), {}))
+        for _, part in _scopes(catalog, namespace)
+    ]
+
+
+def policies_of(uow: UnitOfWork, tables: Sequence[tuple[Relation, Mapping[str, str]]]) -> list[Policy]:
+    """Those that hold for tables with these properties, in one query for all."""
+    scopes = {scope for relation, _ in tables for scope in _scopes(relation.catalog, relation.name.namespace)}
+    found = uow.policies.get_many(scopes)
+    return [
+        layered([*_layers(found, relation.catalog, relation.name.namespace), ("table", dict(properties))])
+        for relation, properties in tables
+    ]
 
 
 def policy_of(uow: UnitOfWork, relation: Relation, properties: Mapping[str, str]) -> Policy:
     """The policy that holds for a table with these properties."""
-    return layered([*layers_of(uow, relation.catalog, relation.name.namespace), ("table", properties)])
+    return policies_of(uow, [(relation, properties)])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, case, delete, or_, select, update
+from sqlalchemy import Select, case, delete, or_, select, tuple_, update
 
 from catalog.errors import Conflict, NotFound
-from catalog.names import CatalogName, Namespace, encode_namespace
+from catalog.names import CatalogName, Namespace, decode_namespace, encode_namespace
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.ports.page import Page
-from catalog.ports.store import StoredAnswer
+from catalog.ports.store import Scope, StoredAnswer
 from server.store import cursor as cursors
 from server.store.rows import AnswerRow, LeaderRow, PolicyRow
 from server.store.session import ReadSession
@@ -90,6 +90,15 @@ class SqlPolicies:
         """Those of one scope."""
         row = self.session.get(PolicyRow, (catalog, encode_namespace(namespace)))
         return {} if row is None else dict(row.properties)
+
+    def get_many(self, scopes: Collection[Scope]) -> Mapping[Scope, dict[str, str]]:
+        """Those of all scopes that have some."""
+        keys = [(catalog, encode_namespace(namespace)) for catalog, namespace in scopes]
+        query = select(PolicyRow).where(tuple_(PolicyRow.catalog, PolicyRow.namespace).in_(keys))
+        return {
+            (CatalogName(row.catalog), decode_namespace(row.namespace) if row.namespace else ()): dict(row.properties)
+            for row in self.session.scalars(query)
+        }
 
     def put(self, catalog: CatalogName, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Replace those of one scope."""
