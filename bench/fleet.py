@@ -29,6 +29,7 @@ from bench.fleet_lake import CATALOG, commits, commits_on, fill
 from bench.report import RESULTS, Report
 from catalog.job import JobKind
 from catalog.names import RelationId
+from catalog.optimizer import PROTOCOL
 from catalog.standing import Sort
 from server.api.deps import Paging
 from server.api.tableviews import TableFilter, table_rows
@@ -172,7 +173,7 @@ def _rounds(fleet: Fleet, stop: threading.Event, took: list[float], due: list[in
 
 
 def _work(fleet: Fleet, stop: threading.Event) -> None:
-    coming = Coming(group="default", host="bench", pid=1, version="0", protocol=1, slots=_SLOTS)
+    coming = Coming(group="default", host="bench", pid=1, version="0", protocol=PROTOCOL, slots=_SLOTS)
     one = fleet.services.optimizers.register(coming)
     while not stop.is_set():
         taken = fleet.services.jobs.take(one.id, list(JobKind))

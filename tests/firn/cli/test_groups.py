@@ -21,3 +21,16 @@ def test_what_is_wrong_with_a_group_is_said_in_words(run: Command) -> None:
     assert (said.code, "always there" in said.err) == (1, True)
     said = run("group", "create", "two words")
     assert (said.code, "1 to 50 letters" in said.err) == (2, True)
+
+
+def test_background_work_is_shown_at_a_glance(run: Command) -> None:
+    said = run("optimizing")
+    assert (said.code, "default" in said.out, "nothing waits" in said.out) == (0, True, True)
+    told = run("optimizing", "--json").json
+    assert told["groups"][0]["name"] == "default"
+    assert told["last_hour"]["jobs"] == 0
+
+
+def test_tables_are_listed_by_how_they_stand(run: Command) -> None:
+    assert run("table", "list", "--sort", "health", "--health-below", "50").code == 0
+    assert run("table", "list", "--sort", "smell").code == 2

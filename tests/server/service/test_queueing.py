@@ -1,0 +1,108 @@
+"""Which job comes out of the queue next, on both databases."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from catalog.group import Group, GroupName
+from catalog.job import Job, JobKind, JobStatus
+from catalog.optimizer import PROTOCOL
+from server.service.optimizers import Coming
+from tests.factories import NOW, a_job
+from tests.server.lake import Lake
+
+GROUP = GroupName("default")
+
+
+def optimizer(lake: Lake, slots: int, group: str = GROUP) -> str:
+    coming = Coming(group=group, host="h", pid=1, version="0", protocol=PROTOCOL, slots=slots)
+    return lake.services.optimizers.register(coming).id
+
+
+def pending(lake: Lake, *jobs: Job) -> None:
+    """Jobs of tables that are there, as leasing looks at their policies."""
+    with lake.services.database.writing() as uow:
+        for job in jobs:
+            assert uow.jobs.add(job)
+
+
+@pytest.fixture(autouse=True)
+def _whatever_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows and blockers have tests of their own; these jobs have no tables."""
+    monkeypatch.setattr("server.service.jobs.barred", lambda _uow, _job: None)
+
+
+def taken(lake: Lake, by: str) -> Job | None:
+    given = lake.services.jobs.take(by, list(JobKind))
+    return None if given is None else given.job
+
+
+def test_the_earliest_deadline_is_first_and_of_two_the_one_that_was_planned_first(lake: Lake) -> None:
+    late, one, other, early = (a_job(deadline=NOW + timedelta(minutes=minute)) for minute in (3, 2, 2, 1))
+    pending(lake, late, one, other, early)
+    mine = optimizer(lake, 8)
+    assert [found.id for _ in range(4) if (found := taken(lake, mine))] == [early.id, one.id, other.id, late.id]
+
+
+def test_long_jobs_leave_the_reserved_slots_to_short_ones(lake: Lake) -> None:
+    long = [a_job(is_long=True, deadline=NOW - timedelta(hours=1)) for _ in range(4)]
+    short = a_job(deadline=NOW + timedelta(hours=1))
+    pending(lake, *long)
+    mine = optimizer(lake, 3)
+    assert [found.id for _ in range(2) if (found := taken(lake, mine))] == [job.id for job in long[:2]]
+    assert not lake.services.jobs.has_work(GROUP, list(JobKind))  # or its optimizers would ask again at once, for ever
+    assert taken(lake, mine) is None
+    pending(lake, short)
+    assert lake.services.jobs.has_work(GROUP, list(JobKind))
+    found = taken(lake, mine)
+    assert found is not None
+    assert found.id == short.id
+
+
+def test_a_group_of_one_slot_runs_long_jobs_too(lake: Lake) -> None:
+    pending(lake, a_job(is_long=True))
+    assert taken(lake, optimizer(lake, 1)) is not None
+
+
+def test_a_group_says_itself_how_many_slots_are_reserved(lake: Lake) -> None:
+    lake.services.groups.change(Group(name=GROUP, reserved_slots=0))
+    pending(lake, *(a_job(is_long=True) for _ in range(3)))
+    mine = optimizer(lake, 3)
+    assert all(taken(lake, mine) for _ in range(3))
+
+
+def test_slots_of_optimizers_that_fell_silent_do_not_count(lake: Lake) -> None:
+    silent, mine = optimizer(lake, 10), optimizer(lake, 2)
+    with lake.services.database.writing() as uow:
+        uow.optimizers.saw(silent, uow.now() - timedelta(hours=1), {})
+    pending(lake, *(a_job(is_long=True) for _ in range(3)))
+    assert taken(lake, mine) is not None
+    assert taken(lake, mine) is None
+
+
+def test_other_groups_do_not_count(lake: Lake) -> None:
+    pending(lake, a_job(is_long=True, group="night", status=JobStatus.RUNNING), a_job(is_long=True))
+    optimizer(lake, 10, "night")
+    assert taken(lake, optimizer(lake, 2)) is not None
+
+
+def test_of_many_that_take_at_once_no_two_get_the_last_slot_for_long_jobs(lake: Lake) -> None:
+    pending(lake, *(a_job(is_long=True) for _ in range(8)))
+    workers = [optimizer(lake, 1) for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: taken(lake, workers[number % 4]), range(8)))
+    assert sum(job is not None for job in found) == 3
+
+
+def test_a_job_that_goes_back_keeps_its_deadline(lake: Lake) -> None:
+    job = a_job(deadline=NOW - timedelta(days=1))
+    pending(lake, job, a_job(deadline=NOW))
+    mine = optimizer(lake, 1)
+    assert taken(lake, mine) is not None
+    lake.services.optimizers.unregister(mine)
+    again = taken(lake, optimizer(lake, 1))
+    assert again is not None
+    assert (again.id, again.deadline) == (job.id, job.deadline)
