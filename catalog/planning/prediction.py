@@ -80,7 +80,7 @@ def _rewritten(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     small = min(small, stats.small_files * int(facts.policy["firn.rewrite.small-file-size"]))
     work = min(max(small, stats.bytes if of_deletes else 0), int(facts.policy["firn.rewrite.max-job-size"]))
     part = work / stats.bytes if stats.bytes else 1.0
-    packed = max(stats.small_files - ceil(small / target), 0) if small else stats.small_files
+    packed = max(min(stats.small_files, stats.data_files) - ceil(small / target), 0) if small else 0
     return _Lies(
         files=before.files - packed,
         bytes=before.bytes - (int(stats.bytes * share * part) if of_deletes else 0),
@@ -93,7 +93,7 @@ def _compacted(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     if change is None or not change.data_files:
         return before, 0
     small = ceil(change.bytes * min(change.small_files / change.data_files, 1.0))
-    packed = max(change.small_files - max(ceil(small / target), 1), 0)
+    packed = max(min(change.small_files, change.data_files) - max(ceil(small / target), 1), 0)
     return _Lies(files=before.files - packed, bytes=before.bytes, deletes=before.deletes), small
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import timedelta
 from typing import Any
 
@@ -45,6 +46,7 @@ def plain(policy: dict[str, str] | None = None, **counted: Any) -> TableFacts:
 def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
     """Any counters, sensible or not."""
     few = st.integers(0, 300)
+    small = st.shared(few, key=f"small {relation_id}")
     moments = st.integers(0, 40 * 24).map(lambda hours: NOW - timedelta(hours=hours))
     return st.builds(
         TableStats,
@@ -53,10 +55,10 @@ def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
         sequence_number=few,
         snapshots=few,
         records=st.integers(0, 10**7),
-        data_files=few,
+        data_files=st.builds(operator.add, small, few),
         delete_files=few,
         bytes=st.integers(0, 10**12),
-        small_files=few,
+        small_files=small,
         position_deletes=st.integers(0, 10**7),
         equality_deletes=few,
         manifests=st.one_of(st.none(), few),
