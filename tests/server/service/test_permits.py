@@ -113,7 +113,7 @@ def test_a_job_that_was_handed_back_goes_on_whatever_the_window(orders: Lake) ->
     orders.services.planner.tick()
     optimizer = orders.optimizer()
     assert orders.services.jobs.take(optimizer, orders.kinds) is not None
-    orders.services.jobs.unregister(optimizer)
+    orders.services.optimizers.unregister(optimizer)
     orders.services.change_properties(LAKE, ORDERS, updates=CLOSED, removals=())
     taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
     assert taken is not None
