@@ -75,7 +75,7 @@ def _rewritten(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     """Small files become full ones; with many deletes, all that they touch is written without them."""
     stats, target = facts.stats, int(facts.policy["firn.rewrite.target-file-size"])
     share = facts.deleted_share
-    of_deletes = share >= facts.policy["firn.rewrite.max-delete-ratio"]
+    of_deletes = share > 0 and share >= facts.policy["firn.rewrite.max-delete-ratio"]
     small = ceil(stats.bytes * stats.small_files / stats.data_files) if stats.data_files else 0
     small = min(small, stats.small_files * int(facts.policy["firn.rewrite.small-file-size"]))
     work = min(max(small, stats.bytes if of_deletes else 0), int(facts.policy["firn.rewrite.max-job-size"]))
@@ -98,9 +98,9 @@ def _compacted(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
 
 
 def _packed_deletes(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
-    """A delete file for each data file at most, and none that deletes nothing any more."""
+    """Half of them are left, or one for each data file if these are fewer: which belong together is not known."""
     stats = facts.stats
-    left = min(stats.delete_files, max(ceil(stats.delete_files / max(stats.data_files, 2)), 1))
+    left = min(ceil(stats.delete_files / 2), max(stats.data_files, 1), stats.delete_files)
     gone = stats.delete_files - left
     lies = _Lies(files=before.files, bytes=before.bytes, deletes=before.deletes - gone)
     return lies, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes))
