@@ -30,7 +30,7 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
         why = f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": "deletes"})
-    left = _left(past)
+    left = _left(past) if hangs_on_past(facts) else 0
     if left:
         why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": LEFT})
@@ -45,6 +45,11 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
             kind=JobKind.REWRITE, why=f"{small}, and its schedule has come at {at(schedule.due_since)}", state=state
         )
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+
+
+def hangs_on_past(facts: TableFacts) -> bool:
+    """Whether jobs of the past may make one due that is not due without them: of all needs only what was left."""
+    return facts.stats.last_operation == "replace"
 
 
 def _left(past: Sequence[Job]) -> int:
