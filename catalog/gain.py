@@ -42,14 +42,6 @@ class Predicted:
         """As a job keeps it."""
         return asdict(self)
 
-    def __str__(self) -> str:
-        said = [
-            f"{getattr(self, f'{name}_before'):,} → {getattr(self, f'{name}_after'):,} {shown}"
-            for name, shown in (("files", "files"), ("deletes", "delete files"), ("bytes", "bytes"))
-            if getattr(self, f"{name}_before") != getattr(self, f"{name}_after")
-        ]
-        return ", ".join([*said, f"about {max(round(self.seconds), 1)} s"])
-
 
 def seconds(kind: JobKind, work: int, past: Sequence[Job]) -> float:
     """A guess, corrected by how the last guesses on this table have held."""

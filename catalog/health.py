@@ -88,7 +88,8 @@ def _deletes(facts: TableFacts) -> Loss:
     stats, most = facts.stats, facts.policy["firn.rewrite.max-delete-ratio"]
     rows = facts.deleted_share / max(most, 0.001)
     many = stats.delete_files / facts.policy["firn.deletes.min-files"]
-    besides = stats.delete_files / (stats.data_files + stats.delete_files) if stats.delete_files else 0.0
+    large = max(stats.data_files - stats.small_files, 0)
+    besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
     figure = f"{facts.deleted_share:.0%} of rows deleted, {counted(stats.delete_files, 'delete file')}"
     return _loss(Part.DELETES, max(rows, files), figure)

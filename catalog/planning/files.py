@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from catalog.job import Job, JobKind
+from catalog.job import Job, JobKind, JobStatus
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.need import Later, at, counted
 from catalog.planning.schedules import moments
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
+LEFT = "left"
+"""Why a rewrite follows another."""
 
 
 def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
@@ -28,6 +30,10 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
         why = f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": "deletes"})
+    left = _left(past) if hangs_on_past(facts) else 0
+    if left:
+        why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": LEFT})
     small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
     if stats.small_files >= least:
         return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
@@ -39,6 +45,28 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
             kind=JobKind.REWRITE, why=f"{small}, and its schedule has come at {at(schedule.due_since)}", state=state
         )
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+
+
+def hangs_on_past(facts: TableFacts) -> bool:
+    """Whether jobs of the past may make one due that is not due without them: of all needs only what was left."""
+    return facts.stats.last_operation == "replace"
+
+
+def _left(past: Sequence[Job]) -> int:
+    """Files that the last rewrite has left for the next; 0 unless they become fewer with each that takes them up."""
+    rewrites = [job for job in past if job.kind is JobKind.REWRITE]
+    if not rewrites:
+        return 0
+    left = _said_left(rewrites[0])
+    if rewrites[0].params.get("because") == LEFT and len(rewrites) > 1 and left >= _said_left(rewrites[1]):
+        return 0
+    return left
+
+
+def _said_left(job: Job) -> int:
+    """An optimizer may say anything; a job that has committed nothing has taken nothing up."""
+    left = job.result.get("left_files")
+    return left if job.status is JobStatus.SUCCEEDED and job.committed_by is not None and isinstance(left, int) else 0
 
 
 def deletes(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | Later | None:

@@ -75,12 +75,12 @@ def _rewritten(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     """Small files become full ones; with many deletes, all that they touch is written without them."""
     stats, target = facts.stats, int(facts.policy["firn.rewrite.target-file-size"])
     share = facts.deleted_share
-    of_deletes = share >= facts.policy["firn.rewrite.max-delete-ratio"]
+    of_deletes = share > 0 and share >= facts.policy["firn.rewrite.max-delete-ratio"]
     small = ceil(stats.bytes * stats.small_files / stats.data_files) if stats.data_files else 0
     small = min(small, stats.small_files * int(facts.policy["firn.rewrite.small-file-size"]))
     work = min(max(small, stats.bytes if of_deletes else 0), int(facts.policy["firn.rewrite.max-job-size"]))
     part = work / stats.bytes if stats.bytes else 1.0
-    packed = max(stats.small_files - ceil(small / target), 0) if small else stats.small_files
+    packed = max(min(stats.small_files, stats.data_files) - ceil(small / target), 0) if small else 0
     return _Lies(
         files=before.files - packed,
         bytes=before.bytes - (int(stats.bytes * share * part) if of_deletes else 0),
@@ -93,14 +93,14 @@ def _compacted(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     if change is None or not change.data_files:
         return before, 0
     small = ceil(change.bytes * min(change.small_files / change.data_files, 1.0))
-    packed = max(change.small_files - max(ceil(small / target), 1), 0)
+    packed = max(min(change.small_files, change.data_files) - max(ceil(small / target), 1), 0)
     return _Lies(files=before.files - packed, bytes=before.bytes, deletes=before.deletes), small
 
 
 def _packed_deletes(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
-    """A delete file for each data file at most, and none that deletes nothing any more."""
+    """Half of them are left, or one for each data file if these are fewer: which belong together is not known."""
     stats = facts.stats
-    left = min(stats.delete_files, max(ceil(stats.delete_files / max(stats.data_files, 2)), 1))
+    left = min(ceil(stats.delete_files / 2), max(stats.data_files, 1), stats.delete_files)
     gone = stats.delete_files - left
     lies = _Lies(files=before.files, bytes=before.bytes, deletes=before.deletes - gone)
     return lies, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes))

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from catalog.policy.policy import Policy
 from catalog.policy.schedule import Window, closes_at, is_open, opens_at
 
-_MOST_STEPS = 1000
+_MOST_STEPS = 100
 """So many windows and pauses are looked at; when none leaves a gap until then, none ever will."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -36,8 +37,16 @@ class Schedule:
         return self._first(now.astimezone(zone), reverse=False, zone=zone)
 
     def _first(self, start: datetime, *, reverse: bool, zone: ZoneInfo) -> datetime | None:
-        found = next(CronSim(self.cron, start.replace(second=0, microsecond=0, tzinfo=zone), reverse=reverse), None)
-        return None if found is None else found.astimezone(UTC)
+        minute = start.replace(second=0, microsecond=0, tzinfo=zone)
+        # To Python both passes of an hour that the clocks go through twice are equal: the fold tells them apart.
+        return _moment(self.cron, minute, minute.fold, reverse, zone)
+
+
+@lru_cache(maxsize=10_000)
+def _moment(cron: str, start: datetime, _fold: int, reverse: bool, _zone: ZoneInfo) -> datetime | None:  # noqa: FBT001 (a cache's key)
+    """Thousands of tables have the same schedule, and are looked at in the same minute."""
+    found = next(CronSim(cron, start, reverse=reverse), None)
+    return None if found is None else found.astimezone(UTC)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ _KEEPING = (
         "firn.expire.max-age", "5 d", parse_duration, "how long a snapshot is kept after it stopped being the head"
     ),
     Setting("firn.expire.min-snapshots", "10", parse_count, "newest snapshots that are kept whatever their age"),
-    Setting("firn.expire.schedule", "", _WHEN, "when to expire what may go, as cron writes it"),
+    Setting("firn.expire.schedule", "", _WHEN, "when to expire what may go, as cron writes it; empty: when it may go"),
     Setting(
         "firn.orphans.min-age",
         "3 d",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from firn.cli import tables
+from firn.cli.durations import duration_ms, duration_text
 from firn.cli.show import Show, moment, size
 from firn.cli.tables import DryRun, Limit, TableArg
 from firn.cli.told import Told, command
@@ -17,8 +17,6 @@ from firn.wire import Topic
 
 app = tables.app  # these are commands of `firn table` too; they fill a file of their own
 
-_UNITS = {"s": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 At = Annotated[str, typer.Option("--snapshot", help="A snapshot's id, or a branch or tag that points at it.")]
 Retain = Annotated[str | None, typer.Option(help="How long it is kept, such as 7d; without it for ever.")]
@@ -175,8 +173,8 @@ def list_refs(this: Told, table: TableArg) -> None:
 
 def _kept(ref: Any) -> str | None:
     parts = [
-        _duration_text(ref["max_ref_age_ms"]),
-        ref["max_snapshot_age_ms"] and f"snapshots {_duration_text(ref['max_snapshot_age_ms'])}",
+        duration_text(ref["max_ref_age_ms"]),
+        ref["max_snapshot_age_ms"] and f"snapshots {duration_text(ref['max_snapshot_age_ms'])}",
         ref["min_snapshots_to_keep"] and f"at least {ref['min_snapshots_to_keep']}",
     ]
     return ", ".join(part for part in parts if part) or None
@@ -270,25 +268,6 @@ def _show_rollback(show: Show, done: Any) -> None:
 def _counted(summary: Any) -> tuple[int, int, str]:
     added, removed = int(summary.get("added-records", 0)), int(summary.get("deleted-records", 0))
     return added, removed, size(int(summary.get("added-files-size", 0)))
-
-
-def duration_ms(text: str | None) -> int | None:
-    """`7d`, `36 h`, `90min` in milliseconds."""
-    if text is None:
-        return None
-    match = _DURATION.fullmatch(text)
-    if match is None or match[2].lower() not in _UNITS or int(match[1]) == 0:
-        raise Invalid(f"{text!r} is not a duration", hint="write a number and one of s, min, h, d, such as 7d")
-    return int(match[1]) * _UNITS[match[2].lower()]
-
-
-def _duration_text(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    for unit in ("d", "h", "min", "s"):
-        if milliseconds % _UNITS[unit] == 0:
-            return f"{milliseconds // _UNITS[unit]} {unit}"
-    return f"{milliseconds} ms"
 
 
 def _moment(text: str) -> datetime:

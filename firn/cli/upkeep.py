@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from firn.cli.history import duration_ms
+from firn.cli.durations import duration_ms
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.errors import Invalid

@@ -15,7 +15,7 @@ from catalog.blocker import longest
 from catalog.health import health_of
 from catalog.job import Job
 from catalog.names import RelationId
-from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.planning import Due, NotDue, TableFacts, decided, hangs_on_past
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.standing import Look, Looked, Standing
@@ -148,13 +148,13 @@ def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
 
 
 def _decided(uow: UnitOfWork, facts: Mapping[RelationId, TableFacts], now: datetime) -> dict[RelationId, Due | NotDue]:
-    """Jobs of the past are looked up only for tables that need one: others cost nothing more."""
+    """Jobs of the past are looked up only where they could change the decision: idle tables cost nothing more."""
     active = uow.jobs.active_of_many(facts)
     found: dict[RelationId, Due | NotDue] = {}
     for relation_id, known in facts.items():
         past: Sequence[Job] = [active[relation_id]] if relation_id in active else []
         decision = decided(known, past, now)
-        if isinstance(decision, Due):
+        if isinstance(decision, Due) or (not past and hangs_on_past(known)):
             decision = decided(known, past_of(uow, relation_id), now)
         found[relation_id] = decision
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.blocker import longest
+from catalog.blocker import Blocker, longest
 from catalog.errors import Conflict
 from catalog.job import Job, JobKind
 from catalog.names import RelationId
@@ -12,9 +12,15 @@ from catalog.ports.store import UnitOfWork
 from server.service.policies import policy_of
 
 
+def blocked_by(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> Blocker | None:
+    """Who keeps such jobs from the table now."""
+    now = uow.now()
+    return longest(uow.blockers.of([relation_id], now).get(relation_id, ()), (kind,), now)
+
+
 def check_not_blocked(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -> None:
     """Conflict while somebody keeps such jobs from the table."""
-    blocker = longest(uow.blockers.of([relation_id], uow.now()).get(relation_id, ()), (kind,), uow.now())
+    blocker = blocked_by(uow, relation_id, kind)
     if blocker is not None:
         raise Conflict(f"the table is {blocker}", hint="`firn table unblock` lifts it; a running job goes on")
 
@@ -26,11 +32,10 @@ def barred(uow: UnitOfWork, job: Job) -> str | None:
     """
     if job.attempt > 0 or job.kind is JobKind.SYNC:
         return None
-    now = uow.now()
-    blocker = longest(uow.blockers.of([job.relation_id], now).get(job.relation_id, ()), (job.kind,), now)
+    blocker = blocked_by(uow, job.relation_id, job.kind)
     if blocker is not None:
         return f"the table is {blocker}"
-    if job.was_asked_for or open_now(_policy(uow, job), now):
+    if job.was_asked_for or open_now(_policy(uow, job), uow.now()):
         return None
     return "the time in which jobs may begin was over before an optimizer was free (firn.optimize.window, not-during)"
 

@@ -49,6 +49,13 @@ def test_a_night_stays_a_night_when_clocks_change() -> None:
     assert night.following(at("2026-10-25T12:00"), BERLIN) == at("2026-10-25T21:00")
 
 
+def test_an_hour_that_comes_twice_is_two_hours() -> None:
+    """To Python both half past two are equal: an answer kept for the first would lie behind the second."""
+    often = parse_schedule("*/20 * * * *")
+    assert often.following(at("2026-10-25T00:30"), BERLIN) == at("2026-10-25T00:40")
+    assert often.following(at("2026-10-25T01:30"), BERLIN) == at("2026-10-25T01:40")
+
+
 def test_a_window_is_open_from_its_moment_until_its_span_has_passed() -> None:
     (window,) = parse_windows("0 22 * * * for 8 h")
     assert window.lasts == timedelta(hours=8)

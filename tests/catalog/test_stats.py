@@ -76,6 +76,26 @@ def test_the_oldest_snapshot_is_superseded_when_the_second_comes() -> None:
     assert stats.oldest_superseded_at == datetime.fromtimestamp(2, UTC)
 
 
+def test_a_snapshot_that_a_tag_names_is_no_reason_to_look_for_older_ones() -> None:
+    """It stays as long as its tag, and what came after it would never be looked at."""
+    tagged = metadata({}, {}, {}, refs={"v1": {"type": "tag", "snapshot-id": 1}, "main": {"snapshot-id": 3}})
+    assert advanced(EMPTY, tagged, an_event()).oldest_superseded_at == datetime.fromtimestamp(3, UTC)
+    all_held = metadata({}, {}, refs={"v1": {"snapshot-id": 1}, "main": {"snapshot-id": 2}})
+    assert advanced(EMPTY, all_held, an_event()).oldest_superseded_at is None
+
+
+def test_deletes_are_counted_by_row_and_the_format_tells_what_they_are() -> None:
+    summary = {"total-position-deletes": "5", "total-equality-deletes": "3"}
+    stats = advanced(EMPTY, metadata(summary, **{"format-version": 3}), an_event())
+    assert (stats.position_deletes, stats.equality_deletes, stats.format_version) == (5, 3, 3)
+
+
+def test_manifests_are_known_where_the_engine_counts_them() -> None:
+    counted = advanced(EMPTY, metadata({"manifests-created": "1", "manifests-kept": "7"}), an_event())
+    assert counted.manifests == 8
+    assert advanced(counted, metadata({}, {"manifests-created": "1"}), an_event()).manifests is None
+
+
 def test_only_properties_of_firn_are_kept_for_planning() -> None:
     table = metadata({}, properties={"firn.merge.mode": "auto", "owner": "me"})
     assert advanced(EMPTY, table, an_event()).properties == {"firn.merge.mode": "auto"}

@@ -27,7 +27,7 @@ from catalog.names import CatalogName, TableName
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.relation import Relation, RelationKind
 from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, advance, is_due, linked_table, next_books, note_columns, note_drift
@@ -37,7 +37,7 @@ from server.service.hive.state import HiveState, join, read_state, split_name
 from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
-from server.service.permits import check_not_blocked
+from server.service.permits import blocked_by, check_not_blocked
 from server.service.planner import facts_of, past_of, planned_relation
 from server.service.queueing import queued
 
@@ -121,7 +121,7 @@ class Syncs:
 
     def _synced(self, relation: Relation, *, everything: bool = False, asked: bool = True) -> SyncOutcome:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
-        if not asked and (why := self._backing_off(relation)):
+        if not asked and (why := self._held_back(relation)):
             return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
         for _ in range(MAX_ROUNDS):
             try:
@@ -131,15 +131,17 @@ class Syncs:
         did = f"{WAITS} others commit to the table faster than it can be compared"
         return SyncOutcome(table=str(relation.name), did=did)
 
-    def _backing_off(self, relation: Relation) -> str | None:
-        """Why the schedule passes the table over, and lets people know."""
+    def _held_back(self, relation: Relation) -> str | None:
+        """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""
         with self.database.reading() as uow:
             held = backing_off(JobKind.SYNC, past_of(uow, relation.id), uow.now())
-        if held is None:
+            blocker = blocked_by(uow, relation.id, JobKind.SYNC) if relation.kind is RelationKind.KEYED else None
+        if held is None and blocker is None:
             return None
+        why = held.why if held is not None else f"the table is {blocker}"
         with self.database.writing() as uow:
-            note_drift(uow, relation.id, held.why)
-        return held.why
+            note_drift(uow, relation.id, why)
+        return why
 
     def _round(self, relation: Relation, *, everything: bool) -> SyncOutcome:
         with self.database.reading() as uow:

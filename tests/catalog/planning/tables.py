@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
-from catalog.job import Job, JobKind, JobStatus
+from catalog.job import Job, JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import KeySpec
 from catalog.planning import TableFacts
 from catalog.policy.policy import layered
@@ -45,6 +46,7 @@ def plain(policy: dict[str, str] | None = None, **counted: Any) -> TableFacts:
 def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
     """Any counters, sensible or not."""
     few = st.integers(0, 300)
+    small = st.shared(few, key=f"small {relation_id}")
     moments = st.integers(0, 40 * 24).map(lambda hours: NOW - timedelta(hours=hours))
     return st.builds(
         TableStats,
@@ -53,14 +55,15 @@ def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
         sequence_number=few,
         snapshots=few,
         records=st.integers(0, 10**7),
-        data_files=few,
+        data_files=st.builds(operator.add, small, few),
         delete_files=few,
         bytes=st.integers(0, 10**12),
-        small_files=few,
+        small_files=small,
         position_deletes=st.integers(0, 10**7),
         equality_deletes=few,
         manifests=st.one_of(st.none(), few),
         format_version=st.integers(1, 3),
+        last_operation=st.sampled_from([None, "append", "replace"]),
         last_commit_at=st.one_of(st.none(), moments),
         oldest_superseded_at=st.one_of(st.none(), moments),
     )
@@ -107,8 +110,9 @@ def histories(draw: st.DrawFn) -> list[Job]:
     """Ended jobs, newest first."""
     kinds = st.sampled_from([kind for kind in JobKind if kind is not JobKind.SYNC])
     statuses = st.sampled_from([JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED])
+    told: dict[str, Any] = {"result": {"left_files": draw(st.integers(0, 3))}, "committed_by": LeaseToken("t")}
     jobs = [
-        ended(draw(kinds), draw(statuses), created_at=NOW - timedelta(hours=draw(st.integers(0, 200))))
+        ended(draw(kinds), draw(statuses), created_at=NOW - timedelta(hours=draw(st.integers(0, 200))), **told)
         for _ in range(draw(st.integers(0, 6)))
     ]
     return sorted(jobs, key=lambda job: job.created_at, reverse=True)

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 import firn
-from firn.cli.history import duration_ms
+from firn.cli.durations import duration_ms
 from firn.errors import Invalid
 from tests.firn.cli.conftest import Command
 

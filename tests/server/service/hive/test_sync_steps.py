@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import pytest
 
-from catalog.errors import NotFound, RequirementFailed, Unavailable
+from catalog.blocker import Blocker, BlockerId
+from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.job import JobKind, JobStatus
 from catalog.relation import Relation
 from server.service.hive.books import advance
@@ -158,6 +161,27 @@ def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None
     with pytest.raises(NotFound, match="once it is upgraded") as refused:
         beside.sync(table)
     assert "firn hive upgrade" in (refused.value.hint or "")
+
+
+def test_a_blocked_keyed_table_gets_no_sync_job_and_the_schedule_says_why(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    appended(table)
+    relation = relation_of(beside, table)
+    with beside.database.writing() as uow:
+        now = uow.now()
+        until = now + timedelta(hours=1)
+        blocker = Blocker(id=BlockerId(uuid4()), relation_id=relation.id, reason="a load", created_at=now, until=until)
+        uow.blockers.add(blocker)
+    with pytest.raises(Conflict, match="a load"):
+        beside.sync(table)
+    make_due(beside, table)
+    assert beside.syncs.activate().changed == 0
+    with beside.database.writing() as uow:
+        books = uow.grounds.link(relation.id)
+        assert books is not None
+        assert books[0]["drift"] == f"the table is {blocker}"
+        uow.blockers.remove(relation.id)
+    assert beside.sync(table).job is not None
 
 
 def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside: BesideHive) -> None:

@@ -1,0 +1,273 @@
+"""What each kind of job needs to be due, and when it is not."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from catalog.job import JobKind, JobStatus, LeaseToken
+from catalog.keyed.spec import KeySpec
+from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.planning.decide import MOST_TURNS
+from catalog.policy.policy import layered
+from catalog.relation import TableStats
+from tests.catalog.planning.tables import DAY, KEYED, ended, plain
+from tests.factories import NOW, a_keyed_table
+
+HOUR = timedelta(hours=1)
+QUIET = {"firn.orphans.schedule": ""}
+AT_THREE = {"firn.orphans.schedule": "0 3 * * *"}
+THREE = NOW.replace(hour=3, minute=0)
+
+
+def due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> Due:
+    decision = decided(facts, past, now)
+    assert isinstance(decision, Due), decision.why
+    return decision
+
+
+def not_due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> NotDue:
+    decision = decided(facts, past, now)
+    assert isinstance(decision, NotDue), decision.why
+    return decision
+
+
+def keyed(policy: dict[str, str] | None = None, change: Any = None, **changes: Any) -> TableFacts:
+    counts = {"pending_rows": 10, "pending_bytes": 10, "pending_commits": 1, "pending_since": NOW}
+    return TableFacts(
+        policy=layered([("table", QUIET | (policy or {}))]),
+        stats=TableStats(relation_id=KEYED.base_id, snapshot_id=3),
+        keyed=a_keyed_table(relation_id=KEYED.relation_id, **counts | changes),
+        change=TableStats(relation_id=KEYED.change_id, snapshot_id=4, **(change or {})),
+        created_at=NOW - 40 * DAY,
+    )
+
+
+# --- merge -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_trigger_takes_the_place_of_the_four_limits() -> None:
+    trigger = {"firn.merge.trigger": "commits >= 3 and age >= 1 h"}
+    waits = not_due(keyed(trigger, pending_rows=10**9, pending_commits=3))
+    assert waits.next_at == NOW + HOUR
+    assert waits.kind is JobKind.MERGE
+    merge = due(keyed(trigger, pending_commits=3), now=NOW + HOUR)
+    assert merge.why == "3 commits pending (limit 3) and oldest change pending for 60 min (limit 60 min)"
+
+
+def test_elapsed_counts_from_the_last_merge_or_from_when_the_table_was_made() -> None:
+    facts = keyed({"firn.merge.trigger": "elapsed >= 2 h"})
+    assert due(facts).why == "last merged 40 d ago (limit 2 h)"
+    merged = ended(JobKind.MERGE, created_at=NOW - HOUR)
+    assert not_due(facts, [merged]).next_at == NOW + HOUR
+
+
+def test_a_merge_by_schedule_takes_whatever_is_pending() -> None:
+    facts = keyed({"firn.merge.schedule": "0 3 * * *"}, pending_since=NOW)
+    assert due(facts).why == "its schedule has come at 2026-11-21 03:00 UTC"
+    merged = ended(JobKind.MERGE, created_at=THREE + HOUR)
+    assert not_due(facts, [merged]).next_at == NOW + timedelta(minutes=10)  # by age
+
+
+def test_what_a_rollback_brings_back_is_merged_again() -> None:
+    """Watermark and change sequence are then what they were before the first merge."""
+    trigger = {"firn.merge.trigger": "rows >= 1"}
+    first = due(keyed(trigger, version=4, watermark=2, change_sequence=5))
+    done = ended(JobKind.MERGE, params={"state": first.state})
+    due(keyed(trigger, version=6, watermark=2, change_sequence=5), [done])
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_vectors_that_take_many_rows_away_make_a_rewrite_due() -> None:
+    vectors: dict[str, Any] = {"format_version": 3, "records": 1000, "data_files": 40, "delete_files": 40}
+    rewrite = due(plain(position_deletes=250, **vectors))
+    assert (rewrite.kind, rewrite.why) == (JobKind.REWRITE, "25% of rows are deleted (limit 20%)")
+    assert rewrite.params == {"because": "deletes"}
+    not_due(plain(position_deletes=150, **vectors))
+
+
+def test_many_position_delete_files_are_packed_where_there_are_no_vectors() -> None:
+    files: dict[str, Any] = {"records": 10**6, "data_files": 40, "delete_files": 10, "position_deletes": 10}
+    assert due(plain(format_version=2, **files)).kind is JobKind.DELETES
+    not_due(plain(format_version=3, **files))
+    not_due(plain(format_version=2, **files | {"delete_files": 9}))
+
+
+def test_equality_deletes_are_applied_by_a_rewrite_for_nothing_packs_them() -> None:
+    files: dict[str, Any] = {"records": 10**6, "data_files": 40, "delete_files": 10, "equality_deletes": 10}
+    for version in (2, 3):
+        assert due(plain(format_version=version, **files)).kind is JobKind.REWRITE
+
+
+def test_a_rewrite_by_schedule_takes_what_is_small_however_little() -> None:
+    policy = {"firn.rewrite.schedule": "0 3 * * *"}
+    assert due(plain(policy, small_files=2, created_at=NOW - DAY)).kind is JobKind.REWRITE
+    assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.ORPHANS
+
+
+def left(files: object, *, because: str = "", **changes: Any) -> Any:
+    told: dict[str, Any] = {"result": {"left_files": files}, "committed_by": LeaseToken("t")}
+    return ended(JobKind.REWRITE, **told | {"params": {"because": because, "state": "before"}, **changes})
+
+
+def packed() -> TableFacts:
+    return plain(last_operation="replace")
+
+
+def test_what_a_rewrite_has_left_is_taken_up_while_it_becomes_less() -> None:
+    """A rewrite starts the count of small files anew, so that nothing else would tell of them."""
+    more = due(packed(), [left(900)])
+    assert (more.kind, more.params) == (JobKind.REWRITE, {"because": "left"})
+    assert more.why == "900 files left by the last rewrite, which had as much as one job may do"
+    due(packed(), [left(400, because="left"), left(900)])
+    not_due(packed(), [left(900, because="left"), left(900)])
+    due(packed(), [left(900), left(5)])
+    not_due(plain(last_operation="append"), [left(900)])
+
+
+@pytest.mark.parametrize(
+    "job", [left(0), left("many"), left(None), left(9, committed_by=None), left(9, status=JobStatus.CANCELED)]
+)
+def test_a_rewrite_that_left_nothing_or_did_nothing_is_not_followed(job: Any) -> None:
+    not_due(packed(), [job])
+
+
+def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -> None:
+    many = due(plain(manifests=101, sequence_number=250))
+    assert (many.kind, many.why) == (JobKind.MANIFESTS, "101 manifests (limit 100)")
+    done = ended(JobKind.MANIFESTS, params={"state": many.state})
+    not_due(plain(manifests=101, sequence_number=299, snapshot_id=8), [done])
+    due(plain(manifests=101, sequence_number=300, snapshot_id=9), [done])
+
+
+@pytest.mark.parametrize("manifests", [None, 100])
+def test_manifests_that_are_few_or_not_counted_are_left_alone(manifests: int | None) -> None:
+    not_due(plain(manifests=manifests))
+
+
+def test_a_linked_plain_table_keeps_its_files_whatever_their_deletes() -> None:
+    deletes: dict[str, Any] = {"records": 10, "position_deletes": 9, "equality_deletes": 5, "delete_files": 9}
+    not_due(plain(hive_linked=True, small_files=100, **deletes))
+
+
+def test_changes_are_packed_when_they_stay() -> None:
+    waiting_long = {"pending_since": NOW - HOUR, "pending_rows": 10}
+    policy = {"firn.merge.trigger": "rows >= 1000000"}
+    compact = due(keyed(policy, {"small_files": 10, "records": 10}, **waiting_long))
+    assert compact.kind is JobKind.COMPACT
+    young = not_due(keyed(policy, {"small_files": 10, "records": 10}, pending_since=NOW))
+    assert young.next_at == NOW + HOUR
+
+
+def test_changes_that_are_kept_for_late_ones_are_packed_at_once() -> None:
+    spec = KeySpec(primary_key=("id",), sequence_field="at")
+    kept = keyed(None, {"small_files": 10, "records": 1000}, spec=spec, watermark=3)
+    assert due(kept).kind is JobKind.COMPACT
+
+
+# --- keeping ---------------------------------------------------------------------------------------------------------
+
+
+def old(**changes: Any) -> dict[str, Any]:
+    return {"snapshots": 50, "oldest_superseded_at": NOW - 9 * DAY, **changes}
+
+
+def test_snapshots_of_age_wait_an_hour_for_others() -> None:
+    """With a commit a minute a table would expire every minute."""
+    ripe = NOW + 5 * DAY + HOUR
+    waits = not_due(plain(QUIET, **old(oldest_superseded_at=NOW)), now=ripe)
+    assert waits.next_at == ripe + timedelta(seconds=1)
+    assert due(plain(QUIET, **old(oldest_superseded_at=NOW)), now=waits.next_at).kind is JobKind.EXPIRE
+
+
+def test_expiry_with_a_schedule_waits_for_it() -> None:
+    policy = QUIET | {"firn.expire.schedule": "0 3 * * *"}
+    waits = not_due(plain(policy, **old()))
+    assert waits.next_at == THREE + DAY
+    assert "waits for its schedule" in waits.why
+    assert due(plain(policy, **old()), now=THREE + DAY).kind is JobKind.EXPIRE
+
+
+def test_snapshots_that_could_not_go_are_tried_again_when_many_more_have_come() -> None:
+    first = due(plain(**old()))
+    done = ended(JobKind.EXPIRE, params={"state": first.state})
+    not_due(plain(**old(snapshots=99)), [done])
+    due(plain(**old(snapshots=100)), [done])
+
+
+def test_a_new_table_is_not_due_for_moments_before_it_was_made() -> None:
+    for made, is_due in ((THREE - timedelta(seconds=1), True), (THREE, False), (NOW, False)):
+        facts = plain(AT_THREE, created_at=made, last_commit_at=NOW)
+        assert isinstance(decided(facts, (), NOW), Due) == is_due
+    assert not_due(plain(AT_THREE, created_at=NOW, last_commit_at=NOW)).next_at == THREE + DAY
+
+
+def test_a_schedule_is_of_its_own_time_zone() -> None:
+    policy = AT_THREE | {"firn.optimize.time-zone": "America/New_York"}
+    assert not_due(plain(policy, last_commit_at=NOW)).next_at == NOW.replace(hour=8, minute=0) + DAY
+
+
+def test_a_scheduled_job_that_has_failed_is_still_due() -> None:
+    facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
+    failed = ended(JobKind.ORPHANS, JobStatus.FAILED, error="no disk")
+    assert "failed once: no disk" in not_due(facts, [failed]).why
+    assert due(facts, [failed], NOW + HOUR).kind is JobKind.ORPHANS
+
+
+def test_orphans_are_not_looked_for_where_nobody_writes() -> None:
+    """Once when what the last writers left is old enough to be set aside, once when it may be deleted."""
+    facts = plain(AT_THREE, created_at=NOW - 60 * DAY, last_commit_at=NOW - 30 * DAY)
+    looks = [ended(JobKind.ORPHANS, created_at=NOW - days * DAY) for days in (1, 9)]
+    assert not_due(facts, looks).kind is None
+    due(facts, looks[1:])
+    due(plain(AT_THREE, created_at=NOW - 60 * DAY, last_commit_at=NOW - 5 * DAY), looks)
+
+
+def test_orphans_of_a_linked_table_are_hives() -> None:
+    assert not_due(plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW, hive_linked=True)).kind is None
+
+
+def test_rows_grow_old_by_schedule_where_policy_says_by_what() -> None:
+    ttl = QUIET | {"firn.ttl.field": "at", "firn.ttl.max-age": "30 d"}
+    known: dict[str, Any] = {"created_at": NOW - DAY, "records": 10}
+    why = "rows whose at is older than 30 d go: its schedule has come at 2026-11-21 04:00 UTC"
+    assert due(plain(ttl, **known)).why == why
+    for lacking in ttl.keys() - QUIET.keys():
+        not_due(plain({key: text for key, text in ttl.items() if key != lacking}, **known))
+    not_due(plain(ttl, **known | {"records": 0}))
+    not_due(plain(ttl, **known, hive_linked=True))
+
+
+def test_distinct_values_are_counted_once_for_a_snapshot_and_its_columns() -> None:
+    policy = QUIET | {"firn.statistics.columns": "id, day", "firn.statistics.schedule": "0 * * * *"}
+    count = due(plain(policy, created_at=NOW - DAY))
+    assert count.kind is JobKind.STATISTICS
+    done = ended(JobKind.STATISTICS, params={"state": count.state}, created_at=NOW - 2 * HOUR)
+    assert not_due(plain(policy, created_at=NOW - DAY), [done]).kind is None
+    due(plain(policy, created_at=NOW - DAY, snapshot_id=8), [done])
+    due(plain(policy | {"firn.statistics.columns": "id"}, created_at=NOW - DAY), [done])
+
+
+def test_tags_are_made_by_schedule_of_a_table_that_has_a_head() -> None:
+    policy = QUIET | {"firn.tags.schedule": "0 0 * * *"}
+    assert due(plain(policy, created_at=NOW - DAY)).kind is JobKind.TAGS
+    not_due(plain(policy, created_at=NOW - DAY, snapshot_id=None))
+
+
+# --- turns -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_kind_that_is_always_due_does_not_starve_the_others() -> None:
+    """Commits that come faster than merges end would keep every other job from the table for ever."""
+    facts = keyed({"firn.merge.trigger": "rows >= 1"}, {"snapshots": 50, "oldest_superseded_at": NOW - 9 * DAY})
+    kinds: list[JobKind] = []
+    past: list[Any] = []
+    for turn in range(2 * (MOST_TURNS + 1)):
+        decision = due(facts, past)
+        kinds.append(decision.kind)
+        past = [ended(decision.kind, params={"state": f"before {turn}"}), *past]
+    assert kinds == 2 * [*[JobKind.MERGE] * MOST_TURNS, JobKind.EXPIRE]

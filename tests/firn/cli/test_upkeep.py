@@ -1,0 +1,60 @@
+"""`firn table why`, `health`, `block`, `unblock` and `blockers`, against a real server."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+import firn
+from tests.firn.cli.conftest import Command
+
+NUMBERS = count()
+ID = [{"name": "id", "type": "long"}]
+
+
+@pytest.fixture
+def table(client: firn.Client) -> str:
+    name = f"upkeep.t{next(NUMBERS)}"
+    client.tables.create(name, ID)
+    return name
+
+
+def test_why_says_what_comes_next_and_when(run: Command, table: str) -> None:
+    said = run("table", "why", table)
+    assert said.code == 0
+    assert said.out.startswith("nothing is due: nothing to do; 0 small files since the last rewrite (limit 20)")
+    assert run("table", "why", table, "--json").json["due"] is False
+
+
+def test_health_is_a_score_and_its_parts(run: Command, table: str) -> None:
+    said = run("table", "health", table)
+    assert said.out.startswith("100 of 100\n")
+    assert "small-files" in said.out
+    assert run("table", "health", table, "--json").json["score"] == 100
+
+
+def test_a_table_is_blocked_for_a_while(run: Command, table: str) -> None:
+    made = run("table", "block", table, "--for", "2 h", "--reason", "a load", "--kind", "rewrite", "--json").json
+    listed = run("table", "blockers", table)
+    assert "a load" in listed.out
+    assert made["id"] in listed.out
+    refused = run("table", "rewrite", table)
+    assert refused.code == 1
+    assert "blocked for rewrite until" in refused.err
+    assert "blocked for rewrite until" in run("table", "why", table).out
+    assert run("table", "unblock", table, "--id", made["id"]).code == 0
+    assert run("table", "blockers", table).out == "nothing blocks it\n"
+
+
+@pytest.mark.parametrize(
+    ("lasts", "words"), [("soon", "is not a duration"), ("60 d", "within 30 days"), ("9999999 d", "too long")]
+)
+def test_a_time_that_makes_no_sense_is_refused(run: Command, table: str, lasts: str, words: str) -> None:
+    said = run("table", "block", table, "--for", lasts, "--reason", "a load")
+    assert said.code != 0
+    assert words in said.err
+
+
+def test_a_reason_has_to_be_given(run: Command, table: str) -> None:
+    assert run("table", "block", table, "--for", "2 h").code == 2
