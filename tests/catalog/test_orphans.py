@@ -29,6 +29,7 @@ def test_the_clock_that_makes_files_youngest_counts() -> None:
     assert older_than(NOW, NOW - timedelta(days=9), began, age) == NOW - timedelta(days=12)
     assert older_than(NOW, NOW + timedelta(days=9), began, age) == NOW - age
     assert older_than(NOW, NOW, NOW - timedelta(days=5), age) == NOW - timedelta(days=5)
+    assert older_than(NOW, NOW, began, timedelta()) == NOW - timedelta(hours=72)
 
 
 @pytest.mark.parametrize(
