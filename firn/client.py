@@ -306,7 +306,7 @@ class TableHandle(TableHistory):
 
     def quarantine(self) -> list[OrphanBatch]:
         """What was set aside and can be put back, oldest first."""
-        return [OrphanBatch.model_validate(one) for one in self.get("/quarantine")]
+        return [OrphanBatch.model_validate(one) for one in self.transport.items(self.path_to("/quarantine"))]
 
     def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
         """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
