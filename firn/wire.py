@@ -290,6 +290,27 @@ class ImportEntry(Wire):
     warnings: list[str] = []
 
 
+class OrphanFile(Wire):
+    """A file that was taken for an orphan, and what has become of it."""
+
+    path: str
+    bytes: int
+    modified: datetime | None = None
+    state: str
+
+
+class OrphanBatch(Wire):
+    """Files that one job has taken together."""
+
+    job_id: UUID
+    state: str
+    taken_at: datetime
+    deleted_after: datetime | None = None
+    deleted_at: datetime | None = None
+    why: str
+    files: list[OrphanFile]
+
+
 class LogLine(Wire):
     """One line of a job's log."""
 

@@ -149,7 +149,7 @@ _KEEPING = (
     Setting(
         "firn.orphans.min-age",
         "3 d",
-        parse_duration,
+        _ORPHAN_AGE,
         "age below which a file is never taken for an orphan; at least 3 d",
     ),
     Setting("firn.orphans.schedule", "0 3 * * 0", _WHEN, "when to look for orphans, as cron writes it; empty: never"),

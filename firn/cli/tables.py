@@ -9,6 +9,7 @@ import typer
 
 from firn.cli.columns import pairs, parse_columns
 from firn.cli.dropped import add_to, list_dropped
+from firn.cli.orphans import add_to as add_orphans_to
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.cli.upkeep import add_to as add_upkeep
@@ -20,6 +21,7 @@ from firn.wire import Job, MergeMode, Sort, Table, TableKind
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 add_upkeep(app)
+add_orphans_to(app)
 policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]

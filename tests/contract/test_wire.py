@@ -30,6 +30,8 @@ READ: dict[type[BaseModel], str] = {
     client.Operation: "OperationOut",
     client.ImportEntry: "EntryOut",
     client.LogLine: "LogLine",
+    client.OrphanBatch: "OrphanBatchOut",
+    client.OrphanFile: "OrphanFileOut",
     client.Pinned: "PinnedOut",
     client.Pin: "PinOut",
     client.Drop: "DropOut",

@@ -857,7 +857,7 @@ export interface paths {
         };
         /**
          * List what was set aside
-         * @description Oldest first; what is named here can be put back.
+         * @description Oldest first, batch by batch; what is named here can be put back.
          */
         get: operations["list_quarantine_catalogs__catalog__tables__table__quarantine_get"];
         put?: never;
@@ -7453,7 +7453,10 @@ export interface operations {
     };
     list_quarantine_catalogs__catalog__tables__table__quarantine_get: {
         parameters: {
-            query?: never;
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
             header?: never;
             path: {
                 /** @description catalog */
@@ -7471,7 +7474,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OrphanBatchOut"][];
+                    "application/json": components["schemas"]["PageOut_OrphanBatchOut_"];
                 };
             };
             /** @description Not Found */
