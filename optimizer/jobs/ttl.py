@@ -32,12 +32,13 @@ def run(work: Work) -> Result:
     if not merges and not _has_old_rows(work, task):
         return Result(outcome=Outcome.NOTHING, result=told)
     work.hold.stage("deleting old rows")
+    before = _snapshot_ids(work, task)
     if merges and task.keyed is not None:
         _merge_without(work, task, task.keyed)
         told["cleaned_files"] = clean_after(work, task.keyed.merge.clean)
     else:
         work.commit(lambda: _delete(work, task))
-    return Result(outcome=Outcome.COMMITTED, result={**told, "merged": merges, **_counted(work, task)})
+    return Result(outcome=Outcome.COMMITTED, result={**told, "merged": merges, **_counted(work, task, before)})
 
 
 def _has_old_rows(work: Work, task: TtlTask) -> bool:
@@ -96,10 +97,19 @@ def _merge_sql(work: Work, merge: MergeTask) -> str:
     )
 
 
-def _counted(work: Work, task: TtlTask) -> dict[str, Any]:
-    """What the job's snapshot says of itself, beside what its parent said."""
+def _snapshot_ids(work: Work, task: TtlTask) -> set[int]:
+    return {one.snapshotId() for one in work.session.table(task.parts).snapshots()}
+
+
+def _counted(work: Work, task: TtlTask, seen: set[int]) -> dict[str, Any]:
+    """What the job's snapshot says of itself, beside what its parent said.
+
+    A delete of whole files takes no signature of the session's; it names the application, whose one job here this is.
+    """
+    application = work.session.spark.sparkContext.applicationId
     snapshots = {one.snapshotId(): one for one in work.session.table(task.parts).snapshots()}
-    mine = [one for one in snapshots.values() if dict(one.summary()).get("firn.job-id") == work.lease.job_id]
+    new = [one for snapshot_id, one in snapshots.items() if snapshot_id not in seen]
+    mine = [one for one in new if dict(one.summary()).get("spark.app.id") == application]
     if not mine:
         return {}
     parent = snapshots.get(mine[0].parentId())
@@ -107,11 +117,8 @@ def _counted(work: Work, task: TtlTask) -> dict[str, Any]:
     gained: dict[str, int] = {}
     for name, total in _TOTALS.items():
         gained |= {f"{name}_before": int(before.get(total, 0)), f"{name}_after": int(after.get(total, 0))}
-    return {
-        "deleted_rows": _deleted_rows(after),
-        "deleted_files": int(after.get("deleted-data-files", 0)),
-        "gained": gained,
-    }
+    files = int(after.get("deleted-data-files", 0))
+    return {"deleted_rows": _deleted_rows(after), "deleted_files": files, "gained": gained}
 
 
 def _deleted_rows(summary: dict[str, str]) -> int:

@@ -15,6 +15,7 @@ from optimizer.spark import job_session
 from optimizer.wire import Result
 from optimizer.work import Work
 from optimizer.worker import Worker
+from tests.integration.keyed.appends import Store
 from tests.optimizer.conftest import KeyedTable
 from tests.spark_fixtures import RunningServer
 
@@ -162,15 +163,16 @@ def test_a_time_to_live_that_fits_no_column_is_refused_when_it_is_asked_for(
         assert (answer.status_code, "its type is string" in answer.text) == (400, True)
 
 
-@pytest.mark.parametrize("make", [a_table, keyed])
-def test_the_head_is_tagged_once_and_reads_as_it_was(server: RunningServer, worker: Worker, make: Any) -> None:
-    table = make(server, worker, **{"firn.tags.schedule": "* * * * *"})
-    name = f"{table.name}.base" if make is keyed else table.name
-    server.spark.sql(f"INSERT INTO {name} VALUES (1, DATE'2026-01-01', TIMESTAMP'2026-01-01 00:00:00', 'a')")
-    path = f"/iceberg/v1/lake/namespaces/{'%1F'.join(name.split('.')[1:-1])}/tables/{name.split('.')[-1]}"
-    _make_older(server, path)
+@pytest.mark.parametrize("properties", [{}, {"firn.primary-key": "id"}], ids=["plain", "keyed"])
+def test_the_head_is_tagged_once_and_reads_as_it_was(
+    server: RunningServer, worker: Worker, properties: dict[str, str]
+) -> None:
+    asked = {**properties, "firn.tags.schedule": "* * * * *"}
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **asked)
+    name = f"{table.name}.base" if properties else table.name
+    _append_an_hour_ago(Store(server.http, tuple(name.split(".")[1:])))
     planned = plan(table, "tags")
-    assert planned["would"].startswith("make 1 tag")
+    assert planned["would"] == "make 1 tag and drop 0"
     job = table.run("tags")
     assert (job["status"], len(job["result"]["made"])) == ("succeeded", 1), job
     (tag,) = job["result"]["made"]
@@ -179,13 +181,11 @@ def test_the_head_is_tagged_once_and_reads_as_it_was(server: RunningServer, work
     assert table.run("tags")["status"] == "succeeded"
 
 
-def _make_older(server: RunningServer, path: str) -> None:
-    """Nothing was current at the last full minute unless the table is older than that."""
-    while datetime.now(UTC).second < 2:
-        threading.Event().wait(0.2)
-    first = server.http.get(path).json()["metadata"]["snapshots"][0]["timestamp-ms"] / 1000
-    while datetime.now(UTC).replace(second=0, microsecond=0).timestamp() <= first:
-        threading.Event().wait(0.5)
+def _append_an_hour_ago(store: Store) -> None:
+    commit = store.prepared([{"id": 1, "v": "a"}])
+    commit["updates"][0]["snapshot"]["timestamp-ms"] -= 3_600_000
+    answer = store.send(commit)
+    assert answer.is_success, answer.text
 
 
 def test_distinct_values_are_counted_once_per_head_and_go_with_its_snapshot(

@@ -135,6 +135,8 @@ def _old(metadata: Json, cutoff: Cutoff, files: list[ListedFile]) -> _Old:
     found = _Old()
     specs = {spec["spec-id"]: spec["fields"] for spec in metadata["partition-specs"]}
     for file in files:
+        if _is_null(specs[file.spec_id], file, cutoff):
+            continue
         lower, upper = _span(specs[file.spec_id], file, cutoff)
         if lower is not None and lower >= cutoff.value:
             continue
@@ -144,6 +146,14 @@ def _old(metadata: Json, cutoff: Cutoff, files: list[ListedFile]) -> _Old:
             found.part.append(file)
             found.rows += _share(file, lower, upper, cutoff.value)
     return found
+
+
+def _is_null(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> bool:
+    """Whether all of the file's rows are without a value: every transform of null is null, and of nothing else."""
+    pairs = zip(fields, file.partition, strict=True)
+    return any(
+        one["source-id"] == cutoff.field_id and one["transform"] != "void" and value is None for one, value in pairs
+    )
 
 
 def _span(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> tuple[int | None, int | None]:
