@@ -53,7 +53,7 @@ def test_where_another_table_writes_its_data_counts_as_its_place(lake: Lake) -> 
 
 
 def test_an_owner_may_say_that_files_are_shared(lake: Lake) -> None:
-    lake.create(**{"gc.enabled": "false"})
+    lake.create(PLAIN, **{"gc.enabled": "false"})
     assert "gc.enabled" in str(why_kept(lake)[PLAIN])
 
 
