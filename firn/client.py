@@ -321,6 +321,18 @@ class TableHandle(TableHistory):
         found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["put_back"]
         return found
 
+    def ttl(self) -> Job:
+        """Delete the rows that are older than `firn.ttl.max-age` now."""
+        return self._run("ttl")
+
+    def tags(self) -> Job:
+        """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over, now."""
+        return self._run("tags")
+
+    def statistics(self) -> Job:
+        """Count distinct values now: of `firn.statistics.columns`, or of all columns."""
+        return self._run("statistics")
+
     def plan(self, kind: str) -> Planned:
         """What such a job would do now."""
         return Planned.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), params={"dry_run": True}))

@@ -204,11 +204,23 @@ class Job(Wire):
     result: dict[str, Any] = {}
 
 
+class Touch(Wire):
+    """Things of one kind that a job would touch, or leave."""
+
+    what: str
+    count: int
+    bytes: int | None = None
+
+
 class Planned(Wire):
-    """What a dry run says would be done."""
+    """What a dry run says would be done, to what, and what a scan would have to read before and after."""
 
     kind: str
     would: str
+    touches: list[Touch] = []
+    gain: dict[str, int] = {}
+    exact: bool = True
+    notes: list[str] = []
 
 
 class Table(TableRow):

@@ -9,8 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from catalog.job import JobKind
+from optimizer.keeping_tasks import ExpireTask
 from optimizer.orphans_task import OrphansTask
-from optimizer.wire import CleanTask, ExpireTask, MergeTask, RewriteTask, Wire
+from optimizer.wire import CleanTask, MergeTask, RewriteTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
