@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -204,15 +205,7 @@ def merge_now(
 ) -> JobOut | PlannedOut:
     """Bring pending changes into base."""
     params = {} if body is None or body.mode is None else {"mode": str(body.mode)}
-    return _run(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
-
-
-@router.post("/{table}/rewrite", status_code=202, summary="Rewrite now", responses=refusals(400, 404, 409))
-def rewrite_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Bin-pack small files."""
-    return _run(services, catalog, table, JobKind.REWRITE, {"min_files": "2"}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
 
 
 @router.post("/{table}/clean", status_code=202, summary="Clean now", responses=refusals(400, 404, 409))
@@ -220,7 +213,7 @@ def clean_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Drop merged files from the change store's current snapshot."""
-    return _run(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
 
 
 @router.post("/{table}/expire", status_code=202, summary="Expire now", responses=refusals(400, 404, 409))
@@ -228,18 +221,19 @@ def expire_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Remove old snapshots and the files that only they need."""
-    return _run(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
 
 
-def _run(
+def run_or_preview(
     services: ServicesDep,
     catalog: CatalogName,
     table: TableName,
     kind: JobKind,
-    params: dict[str, str],
+    params: Mapping[str, object],
     *,
     dry_run: bool,
 ) -> JobOut | PlannedOut:
+    """The job that somebody asks for, or what it would do."""
     if not dry_run:
         return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params)))
     would, facts = services.preview(catalog, table, kind)

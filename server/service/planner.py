@@ -26,8 +26,8 @@ BATCH = 500
 REMEMBERED_JOBS = 8
 """Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.ORPHANS})
-_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS})
+_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS, JobKind.EXPIRE, JobKind.ORPHANS})
+_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from catalog.job import JobKind
-from optimizer.wire import CleanTask, ExpireTask, MergeTask, RewriteTask, Wire
+from optimizer.file_tasks import CompactTask, DeletesTask, ManifestsTask, RewriteTask
+from optimizer.wire import CleanTask, ExpireTask, MergeTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -34,6 +35,9 @@ def lake(tmp_path: Path) -> Lake:
         (JobKind.MERGE, MergeTask),
         (JobKind.CLEAN, CleanTask),
         (JobKind.REWRITE, RewriteTask),
+        (JobKind.COMPACT, CompactTask),
+        (JobKind.DELETES, DeletesTask),
+        (JobKind.MANIFESTS, ManifestsTask),
         (JobKind.EXPIRE, ExpireTask),
     ],
 )
@@ -42,7 +46,15 @@ def test_a_keyed_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, m
     assert untold(model.model_validate(told), told) == set()
 
 
-@pytest.mark.parametrize(("kind", "model"), [(JobKind.REWRITE, RewriteTask), (JobKind.EXPIRE, ExpireTask)])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        (JobKind.REWRITE, RewriteTask),
+        (JobKind.DELETES, DeletesTask),
+        (JobKind.MANIFESTS, ManifestsTask),
+        (JobKind.EXPIRE, ExpireTask),
+    ],
+)
 def test_a_plain_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, model: type[Wire]) -> None:
     told = lake.services.tasks.of(lake.job(lake.lease(kind, PLAIN)))
     assert untold(model.model_validate(told), told) == set()

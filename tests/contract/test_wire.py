@@ -47,7 +47,6 @@ TASKS = {
     optimizer.PartitionField,
     optimizer.CleanTask,
     optimizer.MergeTask,
-    optimizer.RewriteTask,
     optimizer.ExpireTable,
     optimizer.ExpireTask,
 }
