@@ -12,6 +12,8 @@ from catalog.planning.schedules import moments
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
+FEWEST = 2
+"""Small files that can be packed at all."""
 LEFT = "left"
 """Why a rewrite follows another."""
 
@@ -37,13 +39,12 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
     if stats.small_files >= least:
         return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
-    if stats.small_files < 2:
+    if stats.small_files < FEWEST:
         return None
     schedule = moments(JobKind.REWRITE, facts, past, now)
     if schedule.due_since is not None:
-        return Due(
-            kind=JobKind.REWRITE, why=f"{small}, and its schedule has come at {at(schedule.due_since)}", state=state
-        )
+        why = f"{small}, and its schedule has come at {at(schedule.due_since)}"
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"min_files": str(FEWEST)})
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
 
 

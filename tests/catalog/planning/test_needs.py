@@ -105,7 +105,8 @@ def test_equality_deletes_are_applied_by_a_rewrite_for_nothing_packs_them() -> N
 
 def test_a_rewrite_by_schedule_takes_what_is_small_however_little() -> None:
     policy = {"firn.rewrite.schedule": "0 3 * * *"}
-    assert due(plain(policy, small_files=2, created_at=NOW - DAY)).kind is JobKind.REWRITE
+    rewrite = due(plain(policy, small_files=2, created_at=NOW - DAY))
+    assert (rewrite.kind, rewrite.params) == (JobKind.REWRITE, {"min_files": "2"})
     assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.ORPHANS
 
 

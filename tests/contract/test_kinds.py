@@ -1,0 +1,27 @@
+"""What the planner plans can be run: a job that nobody takes would keep its table from every other."""
+
+from __future__ import annotations
+
+from catalog.job import JobKind
+from catalog.planning.decide import NEEDS
+from optimizer.jobs import JOBS
+from server.service.planner import _FOR_KEYED, _FOR_PLAIN
+from server.service.tasks import _BUILDERS
+
+PLANNED = {JobKind(need.__name__) for need in NEEDS}
+"""The function that judges a kind has the kind's name."""
+
+
+def test_every_kind_but_sync_is_planned_once() -> None:
+    assert set(JobKind) - {JobKind.SYNC} == PLANNED
+    assert len(NEEDS) == len(PLANNED)
+
+
+def test_every_planned_kind_has_facts_and_an_optimizer_that_runs_it() -> None:
+    assert set(_BUILDERS) >= PLANNED
+    assert set(JOBS) == set(JobKind)
+
+
+def test_every_planned_kind_may_be_asked_for_on_a_table_that_it_is_planned_for() -> None:
+    assert _FOR_KEYED == PLANNED
+    assert PLANNED - {JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT} == _FOR_PLAIN
