@@ -45,11 +45,17 @@ def run(work: Work) -> Result:
     if task.pending:
         work.hold.stage("finding touched partitions")
         plan = _planned(work, task)
-        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}")
+        left = f", {task.left_rows} are left for the next merge" if task.left_rows else ""
+        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}{left}")
         work.hold.stage("merging")
         merge = _rewrite if plan.mode == "rewrite" else _merge_into
         work.commit(lambda: merge(work, task, plan))
-        done = {"mode": plan.mode, "pending_rows": task.pending_rows, "merged_through": task.through}
+        done = {
+            "mode": plan.mode,
+            "pending_rows": task.pending_rows,
+            "left_rows": task.left_rows,
+            "merged_through": task.through,
+        }
     done["cleaned_files"] = clean_after(work, task.clean)
     outcome = Outcome.COMMITTED if work.hold.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)

@@ -26,8 +26,8 @@ REMEMBERED_JOBS = 8
 """Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 _KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
-_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN}) | _KEEPING
-_FOR_PLAIN = frozenset({JobKind.REWRITE}) | _KEEPING
+_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS}) | _KEEPING
+_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
