@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.file_tasks import CompactTask
-from optimizer.jobs.rewrite import each
+from optimizer.java import each
 from optimizer.ledger import Ledger
 from optimizer.packing import ChangeFile, Pack, packs
 from optimizer.wire import Outcome, Result

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.file_tasks import DeletesTask
+from optimizer.java import each
 from optimizer.ledger import Ledger
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -45,7 +46,7 @@ def drop_dangling(work: Work, table: Any) -> int:
     action.snapshotProperty("firn.job-id", work.lease.job_id)
     had_committed = work.hold.has_committed
     result = work.commit(action.execute)
-    dropped = len(list(result.removedDeleteFiles()))
+    dropped = sum(1 for _ in each(result.removedDeleteFiles()))
     work.hold.has_committed = had_committed or dropped > 0
     return dropped
 

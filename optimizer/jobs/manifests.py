@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 from optimizer.file_tasks import ManifestsTask
-from optimizer.jobs.rewrite import each
+from optimizer.java import each
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 

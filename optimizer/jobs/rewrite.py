@@ -7,7 +7,7 @@ away costs the commit that the group is in; what is left then is planned again, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from firn.names import dotted
 from firn.spark.errors import reason
 from optimizer.errors import Refused, Unknown
 from optimizer.file_tasks import RewriteTask
+from optimizer.java import each
 from optimizer.jobs.deletes import drop_dangling
 from optimizer.ledger import Changes, Ledger
 from optimizer.wire import Outcome, Result
@@ -35,12 +36,23 @@ LEAST_DELETE_RATIO = 1e-9
 
 @dataclass(frozen=True)
 class Plan:
-    """What Iceberg's planner found, and how much of it one job takes."""
+    """What Iceberg's planner found in the head, and how much of it one job takes."""
 
-    groups: int
-    files: int
-    bytes: int
-    left_files: int
+    head: int | None
+    groups: int = 0
+    files: int = 0
+    bytes: int = 0
+    left_files: int = 0
+
+
+@dataclass
+class _Tried:
+    """What became of the groups of all rounds; `refused` says why one of them committed nothing, where that is known."""
+
+    done: int = 0
+    failed: int = 0
+    left_files: int = 0
+    refused: Refused | None = None
 
 
 def run(work: Work) -> Result:
@@ -48,35 +60,49 @@ def run(work: Work) -> Result:
     task = RewriteTask.model_validate(work.lease.task)
     table = work.session.table(task.parts)
     ledger = Ledger.opened(work, table)
-    rewrite = _Rewrite(work, task, table)
-    done = failed = left = 0
+    tried = _rounds(work, _Rewrite(work, task, table))
+    dangling = _drop_dangling(work, table)
+    changes = ledger.changes()
+    work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
+    if tried.failed and not changes.commits:
+        raise tried.refused or Unknown(f"none of {tried.failed} groups of files could be written and committed")
+    said = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
+    result = said | _counted(changes) | {"gained": ledger.gained()}
+    if not changes.commits:
+        return Result(outcome=Outcome.NOTHING, result=result)
+    work.hold.say(f"{changes.removed_files} files became {changes.added_files}, {dangling} delete files dangled")
+    return Result(outcome=Outcome.COMMITTED, result=result)
+
+
+def _rounds(work: Work, rewrite: _Rewrite) -> _Tried:
+    tried = _Tried()
     for _ in range(ROUNDS):
         work.hold.stage("planning")
         plan = rewrite.plan()
-        left = plan.left_files
+        tried.left_files, tried.failed = plan.left_files, 0
         if not plan.groups:
-            failed = 0
             break
         work.hold.stage(f"rewriting {plan.files} files in {plan.groups} groups")
-        groups = work.commit(partial(rewrite.execute, plan))
-        done, failed = done + groups, plan.groups - groups
-        if not failed:
+        done = _attempted(work, rewrite, plan, tried)
+        tried.done, tried.failed = tried.done + done, plan.groups - done
+        if not tried.failed:
             break
-        work.hold.say(f"{failed} of {plan.groups} groups were not committed: others have changed their files")
-    removed = _drop_dangling(work, table)
-    return _result(work, ledger, {"groups_done": done, "groups_failed": failed, "left_files": left}, removed)
+        work.hold.say(f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files")
+    return tried
 
 
-def _result(work: Work, ledger: Ledger, counted: dict[str, int], removed: int) -> Result:
-    changes = ledger.changes()
-    work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
-    if counted["groups_failed"] and not changes.commits:
-        raise Unknown(f"none of {counted['groups_failed']} groups of files could be written and committed")
-    said = counted | _counted(changes) | {"gained": ledger.gained()}
-    if not changes.commits:
-        return Result(outcome=Outcome.NOTHING, result=said)
-    work.hold.say(f"{changes.removed_files} files became {changes.added_files}, {removed} delete files dangled")
-    return Result(outcome=Outcome.COMMITTED, result=said)
+def _attempted(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
+    """How many groups were committed. A refusal counts as a conflict if somebody has committed meanwhile."""
+    had_committed = work.hold.has_committed
+    done = 0
+    try:
+        done = work.commit(partial(rewrite.execute, plan))
+    except Refused as refused:
+        if not rewrite.was_overtaken(plan):
+            raise
+        tried.refused = refused
+    work.hold.has_committed = had_committed or done > 0
+    return done
 
 
 def _counted(changes: Changes) -> dict[str, int]:
@@ -112,17 +138,24 @@ class _Rewrite:
         """What there is to do now. Refused for a filter, an order or columns that the table does not know."""
         self.table.refresh()
         if self.table.currentSnapshot() is None:
-            return Plan(0, 0, 0, 0)
+            return Plan(None)
         self._action()  # the order is looked at before anything is read
+        head = self.table.currentSnapshot().snapshotId()
         planner = self.work.session.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(
-            self.table, self._filter(), self.table.currentSnapshot().snapshotId(), True
+            self.table, self._filter(), head, True
         )
         planner.init(self._java_map(self._options()))
         sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(planner.plan().groups())]
         taken = _within(sizes, None if self.task.everything else self.task.max_job_bytes)
         files = sum(count for count, _ in sizes[:taken])
         size = sum(size for _, size in sizes[:taken])
-        return Plan(taken, files, size, left_files=sum(count for count, _ in sizes[taken:]))
+        return Plan(head, taken, files, size, left_files=sum(count for count, _ in sizes[taken:]))
+
+    def was_overtaken(self, plan: Plan) -> bool:
+        """Whether somebody has committed since this was planned."""
+        self.table.refresh()
+        head = self.table.currentSnapshot()
+        return (None if head is None else head.snapshotId()) != plan.head
 
     def execute(self, plan: Plan) -> int:
         """Have the action do it; how many groups were committed."""
@@ -240,13 +273,6 @@ def _progress(plan: Plan) -> dict[str, str]:
         "partial-progress.max-commits": commits,
         "partial-progress.max-failed-commits": commits,
     }
-
-
-def each(iterable: Any) -> Iterator[Any]:
-    """Over one of Iceberg's closeable iterables."""
-    iterator = iterable.iterator()
-    while iterator.hasNext():
-        yield iterator.next()
 
 
 def _first_line(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from optimizer.jobs.clean import remove_from_table
 from optimizer.worker import Worker
 from tests.optimizer.conftest import KeyedTable
 from tests.spark_fixtures import RunningServer
@@ -87,31 +88,28 @@ def test_position_deletes_are_packed(server: RunningServer, worker: Worker) -> N
 
 
 def test_deletes_that_apply_to_nothing_are_dropped(server: RunningServer, worker: Worker) -> None:
-    """A deletion vector whose data file has gone, as a writer may leave it."""
+    """A deletion vector whose data file has gone, as a writer that names files by their paths leaves it."""
     properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
     table = KeyedTable(server, worker, "id BIGINT, p STRING", "p", **properties)
-    server.spark.sql(f"INSERT INTO {table.name} SELECT /*+ REPARTITION(1) */ id, 'a' FROM range(10)")
+    for part in "ab":
+        server.spark.sql(f"INSERT INTO {table.name} SELECT /*+ REPARTITION(1) */ id, '{part}' FROM range(10)")
     server.spark.sql(f"DELETE FROM {table.name} WHERE id = 1")
-    dangle(server, table)
+    ((gone,),) = server.rows(f"SELECT file_path FROM {table.name}.data_files WHERE partition.p = 'a'")
+    jvm: Any = server.spark._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(server.spark._jsparkSession, table.name)
+    remove_from_table(jvm, loaded, [gone], {})
+    assert vectors(table) == ["a", "b"]
     before = table.rows()
-    assert len(server.rows(f"SELECT file_path FROM {table.name}.delete_files")) == 2
     job = table.run("deletes")
     assert (job["status"], job["error"], job["result"]["dangling_delete_files"]) == ("succeeded", None, 1)
-    assert len(server.rows(f"SELECT file_path FROM {table.name}.delete_files")) == 1
-    assert table.rows() == before
+    assert vectors(table) == ["b"]
+    assert table.rows() == before == [(number, "b") for number in range(10) if number != 1]
     assert table.run("deletes")["result"]["dangling_delete_files"] == 0
 
 
-def dangle(server: RunningServer, table: KeyedTable) -> None:
-    """Add a copy of the table's only deletion vector that says it belongs to a file which is not there."""
-    jvm: Any = server.spark._jvm
-    java = server.spark._jsparkSession
-    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(java, table.name)
-    tasks = loaded.newScan().planFiles().iterator()
-    vector = tasks.next().deletes().get(0)
-    copy = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(loaded.spec()).copy(vector)
-    copy.withReferencedDataFile(f"{vector.referencedDataFile()}.gone")
-    loaded.newRowDelta().addDeletes(copy.build()).commit()
+def vectors(table: KeyedTable) -> list[str]:
+    """The partitions of its delete files."""
+    return [part for (part,) in table.server.rows(f"SELECT partition.p FROM {table.name}.delete_files")]
 
 
 def test_manifests_are_rewritten_into_fewer(server: RunningServer, worker: Worker) -> None:

@@ -136,7 +136,7 @@ def test_a_file_that_has_lost_its_share_of_rows_is_written_anew(
 def test_a_job_takes_no_more_than_its_bound_and_the_next_ones_take_the_rest(
     server: RunningServer, worker: Worker
 ) -> None:
-    table = plain(server, worker, "p", **{"firn.rewrite.max-job-size": "1 KiB"})
+    table = plain(server, worker, "p", **{"firn.rewrite.max-job-size": "3 KiB"})
     for number in range(2):
         insert(table, *[(number, part, "x") for part in "abc"])
     before = table.rows()
@@ -168,24 +168,55 @@ def test_a_users_overwrite_costs_its_own_group_and_the_job_goes_on(
     table = plain(server, worker, "p")
     for row in range(2):
         insert(table, *[(row, part, "x") for part in "abc"])
-    numbers, lock = count(1), Lock()
-
-    def overwrites(method: str, path: str, forward: Forward) -> httpx.Response | None:
-        with lock:
-            if method == "POST" and "/tables/t" in path and next(numbers) == number:
-                server.spark.sql(f"INSERT OVERWRITE {table.name} PARTITION (p = 'b') VALUES (9, 'theirs')")
-        return forward()
-
-    with meddling_proxy(server.url, overwrites) as proxy:
-        other = KeyedTable.__new__(KeyedTable)
-        other.__dict__.update(table.__dict__, worker=a_worker(proxy.url))
-        job = other.run("rewrite")
+    theirs = f"INSERT OVERWRITE {table.name} PARTITION (p = 'b') VALUES (9, 'theirs')"
+    job = overtaken(table, theirs, before_commit=number)
     assert (job["status"], job["error"], job["result"]["groups_failed"]) == ("succeeded", None, 0)
     ours = [(row, part, "x") for part in "ac" for row in range(2)]
     rows = [(9, "b", "theirs"), *ours]
     assert table.rows() == sorted(rows, key=repr)
     assert len(files(table)) == 3
     assert set(commits_of(table, job["id"])) == {("replace", "2")}
+    check_readable(table)
+
+
+def overtaken(table: KeyedTable, statement: str, *, before_commit: int) -> dict[str, Any]:
+    """A rewrite, and a user's statement just before its commit of this number."""
+    numbers, lock = count(1), Lock()
+
+    def meddle(method: str, path: str, forward: Forward) -> httpx.Response | None:
+        with lock:
+            if method == "POST" and "/tables/t" in path and next(numbers) == before_commit:
+                table.server.spark.sql(statement)
+        return forward()
+
+    with meddling_proxy(table.server.url, meddle) as proxy:
+        job_id = table.ask("rewrite")
+        worker = a_worker(proxy.url)
+        assert worker.work_once(worker.api.register(**worker.about).id, wait_seconds=5)
+    return table.server.get(f"jobs/{job_id}")
+
+
+def test_a_users_overwrite_of_the_only_group_leaves_the_job_nothing_to_do(
+    server: RunningServer, worker: Worker
+) -> None:
+    table = plain(server, worker)
+    for row in range(2):
+        insert(table, (row, "a", "x"))
+    job = overtaken(table, f"INSERT OVERWRITE {table.name} VALUES (9, 'b', 'theirs')", before_commit=1)
+    assert (job["status"], job["error"], job["result"]["groups_failed"]) == ("succeeded", None, 0)
+    assert (table.rows(), commits_of(table, job["id"])) == ([(9, "b", "theirs")], [])
+    check_readable(table)
+
+
+def test_what_came_beside_the_only_group_is_packed_with_it(server: RunningServer, worker: Worker) -> None:
+    """Deleted rows of its files are a conflict, and the next round begins from what is left."""
+    table = plain(server, worker, **{"write.delete.mode": "merge-on-read"})
+    for row in range(2):
+        insert(table, (row, "a", "x"), (row + 10, "a", "x"))
+    job = overtaken(table, f"DELETE FROM {table.name} WHERE id = 11", before_commit=1)
+    assert (job["status"], job["error"], job["result"]["groups_done"]) == ("succeeded", None, 1)
+    assert table.rows() == [(0, "a", "x"), (1, "a", "x"), (10, "a", "x")]
+    assert len(files(table)) == 1
     check_readable(table)
 
 
