@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass
 class _Tried:
-    """What became of the groups of all rounds; `refused` says why one of them committed nothing, where that is known."""
+    """What became of the groups of all rounds; `refused` says, where it is known, why one committed nothing."""
 
     done: int = 0
     failed: int = 0
