@@ -92,7 +92,7 @@ def merge_task(
         "large_share": LARGE_SHARE,
         "target_file_size": policy.target_file_bytes,
         "partition": partition,
-        "sql": _sql(pair, partition) if pending else {},
+        "sql": _sql(keyed, name, base, change, partition, None if is_last else through) if pending else {},
         "clean": clean_task(keyed, name, through=through, policy=policy, now=now, keep_all_deletes=not is_last),
     }
 
@@ -168,7 +168,7 @@ def columns_of(base: Json) -> list[str]:
 
 
 def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, through: int | None = None) -> Pair:
-    """Both stores as they are pinned for a job; of the pending changes, with `through`, those up to that number."""
+    """Both stores as they are pinned for a job, changes up to `through` alone if it is given."""
     return Pair(
         spec=keyed.spec,
         columns=columns_of(base),
@@ -180,7 +180,10 @@ def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, thr
     )
 
 
-def _sql(pair: Pair, partition: list[Json] | None) -> Json:
+def _sql(
+    keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None, through: int | None
+) -> Json:
+    pair = pair_of(keyed, name, base, change, through=through)
     sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
     if partition:
         fields = [(field["column"], _transform(field["transform"])) for field in partition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
@@ -278,7 +278,7 @@ def run_or_preview(
     catalog: CatalogName,
     table: TableName,
     kind: JobKind,
-    params: Mapping[str, object],
+    params: Mapping[str, Any],
     *,
     dry_run: bool,
 ) -> JobOut | PlannedOut:

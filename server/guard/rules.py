@@ -66,9 +66,10 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_FILES = ("merge", "clean", "rewrite", "compact", "deletes", "manifests")
-_KEEPING = ("expire", "orphans", "ttl", "tags", "statistics")
-_JOBS = (*_FILES, *_KEEPING)
+_JOBS = (
+    *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
+    *("ttl", "tags", "statistics"),
+)
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.job import Job
@@ -65,13 +67,13 @@ def manifests(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
 
 def rewrite_params(
     *, strategy: RewriteStrategy | None, sort_order: list[str], where: str | None, everything: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """What somebody asks of one rewrite, as its job remembers it; Invalid when it makes no sense."""
     if sort_order and strategy not in (RewriteStrategy.SORT, RewriteStrategy.ZORDER):
         raise Invalid("columns to sort by, but no strategy that sorts", hint="add the strategy sort or zorder")
     if where is not None and not where.strip():
         raise Invalid("the condition is empty", hint="leave it out to rewrite files of the whole table")
-    asked: dict[str, object] = {
+    asked: dict[str, Any] = {
         "strategy": None if strategy is None else str(strategy),
         "sort_order": sort_order,
         "filter": where,

@@ -91,7 +91,8 @@ def test_a_z_order_by_two_columns_keeps_the_rows(server: RunningServer, worker: 
         ({"strategy": "zorder", "sort_order": ["nope"]}, "has no column nope"),
         ({"where": "nope = 1"}, "firn.rewrite.filter 'nope = 1': [UNRESOLVED_COLUMN"),
         ({"where": "id >"}, "firn.rewrite.filter 'id >': [PARSE_SYNTAX_ERROR"),
-        ({"where": "upper(v) = 'A'"}, "firn.rewrite.filter \"upper(v) = 'A'\": Cannot translate"),
+        ({"where": "upper(v) = 'A'"}, "upper(v) = 'A'\": Cannot convert Spark filter"),
+        ({"where": "date_format(v, 'x') = 'a'"}, "date_format(v, 'x') = 'a'\": Cannot translate"),
     ],
 )
 def test_what_the_table_does_not_know_is_refused_with_one_reason(

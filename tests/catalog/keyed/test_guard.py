@@ -97,12 +97,15 @@ def test_a_change_store_takes_appends_alone(operation: str) -> None:
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete", "replace"])
 def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role: RelationKind, operation: str) -> None:
     base, change = RelationKind.BASE, RelationKind.CHANGE
-    merging = (JobKind.MERGE, JobKind.SYNC, JobKind.TTL)
     allowed = {
         *[(one, base, "replace") for one in (JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS)],
         *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.MANIFESTS)],
-        *[(one, change, "delete") for one in (JobKind.CLEAN, *merging)],
-        *[(one, base, any_) for one in merging for any_ in ("append", "overwrite", "delete")],
+        *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
+        *[
+            (one, base, changing)
+            for one in (JobKind.MERGE, JobKind.SYNC, JobKind.TTL)
+            for changing in ("append", "overwrite", "delete")
+        ],
         (JobKind.SYNC, change, "append"),
     }
     made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation), job_kind=kind)
