@@ -74,7 +74,6 @@ def merge_task(
     is_last = chunk is None or chunk.is_last
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     partition = partition_of(base)
-    pair = pair_of(keyed, name, base, change, through=None if is_last else through)
     return {
         "pending": pending,
         "primary_key": list(keyed.spec.primary_key),
