@@ -67,9 +67,13 @@ class Cutoff:
     """Whether every partition lies on one side of it."""
 
     def condition(self, alias: str = "") -> str:
-        """SQL that is true for rows that are too old; null or false for all others."""
+        """SQL that is true for rows that are too old and false for all others.
+
+        Null is ruled out in words: Iceberg orders it before every value, and a delete by the comparison alone takes the
+        partition of null with the old ones.
+        """
         column = (f"{alias}." if alias else "") + quoted(self.column)
-        return f"{column} < {self._literal}"
+        return f"({column} IS NOT NULL AND {column} < {self._literal})"
 
     @property
     def _literal(self) -> str:
@@ -148,7 +152,7 @@ def keyed_facts(pair: Pair, cutoff: Cutoff, merge: Json) -> Json:
         "merge": merge,
         "concerned": _concerned(pair, cutoff) if pair.pending else None,
         "leaving": _leaving(pair, cutoff) if pair.pending else None,
-        "staying": f"SELECT * FROM ({merged_sql(pair)}) AS m WHERE NOT coalesce({cutoff.condition('m')}, false)",
+        "staying": f"SELECT * FROM ({merged_sql(pair)}) AS m WHERE NOT {cutoff.condition('m')}",
     }
 
 

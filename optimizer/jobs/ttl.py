@@ -25,7 +25,7 @@ _ROWS = {"deleted-records": 1, "added-records": -1, "added-position-deletes": 1,
 def run(work: Work) -> Result:
     """Delete what is too old, if anything is."""
     task = TtlTask.model_validate(work.lease.task)
-    work.hold.say(f"rows with {task.condition} are too old")
+    work.hold.say(f"rows are too old where {task.condition}")
     work.hold.stage("looking for old rows")
     told: dict[str, Any] = {"cutoff": task.cutoff, "whole_partitions": task.whole_partitions}
     merges = task.keyed is not None and _is_concerned(work, task.keyed)

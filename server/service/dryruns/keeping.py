@@ -117,8 +117,9 @@ def ttl(look: Look) -> Would:
     notes = ["rows in part of a file are estimated from its bounds"] if old.part else []
     notes += ["rows that delete files take away already are counted too"] if has_deletes else []
     notes += ["pending changes are not counted"] if pending else []
+    about = "about " if notes else ""
     return Would(
-        would=f"delete {'' if not notes else 'about '}{counted(rows, 'row')} with {cutoff.condition()}",
+        would=f"delete {about}{counted(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
         touches=[
             Touch("rows", rows),
             Touch("files that go whole, unopened", len(old.whole), size),

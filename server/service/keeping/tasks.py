@@ -62,6 +62,7 @@ def _ttl(moment: Moment) -> Json:
     if moment.keyed is None:
         return task
     change = moment.metadata[CHANGE]
+    # Without a limit of rows: in parts, a merge would leave old rows pending.
     policy = MergePolicy(
         target_file_bytes=moment.policy["firn.rewrite.target-file-size"],
         tombstone_max_age=moment.policy["firn.tombstone.max-age"],

@@ -47,15 +47,15 @@ def cut(kind: str, *transforms: str, **changes: Any) -> Cutoff:
 @pytest.mark.parametrize(
     ("kind", "condition"),
     [
-        ("timestamptz", "`at` < TIMESTAMP '2026-11-11 12:34:56.789000+00:00'"),
-        ("timestamp", "`at` < TIMESTAMP_NTZ '2026-11-11 12:34:56.789000'"),
-        ("date", "`at` < DATE '2026-11-11'"),
+        ("timestamptz", "(`at` IS NOT NULL AND `at` < TIMESTAMP '2026-11-11 12:34:56.789000+00:00')"),
+        ("timestamp", "(`at` IS NOT NULL AND `at` < TIMESTAMP_NTZ '2026-11-11 12:34:56.789000')"),
+        ("date", "(`at` IS NOT NULL AND `at` < DATE '2026-11-11')"),
     ],
 )
 def test_rows_before_the_clocks_time_less_the_age_are_old(kind: str, condition: str) -> None:
     found = cut(kind)
     assert (found.condition(), found.whole) == (condition, False)
-    assert found.condition("t").startswith("t.`at` < ")
+    assert found.condition("t").startswith("(t.`at` IS NOT NULL AND t.`at` < ")
 
 
 def test_a_date_is_old_when_all_of_its_day_is() -> None:
