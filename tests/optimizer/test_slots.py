@@ -159,6 +159,26 @@ def test_sixty_small_jobs_leave_no_thread_and_no_catalog_behind(quick: RunningSe
     assert len(closed) == len(opened) >= 66
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("off", [-86_400, 86_400])
+def test_an_optimizer_whose_clock_is_a_day_off_keeps_its_lease(
+    quick: RunningServer, monkeypatch: pytest.MonkeyPatch, off: int
+) -> None:
+    """Leases are the database's time: what an optimizer believes about the hour decides nothing."""
+    job = keyed(quick).ask("merge")
+    clock = time.time
+
+    def slow(work: Work) -> Result:
+        time.sleep(float(QUICK["FIRN_LEASE__SECONDS"]) + 2)  # longer than a lease that is not renewed
+        return JOBS["merge"](work)
+
+    monkeypatch.setattr(time, "time", lambda: clock() + off)
+    with working(quick.url, 1, {"merge": slow}):
+        wait_for(lambda: all_over(quick, [job]), "the job's end")
+    ended = quick.get(f"jobs/{job}")
+    assert (ended["status"], ended["attempt"]) == ("succeeded", 1), ended
+
+
 def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     """A long poll for each free slot would be a server's load multiplied."""
     asking = threading.Semaphore(1)
