@@ -16,8 +16,7 @@ from pathlib import Path
 
 from bench.report import RESULTS
 
-BENCHMARKS = ("upgrade", "read", "merge", "rest", "fleet")
-BENCHMARKS = ("upgrade", "read", "merge", "rest", "compaction")
+BENCHMARKS = ("upgrade", "read", "merge", "rest", "fleet", "compaction")
 
 
 def main(argv: list[str] | None = None) -> int:
