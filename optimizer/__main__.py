@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 import pyspark
@@ -54,8 +55,12 @@ def main(argv: list[str] | None = None) -> int:
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
+    except Py4JError as error:  # asked for its memory before each lease, Java has not answered
+        sys.stderr.write(f"firn: Java has ended: {error}\n      what it says is above\n")
+        return 1
     finally:
-        spark.stop()
+        with suppress(Py4JError, OSError):  # Java may be gone already
+            spark.stop()
     return 0
 
 

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,20 +65,18 @@ class Processes:
         child = self._children.get(launch_id)
         if child is None:
             return None
-        status = child.poll()
         log = self.directory / launch_id / LOG
-        if status is not None:
-            return Seen(exit_status=status, resident=None, last_words=_last_words(log))
+        if _has_ended(child):
+            return Seen(exit_status=_buried(child), resident=None, last_words=_last_words(log))
         _rotate(log)
         return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
 
     def kill(self, launch_id: LaunchId) -> None:
         """All of its session: what it has started goes with it."""
         child = self._children.pop(launch_id, None)
-        if child is not None:
-            _kill_session(child.pid)
-            child.wait()
-            _close(child)
+        if child is not None and child.returncode is None:
+            child.kill()
+            _buried(child)
 
     def kill_stray(self, process: Process) -> bool:
         """Only if it is the very process: its number may have been given to another one since."""
@@ -88,17 +87,16 @@ class Processes:
 
     def stop_all(self) -> None:
         """Each is told by the end of its input and by a signal, all at once."""
-        for child in self._children.values():
+        children = [child for child in self._children.values() if child.returncode is None]
+        for child in children:
             _close(child)
             child.terminate()
         give_up = time.monotonic() + self.grace_seconds
-        for launch_id, child in list(self._children.items()):
-            try:
-                child.wait(max(give_up - time.monotonic(), 0))
-            except subprocess.TimeoutExpired:
-                self.kill(launch_id)
-            else:
-                _kill_session(child.pid)
+        while not all(_has_ended(child) for child in children) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        for child in children:
+            child.kill()
+            _buried(child)
         self._children.clear()
 
     def _own_directory(self, launch_id: LaunchId) -> Path:
@@ -118,6 +116,22 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Without taking note of it: until then its number is given to no other process."""
+    if child.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _buried(child: subprocess.Popen[bytes]) -> int:
+    """The exit status of one that has ended, or was killed; what it has started goes with it."""
+    if child.returncode is None:
+        _kill_session(child.pid)
+        child.wait()
+        _close(child)
+    return int(child.returncode)
+
+
 def _close(child: subprocess.Popen[bytes]) -> None:
     if child.stdin is not None:
         child.stdin.close()
@@ -125,24 +139,26 @@ def _close(child: subprocess.Popen[bytes]) -> None:
 
 def _rotate(log: Path) -> None:
     """Copied and cut, since the child goes on writing into the same file; it appends."""
-    if log.stat().st_size > LOG_BYTES:
-        shutil.copyfile(log, log.with_name(f"{LOG}.1"))
-        os.truncate(log, 0)
+    with suppress(OSError):  # a full disk must not keep anybody from watching
+        if log.stat().st_size > LOG_BYTES:
+            shutil.copyfile(log, log.with_name(f"{LOG}.1"))
+            os.truncate(log, 0)
 
 
 def _last_words(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _WORDS_BYTES))
-        lines = file.read().decode(errors="replace").strip().splitlines()
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _WORDS_BYTES))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
     return "\n".join(lines[-5:])
 
 
 def _kill_session(pid: int) -> None:
     for member in {pid, *_session(pid)}:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(member, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
 
 
 def _resident(pid: int) -> int | None:

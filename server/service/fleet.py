@@ -9,10 +9,11 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from catalog.errors import Unavailable
+from catalog.errors import NotFound, Unavailable
 from catalog.group import DEFAULT_GROUP, GroupName
 from catalog.launch.command import Command, Place, command
 from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decide
@@ -172,7 +173,8 @@ class Fleet:
     def _end(self, one: Launched, end: End, shown: Shown | None) -> None:
         """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
         if shown is not None:
-            self.optimizers.drain(shown.optimizer.id, end.why, stop=True)
+            with suppress(NotFound):  # it has just left
+                self.optimizers.drain(shown.optimizer.id, end.why, stop=True)
         if not end.at_once:
             with self.database.writing() as uow:
                 uow.launches.put(replace(one, standing=Standing.DRAINING, asked_at=uow.now(), why=end.why))

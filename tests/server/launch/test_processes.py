@@ -124,6 +124,28 @@ def test_one_that_dies_says_how(launcher: Processes, record: Path) -> None:
     assert (seen.exit_status, seen.last_words) == (7, "Exception in thread main: the cluster is full")
 
 
+def test_one_that_dies_takes_what_it_has_started_with_it(launcher: Processes, record: Path) -> None:
+    process = launcher.start(ID, a_command(launcher, record, "deaf"))
+    note = record.with_name("record.child")
+    wait_for(lambda: note.exists() and note.read_text(encoding="utf-8") != "", "its child")
+    child = int(note.read_text(encoding="utf-8"))
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: status_of(launcher) == -signal.SIGKILL, "its end")
+    wait_for(lambda: not is_alive(child), "the end of its child")
+
+
+def test_a_disk_that_is_full_or_gone_keeps_nobody_from_watching(launcher: Processes, record: Path) -> None:
+    process = launcher.start(ID, a_command(launcher, record, "runs"))
+    noted(record)
+    (launcher.directory / ID / "log").unlink()
+    assert status_of(launcher) is None
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: status_of(launcher) == -signal.SIGKILL, "its end")
+    seen = launcher.look(ID)
+    assert seen is not None
+    assert "cannot be read" in seen.last_words
+
+
 def test_a_program_that_is_not_there_is_a_refusal(launcher: Processes, record: Path) -> None:
     made = a_command(launcher, record, "runs")
     with pytest.raises(Unavailable, match="nowhere/submit cannot be started: No such file"):
