@@ -83,6 +83,7 @@ def _submitted(
     arguments = [place.spark_submit, "--master", filled(launch.master, variables)]
     arguments += ["--deploy-mode", launch.deploy_mode.value, "--name", f"firn-optimizer-{group}-{launch_id}"]
     arguments += ["--driver-memory", launch.memory, "--properties-file", f"{place.directory}/{PROPERTIES}"]
+    arguments.append("--load-spark-defaults")  # given a file of its own, Spark would pass over the cluster's settings
     if launch.py_files:
         arguments += ["--py-files", ",".join(filled(one, variables) for one in launch.py_files)]
     arguments += [filled(launch.application or place.application, variables), *of_optimizer]

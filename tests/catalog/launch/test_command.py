@@ -61,6 +61,7 @@ def test_on_yarn_the_token_and_the_settings_are_in_a_file_and_not_on_the_command
     assert list(made.arguments) == [
         *("spark-submit", "--master", "yarn", "--deploy-mode", "cluster", "--name", "firn-optimizer-nightly-nightly-1"),
         *("--driver-memory", "4g", "--properties-file", "/data/optimizers/nightly-1/spark.conf"),
+        "--load-spark-defaults",
         *("--py-files", "hdfs:///firn/firn.zip,hdfs:///firn/more.zip", "hdfs:///firn/main.py"),
         *(*OF_OPTIMIZER, "8", "--launch", "nightly-1"),
     ]

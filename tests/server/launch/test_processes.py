@@ -87,7 +87,8 @@ def test_it_is_given_words_and_no_shell_reads_them(launcher: Processes, record: 
     (told,) = noted(record)
     assert told["argv"] == [
         *("--master", "yarn", "--deploy-mode", "client", "--name", "firn-optimizer-nightly-nightly-1"),
-        *("--driver-memory", "2g", "--properties-file", str(launcher.directory / ID / "spark.conf"), "/app.py"),
+        *("--driver-memory", "2g", "--properties-file", str(launcher.directory / ID / "spark.conf")),
+        *("--load-spark-defaults", "/app.py"),
         *("--server", "http://s", "--group", "nightly", "--slots", "2", "--launch", "nightly-1", "--tied"),
     ]
     assert told["properties"] == "spark.a=it's\\ $(touch\\ here)\\ `b`;\\ c\n"
