@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from optimizer.progress import last_job_failed, progress_of
 from optimizer.slots import Slots
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
-from optimizer.worker import RunJob, Worker
+from optimizer.worker import IDLE_SECONDS, RunJob, Worker
 from tests.optimizer.conftest import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
 
@@ -183,6 +184,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     """A long poll for each free slot would be a server's load multiplied."""
     asking = threading.Semaphore(1)
     overlapped: list[bool] = []
+    moments: list[float] = []
     asked = threading.Event()
 
     def answers(request: httpx.Request) -> httpx.Response:
@@ -191,6 +193,7 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
         if request.method == "DELETE":
             return httpx.Response(204)
         overlapped.append(not asking.acquire(blocking=False))
+        moments.append(time.monotonic())
         time.sleep(0.02)
         asking.release()
         if len(overlapped) >= 10:
@@ -204,6 +207,8 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     worker.stopping.set()
     thread.join()
     assert not any(overlapped)
+    pauses = [after - before for before, after in itertools.pairwise(moments)]
+    assert min(pauses) >= IDLE_SECONDS  # this server keeps nobody waiting, and must not be asked without a break
 
 
 def a_lone_worker(api: ServerApi, *, slots: int, jobs: Mapping[str, RunJob] | None = None) -> Worker:

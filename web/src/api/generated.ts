@@ -1856,7 +1856,7 @@ export interface paths {
         put?: never;
         /**
          * Let an optimizer work again
-         * @description One that was asked to stop goes on working if it has not ended yet.
+         * @description One that was asked to stop goes on working if it has not heard of it yet.
          */
         post: operations["undrain_optimizers__optimizer_id__undrain_post"];
         delete?: never;
