@@ -2,6 +2,7 @@
 
     python -m bench
     python -m bench merge
+    python -m bench compaction --part small        # what is not known here is passed on
 
 Each runs in a process of its own, so that none finds another's warm caches or full heap.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from bench.report import RESULTS
 
-BENCHMARKS = ("upgrade", "read", "merge", "rest", "fleet")
+BENCHMARKS = ("upgrade", "read", "merge", "rest", "fleet", "compaction")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,10 +26,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("benchmarks", nargs="*", choices=[*BENCHMARKS, []], help="which (default: all)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="directory of results (default: %(default)s)")
-    given = parser.parse_args(argv)
+    given, more = parser.parse_known_args(argv)
     failed = 0
     for benchmark in given.benchmarks or BENCHMARKS:
-        command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(given.out)]
+        command = [sys.executable, "-m", f"bench.{benchmark}", "--out", str(given.out), *more]
         failed |= subprocess.run(command, check=False).returncode
     return 1 if failed else 0
 

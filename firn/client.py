@@ -135,6 +135,16 @@ class Client:
         """Registered optimizers and what each does now."""
         return list(self.transport.items("/optimizers"))
 
+    def drain_optimizer(self, optimizer: str, *, why: str | None = None, stop: bool = False) -> Json:
+        """Give it no new job; with `stop` it ends when it holds none."""
+        return self.transport.change(
+            "POST", f"/optimizers/{quote(optimizer, safe='')}/drain", {"why": why, "stop": stop}
+        )
+
+    def undrain_optimizer(self, optimizer: str) -> Json:
+        """Give it jobs again."""
+        return self.transport.change("POST", f"/optimizers/{quote(optimizer, safe='')}/undrain", {})
+
     def close(self) -> None:
         """Let connections go."""
         self.transport.close()

@@ -9,11 +9,13 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from optimizer.client import connect
 from optimizer.errors import NotWelcome
@@ -49,23 +51,31 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     server = connect(given.server, token=os.environ.get("FIRN_TOKEN"))
     try:
-        Worker(server, spark, JOBS, _about(given), stopping, slots=given.slots, memory=Memory(spark)).run()
+        Worker(server, spark, JOBS, _about(given, spark), stopping, slots=given.slots, memory=Memory(spark)).run()
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
+    except Py4JError as error:  # asked for its memory before each lease, Java has not answered
+        sys.stderr.write(f"firn: Java has ended: {error}\n      what it says is above\n")
+        return 1
     finally:
-        spark.stop()
+        with suppress(Py4JError, OSError):  # Java may be gone already
+            spark.stop()
     return 0
 
 
-def _about(given: argparse.Namespace) -> dict[str, object]:
+def _about(given: argparse.Namespace, spark: SparkSession) -> dict[str, object]:
     return {
         "group": given.group,
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "version": _version(),
         "launch": given.launch,
-        "facts": {"spark": pyspark.__version__, "master": given.master, "driver_memory": given.driver_memory},
+        "facts": {
+            "spark": pyspark.__version__,
+            "master": spark.sparkContext.master,
+            "driver_memory": given.driver_memory,
+        },
     }
 
 
@@ -78,7 +88,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--slots", type=_count, default=DEFAULT_SLOTS, help="jobs that run side by side (default: %(default)s)"
     )
-    parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks (default: %(default)s)")
+    parser.add_argument("--master", help="where Spark runs its tasks (default: local[*], or what spark-submit says)")
     parser.add_argument("--driver-memory", default="2g", help="heap of the JVM (default: %(default)s)")
     parser.add_argument("--launch", help="the launch that this process belongs to, told to the server")
     parser.add_argument("--tied", action="store_true", help="end when standard input is closed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from optimizer.wire import Lease
 
 log = logging.getLogger(__name__)
 
+LOCAL = "local[*]"
 JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 SETTINGS = {
@@ -35,11 +37,15 @@ SETTINGS = {
 }
 
 
-def start(*, master: str, app: str, memory: str = "2g") -> SparkSession:
-    """The process's Spark. Settings given to spark-submit win over Firn's, except those that jobs rely on."""
-    builder = SparkSession.builder.appName(app).master(master)
+def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
+    """The process's Spark. Without a master it is a local one, or where spark-submit has put this process."""
+    if master is None and not os.environ.get("PYSPARK_GATEWAY_PORT"):  # by which spark-submit tells of its Java
+        master = LOCAL
+    builder = SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
     builder = builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory})
-    session = builder.config(map=loopback_if_local(master)).getOrCreate()
+    session = builder.config(map=loopback_if_local(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.
     session.sparkContext.setLogLevel("ERROR")
     return session

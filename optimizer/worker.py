@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 RunJob = Callable[[Work], Result]
 RETRY_SECONDS = 5.0
 REPORT_PAUSES = (1.0, 5.0)
+IDLE_SECONDS = 0.3
+"""Between two questions that were answered with nothing: a server with too many waiters answers at once."""
 FREE_SECONDS = 1.0
 """How long it may take to notice a stop while all slots are busy."""
 
@@ -79,6 +81,7 @@ class Worker:
             raise
         if lease is None:
             slots.put_back()
+            self.stopping.wait(IDLE_SECONDS)
         else:
             slots.give(partial(self._work, lease))
 

@@ -120,6 +120,7 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
 
 def _serve(settings: Settings) -> int:
     taken = _listen(settings)
+    settings = settings.model_copy(update={"port": taken.getsockname()[1]})  # 0 is no address for others
     lock = _lock_data_dir(settings)
     services = build_services(settings, open_database(settings))
     ensure_default_catalog(services, settings)

@@ -26,6 +26,7 @@ from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
+from server.api import launches as api_launches
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
 from server.api import optimizers as api_optimizers
@@ -79,6 +80,7 @@ _API = (
     api_orphans,
     api_groups,
     api_optimizing,
+    api_launches,
     api_status,
     api_principals,
     api_roles,
@@ -109,6 +111,7 @@ def create_app(
         api.state.stopping.set()
         services.imports.signals.halted.set()
         background.driver.stop()
+        services.fleet.close()
         services.access.trail.flush()
         services.reports.flush()
 

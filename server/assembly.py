@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from pydantic import SecretStr
 
@@ -24,6 +26,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.foreign.rest import RestCatalogs
 from server.identity.oidc import OidcIssuer, OidcSettings
+from server.launch.processes import Processes
 from server.metastore.registry import MetastoreRegistry, MetastoreTimes
 from server.service.access.access import Access
 from server.service.access.directory import Directory
@@ -36,6 +39,7 @@ from server.service.blockers import Blockers
 from server.service.commit import Committer
 from server.service.compare import Comparisons
 from server.service.dryruns.dryruns import DryRuns
+from server.service.fleet import Fleet, Ground
 from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
@@ -111,6 +115,7 @@ def build_services(settings: Settings, database: Database) -> Services:
     times = _lease_times(settings.lease)
     tasks = Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task})
     own_places = OwnPlaces(database, metadata)
+    optimizers = Optimizers(database, version("firn"), times.lasts)
     return Services(
         database=database,
         metadata=metadata,
@@ -120,8 +125,9 @@ def build_services(settings: Settings, database: Database) -> Services:
         keyed=keyed,
         committer=committer,
         groups=Groups(database),
+        fleet=_fleet(settings, database, optimizers),
         jobs=Jobs(database, times),
-        optimizers=Optimizers(database, version("firn"), times.lasts),
+        optimizers=optimizers,
         planner=Planner(database),
         policies=Policies(database),
         blockers=Blockers(database),
@@ -157,6 +163,25 @@ def _hive(keyed: KeyedTables, committer: Committer, metastores: MetastoreRegistr
         upgrades=Upgrades(database, Namespaces(database), keyed.tables, keyed, index, checks, files),
         syncs=Syncs(database, metadata, committer, index, files),
     )
+
+
+def _fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fleet:
+    directory = settings.data_dir.absolute() / "optimizers"
+    token = settings.optimizers.token
+    # Found without being imported: the server starts no JVM and runs no job.
+    found = find_spec("optimizer")
+    places = [] if found is None else list(found.submodule_search_locations or ())
+    ground = Ground(
+        server=settings.own_address,
+        python=sys.executable,
+        spark_submit=settings.optimizers.spark_submit,
+        application=f"{places[0]}/__main__.py" if places else "optimizer",
+        directory=str(directory),
+        token=None if token is None else token.get_secret_value(),
+        needs_token=settings.access.enabled,
+        local=settings.optimizers.local,
+    )
+    return Fleet(database, optimizers, Processes(directory), ground)
 
 
 def _vending(settings: Settings, database: Database, metadata: MetadataFiles, access: Access) -> Vending:

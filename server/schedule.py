@@ -26,6 +26,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     leadership = Leadership(services.database, timedelta(seconds=settings.background.leader_seconds))
     tasks = [
         *_optimizing(settings.background, services, leadership),
+        *_starting(settings, services),
         *_taking_over(settings.background, services),
         *_keeping(settings.background, services),
         *_access_tasks(settings, services),
@@ -49,6 +50,17 @@ def _optimizing(every: BackgroundSettings, services: Services, leadership: Leade
             does="ends the leases of silent optimizers and settles what they left",
             every_seconds=every.reap_seconds,
             activate=services.jobs.reap,
+        ),
+    ]
+
+
+def _starting(settings: Settings, services: Services) -> list[TaskDef]:
+    return [
+        TaskDef(
+            name="fleet",
+            does="starts, watches and ends the optimizers of groups that want it",
+            every_seconds=settings.optimizers.watch_seconds,
+            activate=services.fleet.activate,
         ),
     ]
 

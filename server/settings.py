@@ -15,6 +15,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     SecretStr,
@@ -49,6 +50,20 @@ class LeaseSettings(Group):
         if self.beat_seconds * 3 > self.seconds:
             raise ValueError(f"a {self.seconds} s lease has no room for two lost beats of {self.beat_seconds} s")
         return self
+
+
+class OptimizerSettings(Group):
+    """Optimizers that the server starts; see docs/operations.md."""
+
+    local: NonNegativeInt = Field(
+        default=0, description="Local optimizers of the group `default` at most, while nothing else was set for it."
+    )
+    server: str | None = Field(default=None, description="Address at which started optimizers reach the server.")
+    token: SecretStr | None = Field(
+        default=None, description="Access token that started optimizers come with, of a service with that role."
+    )
+    spark_submit: str = Field(default="spark-submit", description="The program that submits to a cluster.")
+    watch_seconds: PositiveFloat = Field(default=5, description="Pause between two looks at the groups' optimizers.")
 
 
 class BackgroundSettings(Group):
@@ -174,6 +189,7 @@ class Settings(BaseSettings):
         default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint."
     )
     lease: LeaseSettings = Field(default=LeaseSettings(), description="Leases of optimizers.")
+    optimizers: OptimizerSettings = Field(default=OptimizerSettings(), description="Optimizers that are started.")
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
@@ -223,6 +239,12 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """The database to open."""
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'firn.db'}"
+
+    @property
+    def own_address(self) -> str:
+        """Where optimizers that are started here find the server."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.optimizers.server or f"http://{host}:{self.port}"
 
     @property
     def resolved_warehouse(self) -> str:

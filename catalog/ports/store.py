@@ -25,6 +25,7 @@ from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
 from catalog.ports.hive import Grounds, HiveTables
 from catalog.ports.imports import ImportEntries
+from catalog.ports.launch import Launches
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
 from catalog.ports.work import Groups, Queue, Standings
@@ -389,6 +390,7 @@ class UnitOfWork(Protocol):
     queue: Queue
     optimizers: Optimizers
     groups: Groups
+    launches: Launches
     operations: Operations
     imports: ImportEntries
     policies: Policies

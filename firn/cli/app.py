@@ -18,6 +18,7 @@ from firn.cli import (
     imports,
     jobs,
     namespaces,
+    optimizers,
     optimizing,
     principals,
     processes,
@@ -42,7 +43,7 @@ app.add_typer(namespaces.app, name="namespace")
 app.add_typer(history.app, name="table")  # with those of tables
 app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
-app.add_typer(jobs.optimizers, name="optimizer")
+app.add_typer(optimizers.app, name="optimizer")
 app.add_typer(groups.app, name="group")
 app.add_typer(tables.policies, name="policy")
 app.add_typer(access.tokens, name="token")

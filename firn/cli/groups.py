@@ -61,6 +61,45 @@ def set_group(
     _shown(this, this.client.groups.set(name, **_given(description, reserved_slots, catalog_quota)))
 
 
+@command(app, "launch")
+def launch(
+    this: Told,
+    name: Name,
+    kind: Annotated[str | None, typer.Option(help="none, local or spark-submit.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Such as memory=4g, master=yarn, idle_seconds=60; may be repeated."),
+    ] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark; may be repeated, replaces all.")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be repeated, replaces all.")] = None,
+) -> None:
+    """Show how the group's optimizers are started, and change what is given; the rest stays."""
+    changes: dict[str, Json] = {} if kind is None else {"kind": kind}
+    for key, value in _pairs(settings or []).items():
+        number = int(value) if value.isdecimal() else value
+        if key.endswith(("_seconds", "_attempts")):
+            changes.setdefault("scaling", {})[key] = number
+        else:
+            changes[key] = number
+    if conf is not None:
+        changes["conf"] = _pairs(conf)
+    if env is not None:
+        changes["environment"] = _pairs(env)
+    groups = this.client.groups
+    _shown_launch(this, name, groups.set_launch(name, **changes) if changes else groups.launch(name))
+
+
+@command(app, "scale")
+def scale(
+    this: Told,
+    name: Name,
+    minimum: Annotated[int, typer.Option("--min", min=0, help="Optimizers at least.")],
+    maximum: Annotated[int, typer.Option("--max", min=0, help="Optimizers at most.")],
+) -> None:
+    """Say between how many optimizers the server keeps in the group."""
+    _shown_launch(this, name, this.client.groups.scale(name, minimum=minimum, maximum=maximum))
+
+
 @command(app, "drop")
 def drop_group(this: Told, name: Name) -> None:
     """Drop a group in which nobody works and for which no job waits."""
@@ -83,3 +122,30 @@ def _shown(this: Told, group: Json) -> None:
         "created": group["created_at"] and moment(group["created_at"]),
     }
     this.show.emit(group, lambda: this.show.facts(facts))
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise typer.BadParameter(f"{text!r} should read NAME=VALUE")
+        pairs[key] = value
+    return pairs
+
+
+def _shown_launch(this: Told, name: str, launch: Json) -> None:
+    scaling = launch["scaling"]
+    facts = {
+        "group": name,
+        "started": "by hand" if launch["kind"] == "none" else launch["kind"],
+        "optimizers": f"{scaling['minimum']} to {scaling['maximum']}",
+        "wanted": str(launch["wanted"]),
+        "there": f"{launch['working']} working, {launch['starting']} starting, {launch['draining']} draining",
+        "held back": launch["held_back"],
+        "last error": launch["last_error"],
+        "master": launch["master"],
+        "slots": str(launch["slots"]),
+        "memory": launch["memory"],
+    }
+    this.show.emit(launch, lambda: this.show.facts(facts))

@@ -1,4 +1,4 @@
-"""`firn job …` and `firn optimizer …`"""
+"""`firn job …`"""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from uuid import UUID
 import typer
 
 from firn.cli.orphans import show_batches
-from firn.cli.processes import run_optimizer
 from firn.cli.show import Show, moment
 from firn.cli.told import Told, command
 from firn.cli.watch import JOB_COLUMNS, job_row, tell_job, watch_job
 from firn.wire import Job, JobStatus
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
-optimizers = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
 
 JobArg = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 
@@ -86,43 +84,6 @@ def retry_job(
     if this.show.json:
         this.show.write_json(again.json_value())
     tell_job(this.show, again)
-
-
-@optimizers.callback(invoke_without_command=True)
-def be_optimizer(
-    ctx: typer.Context,
-    group: Annotated[str, typer.Option(help="Whose jobs to take.")] = "default",
-    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
-    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
-    server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
-    token: Annotated[
-        str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token, of a service with the role optimizer.")
-    ] = None,
-) -> None:
-    """Run jobs until told to stop."""
-    if ctx.invoked_subcommand is None:
-        run_optimizer(server, token, group=group, master=master, memory=memory)
-
-
-@command(optimizers, "list")
-def list_optimizers(this: Told) -> None:
-    """List optimizers and what each does now."""
-    show, found = this.show, this.client.optimizers()
-    rows = [
-        (
-            one["id"],
-            one["group"],
-            one["host"],
-            str(one["pid"]),
-            one["version"],
-            moment(one["last_seen_at"]),
-            one["job_id"],
-        )
-        for one in found
-    ]
-    columns = ("optimizer", "group", "host", "pid", "version", "last seen", "job")
-    none = "no optimizers: start one with `firn optimizer`"
-    show.emit(found, lambda: show.table(columns, rows, none=none))
 
 
 def _show(show: Show, job: Job) -> None:

@@ -79,16 +79,18 @@ def become_server(given: Mapping[str, object], *more: str) -> None:
     _become(python_module("server", *flags, *more))
 
 
-def run_optimizer(server: str | None, token: str | None, *, group: str, master: str, memory: str) -> None:
+def run_optimizer(
+    server: str | None, token: str | None, *, group: str, slots: int | None, master: str, memory: str
+) -> None:
     """Become an optimizer."""
     require_java()
     url = server or DEFAULT_URL
     connect(url, token=token).health()  # says in words what a retrying optimizer would only log
     if token is not None:
         os.environ["FIRN_TOKEN"] = token  # other users of the machine can read a command line, not an environment
-    _become(
-        python_module("optimizer", "--server", url, "--group", group, "--master", master, "--driver-memory", memory)
-    )
+    side_by_side = () if slots is None else ("--slots", str(slots))
+    of_spark = ("--master", master, "--driver-memory", memory)
+    _become(python_module("optimizer", "--server", url, "--group", group, *of_spark, *side_by_side))
 
 
 def metastore(

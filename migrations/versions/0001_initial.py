@@ -147,6 +147,13 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_dropped_relation_dropped_id"), ["dropped_id"], unique=False)
 
     op.create_table(
+        "group_launch",
+        sa.Column("grp", sa.String(length=50), nullable=False),
+        sa.Column("settings", sa.JSON(), nullable=False),
+        sa.Column("changed_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("grp", name=op.f("pk_group_launch")),
+    )
+    op.create_table(
         "hive_ground",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("partition", sa.String(length=2048), nullable=False),
@@ -290,6 +297,24 @@ def upgrade() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_keyed_table")),
     )
+    op.create_table(
+        "launch",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("grp", sa.String(length=50), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("standing", sa.String(length=16), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("busy_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("process", sa.JSON(), nullable=True),
+        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("why", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_launch")),
+    )
+    with op.batch_alter_table("launch", schema=None) as batch_op:
+        batch_op.create_index("ix_launch_grp", ["grp", "started_at"], unique=False)
+        batch_op.create_index("ix_launch_standing", ["standing"], unique=False)
+
     op.create_table(
         "leader",
         sa.Column("name", sa.String(length=64), nullable=False),
@@ -646,6 +671,11 @@ def downgrade() -> None:
 
     op.drop_table("metrics_report")
     op.drop_table("leader")
+    with op.batch_alter_table("launch", schema=None) as batch_op:
+        batch_op.drop_index("ix_launch_standing")
+        batch_op.drop_index("ix_launch_grp")
+
+    op.drop_table("launch")
     op.drop_table("keyed_table")
     with op.batch_alter_table("job_log", schema=None) as batch_op:
         batch_op.drop_index("ix_job_log_job")
@@ -675,6 +705,7 @@ def downgrade() -> None:
     op.drop_table("hive_staged_ground")
     op.drop_table("hive_link")
     op.drop_table("hive_ground")
+    op.drop_table("group_launch")
     with op.batch_alter_table("dropped_relation", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_dropped_relation_dropped_id"))
 

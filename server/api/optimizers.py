@@ -112,7 +112,7 @@ def drain(services: ServicesDep, optimizer_id: str, body: DrainIn) -> OptimizerO
 
 @router.post("/{optimizer_id}/undrain", summary="Let an optimizer work again", responses=refusals(404))
 def undrain(services: ServicesDep, optimizer_id: str) -> OptimizerOut:
-    """One that was asked to stop goes on working if it has not ended yet."""
+    """One that was asked to stop goes on working if it has not heard of it yet."""
     return OptimizerOut.of(services.optimizers.undrain(optimizer_id))
 
 

@@ -161,6 +161,10 @@ _WORK: Rules = {
     ("GET", "/groups/{group}"): reads(on.server(LIST)),
     ("PUT", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("DELETE", "/groups/{group}"): changes(on.server(MAINTAIN)),
+    ("GET", "/groups/{group}/launch"): reads(on.server(LIST)),
+    # What is set here is run on the server's machine.
+    ("PUT", "/groups/{group}/launch"): changes(on.server(GRANT)),
+    ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),
     ("POST", "/leases"): routine(on.server(MAINTAIN)),

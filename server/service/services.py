@@ -18,6 +18,7 @@ from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
 from server.service.dryruns.dryruns import DryRuns
+from server.service.fleet import Fleet
 from server.service.groups import Groups
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
@@ -59,6 +60,7 @@ class Services:
     committer: Committer
     jobs: Jobs
     groups: Groups
+    fleet: Fleet
     optimizers: Optimizers
     planner: Planner
     policies: Policies

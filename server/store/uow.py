@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from catalog.names import CatalogName, TableName
-from catalog.ports import access, dropped, hive, imports, orphans, store, work
+from catalog.ports import access, dropped, hive, imports, launch, orphans, store, work
 from catalog.relation import Located
 from server.store.access import SqlPrincipals, SqlRoles, SqlTokens
 from server.store.audit import SqlAudit
@@ -23,6 +23,7 @@ from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
 from server.store.imports import SqlImportEntries
 from server.store.jobs import SqlJobs
+from server.store.launches import SqlLaunches
 from server.store.metrics import SqlMetrics
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
@@ -54,6 +55,7 @@ class SqlUnitOfWork:
         self.blockers: store.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)
+        self.launches: launch.Launches = SqlLaunches(session)
         self.groups: work.Groups = SqlGroups(session)
         self.operations: store.Operations = SqlOperations(session)
         self.imports: imports.ImportEntries = SqlImportEntries(session)

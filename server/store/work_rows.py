@@ -130,6 +130,32 @@ class OrphanBatchRow(Row):
     deleted_at: Mapped[datetime | None]
 
 
+class GroupLaunchRow(Row):
+    """How the optimizers of a group are started."""
+
+    __tablename__ = "group_launch"
+    grp: Mapped[str] = mapped_column(String(50), primary_key=True)
+    settings: Mapped[dict[str, Any]]
+    changed_at: Mapped[datetime]
+
+
+class LaunchRow(Row):
+    """One optimizer that a server has started, or tried to."""
+
+    __tablename__ = "launch"
+    __table_args__ = (Index("ix_launch_standing", "standing"), Index("ix_launch_grp", "grp", "started_at"))
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    grp: Mapped[str] = mapped_column(String(50))
+    kind: Mapped[str] = mapped_column(String(16))
+    standing: Mapped[str] = mapped_column(String(16))
+    started_at: Mapped[datetime]
+    busy_at: Mapped[datetime]
+    process: Mapped[dict[str, Any] | None]
+    asked_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    why: Mapped[str | None] = mapped_column(Text)
+
+
 class OptimizerRow(Row):
     """A registered optimizer."""
 

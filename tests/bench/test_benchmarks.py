@@ -32,6 +32,13 @@ def test_upgrade(tmp_path: Path) -> None:
     assert min(per_file.values()) > 0
 
 
+def test_compaction(tmp_path: Path) -> None:
+    lines = results(tmp_path, "compaction", "--part", "small", "--tables", "3", "--slots", "1", "2")
+    small = {line["slots"]: line["tables_per_minute"] for line in lines if line["event"] == "small tables"}
+    assert sorted(small) == [1, 2]
+    assert min(small.values()) > 0
+
+
 def test_read(tmp_path: Path) -> None:
     lines = results(tmp_path, "read", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "uniform")
     reads = {line["query"]: line for line in lines if line["event"] == "read"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -63,6 +64,21 @@ def test_it_works_until_it_is_told_to_stop_and_then_leaves(hasty: RunningServer,
     assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
     assert hasty.http.get("/api/v1/optimizers").json() == []
     assert table.rows(".base") == [(1, "a"), (2, "b")]
+
+
+def test_without_its_java_it_takes_no_more_jobs_and_ends(hasty: RunningServer, tmp_path: Path) -> None:
+    """It would fail each job in turn: a loop that a new process ends."""
+    job_id = keyed(hasty, a_worker(hasty.url)).ask("merge")
+    with an_optimizer(hasty, tmp_path / "log") as process:
+        wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "succeeded")
+        (java,) = children_of(process.pid)
+        os.kill(java, signal.SIGKILL)
+        assert process.wait(60) == 1
+    assert "Java has ended" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
 
 def test_killed_in_the_middle_of_a_merge_it_leaves_nothing_that_the_next_one_cannot_finish(

@@ -1333,6 +1333,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/groups/{group}/launch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how a group's optimizers are started
+         * @description And how many there are.
+         */
+        get: operations["show_launch_groups__group__launch_get"];
+        /**
+         * Set how a group's optimizers are started
+         * @description Those that run already stay as they are; starts that were given up are tried again.
+         */
+        put: operations["set_launch_groups__group__launch_put"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/groups/{group}/scale": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set how many optimizers a group has
+         * @description More are started and fewer drained by the server that leads, at its next look.
+         */
+        post: operations["scale_groups__group__scale_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -1812,7 +1856,7 @@ export interface paths {
         put?: never;
         /**
          * Let an optimizer work again
-         * @description One that was asked to stop goes on working if it has not ended yet.
+         * @description One that was asked to stop goes on working if it has not heard of it yet.
          */
         post: operations["undrain_optimizers__optimizer_id__undrain_post"];
         delete?: never;
@@ -2433,6 +2477,12 @@ export interface components {
             tables: number;
         };
         /**
+         * DeployMode
+         * @description Where spark-submit runs the optimizer itself.
+         * @enum {string}
+         */
+        DeployMode: "client" | "cluster";
+        /**
          * DoneOut
          * @description Jobs of one kind that ended in one way.
          */
@@ -2957,6 +3007,170 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * LaunchIn
+         * @description How a group's optimizers are started. What is left out is as at first.
+         */
+        LaunchIn: {
+            /** Application */
+            application?: string | null;
+            /**
+             * Conf
+             * @default {}
+             */
+            conf?: {
+                [key: string]: string;
+            };
+            /** @default client */
+            deploy_mode?: components["schemas"]["DeployMode"];
+            /**
+             * Environment
+             * @default {}
+             */
+            environment?: {
+                [key: string]: string;
+            };
+            /** Image */
+            image?: string | null;
+            kind: components["schemas"]["LaunchKind"];
+            /**
+             * Master
+             * @default local[*]
+             */
+            master?: string;
+            /**
+             * Memory
+             * @default 2g
+             */
+            memory?: string;
+            /** Memory Limit */
+            memory_limit?: number | null;
+            /** Namespace */
+            namespace?: string | null;
+            /**
+             * Py Files
+             * @default []
+             */
+            py_files?: string[];
+            /**
+             * @default {
+             *       "cool_down_seconds": 60,
+             *       "idle_seconds": 600,
+             *       "max_attempts": 5,
+             *       "maximum": 1,
+             *       "minimum": 0,
+             *       "queue_seconds": 10,
+             *       "start_seconds": 300
+             *     }
+             */
+            scaling?: components["schemas"]["ScalingIn"];
+            /**
+             * Slots
+             * @default 2
+             */
+            slots?: number;
+        };
+        /**
+         * LaunchKind
+         * @description Who starts a group's optimizers.
+         * @enum {string}
+         */
+        LaunchKind: "none" | "local" | "spark-submit";
+        /**
+         * LaunchOut
+         * @description What is set, how many optimizers are wanted and there, and what keeps more from being started.
+         */
+        LaunchOut: {
+            /** Application */
+            application?: string | null;
+            /**
+             * Conf
+             * @default {}
+             */
+            conf?: {
+                [key: string]: string;
+            };
+            /** @default client */
+            deploy_mode?: components["schemas"]["DeployMode"];
+            /** Draining */
+            draining: number;
+            /**
+             * Environment
+             * @default {}
+             */
+            environment?: {
+                [key: string]: string;
+            };
+            /** Held Back */
+            held_back: string | null;
+            /** Image */
+            image?: string | null;
+            kind: components["schemas"]["LaunchKind"];
+            /** Last Error */
+            last_error: string | null;
+            /** Launches */
+            launches: components["schemas"]["LaunchedOut"][];
+            /**
+             * Master
+             * @default local[*]
+             */
+            master?: string;
+            /**
+             * Memory
+             * @default 2g
+             */
+            memory?: string;
+            /** Memory Limit */
+            memory_limit?: number | null;
+            /** Namespace */
+            namespace?: string | null;
+            /**
+             * Py Files
+             * @default []
+             */
+            py_files?: string[];
+            /**
+             * @default {
+             *       "cool_down_seconds": 60,
+             *       "idle_seconds": 600,
+             *       "max_attempts": 5,
+             *       "maximum": 1,
+             *       "minimum": 0,
+             *       "queue_seconds": 10,
+             *       "start_seconds": 300
+             *     }
+             */
+            scaling?: components["schemas"]["ScalingIn"];
+            /**
+             * Slots
+             * @default 2
+             */
+            slots?: number;
+            /** Starting */
+            starting: number;
+            /** Wanted */
+            wanted: number;
+            /** Working */
+            working: number;
+        };
+        /**
+         * LaunchedOut
+         * @description One optimizer that was started, or that could not be.
+         */
+        LaunchedOut: {
+            /** Ended At */
+            ended_at: string | null;
+            /** Id */
+            id: string;
+            standing: components["schemas"]["Standing"];
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Why */
+            why: string | null;
+        };
         /**
          * LeaseIn
          * @description Which job kinds an optimizer can run and how long it will wait for one.
@@ -4195,6 +4409,57 @@ export interface components {
             words: string;
         };
         /**
+         * ScaleIn
+         * @description Between how many optimizers a group has.
+         */
+        ScaleIn: {
+            /** Maximum */
+            maximum: number;
+            /** Minimum */
+            minimum: number;
+        };
+        /**
+         * ScalingIn
+         * @description How many optimizers there are to be, and when that changes.
+         */
+        ScalingIn: {
+            /**
+             * Cool Down Seconds
+             * @default 60
+             */
+            cool_down_seconds?: number;
+            /**
+             * Idle Seconds
+             * @default 600
+             */
+            idle_seconds?: number;
+            /**
+             * Max Attempts
+             * @default 5
+             */
+            max_attempts?: number;
+            /**
+             * Maximum
+             * @default 1
+             */
+            maximum?: number;
+            /**
+             * Minimum
+             * @default 0
+             */
+            minimum?: number;
+            /**
+             * Queue Seconds
+             * @default 10
+             */
+            queue_seconds?: number;
+            /**
+             * Start Seconds
+             * @default 300
+             */
+            start_seconds?: number;
+        };
+        /**
          * ScopeIn
          * @description What privileges are granted on: the server (nothing given), a catalog, a namespace, or a table of one.
          */
@@ -4329,6 +4594,12 @@ export interface components {
          * @enum {string}
          */
         SourceKind: "warehouse" | "rest" | "hive";
+        /**
+         * Standing
+         * @description Where a launch stands.
+         * @enum {string}
+         */
+        Standing: "starting" | "working" | "draining" | "ended" | "failed";
         /**
          * StandingOut
          * @description How a table stood when the planner last looked.
@@ -9163,6 +9434,152 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_launch_groups__group__launch_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    set_launch_groups__group__launch_put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LaunchIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    scale_groups__group__scale_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScaleIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

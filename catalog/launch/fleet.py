@@ -1,0 +1,160 @@
+"""How many optimizers a group wants now, and what to do about it: a pure look at what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
+
+FIRST_PAUSE = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(minutes=10)
+KILL_FACTOR = 1.5
+"""Of its memory limit: from there on an optimizer is not asked any more."""
+
+
+class Standing(StrEnum):
+    """Where a launch stands."""
+
+    STARTING = "starting"  # it has not registered yet
+    WORKING = "working"
+    DRAINING = "draining"  # it was asked to end
+    ENDED = "ended"
+    FAILED = "failed"  # it ended without being asked to, or was killed
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self in (Standing.ENDED, Standing.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One launch that is not over, as it is seen now."""
+
+    id: LaunchId
+    standing: Standing
+    started_at: datetime
+    busy_at: datetime
+    """When it last held a job, or came to work."""
+    jobs: int = 0
+    is_silent: bool = False
+    resident: int | None = None
+    """Bytes of its processes, where they can be counted."""
+    asked_at: datetime | None = None
+    """When it was asked to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """How the newest launches of a group went; since its settings were last changed."""
+
+    failures: int = 0
+    """In a row, the newest among them."""
+    failed_at: datetime | None = None
+    error: str | None = None
+    changed_at: datetime | None = None
+    """When the number of optimizers was last changed on purpose."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The group's jobs that nobody has taken."""
+
+    jobs: int = 0
+    since: datetime | None = None
+    """When the oldest of them was planned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """End a launch: in order, or at once."""
+
+    launch: LaunchId
+    why: str
+    at_once: bool = False
+    is_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """How many are wanted, what to do, and why nothing is started although more are wanted."""
+
+    wanted: int
+    start: int = 0
+    ends: Sequence[End] = ()
+    held_back: str | None = None
+
+
+def decide(launch: Launch, members: Sequence[Member], waiting: Waiting, past: Past, now: datetime) -> Decision:
+    """What to do for one group, now."""
+    scaling = launch.scaling
+    if launch.kind is LaunchKind.NONE:
+        left = tuple(_drained(one, "the group starts none any more") for one in _staying(members))
+        return Decision(wanted=0, ends=left)
+    ends = [end for one in members if (end := _unfit(one, launch, now)) is not None]
+    ending = {end.launch for end in ends}
+    staying = [one for one in _staying(members) if one.id not in ending]
+    calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
+    wanted = _wanted(scaling, staying, waiting, now, calm=calm)
+    surplus = sorted(staying, key=lambda one: (one.jobs, one.busy_at))[: max(len(staying) - wanted, 0)]
+    over_maximum = len(staying) > scaling.maximum
+    why = "more than the group's maximum" if over_maximum else f"idle for {scaling.idle_seconds} s"
+    ends += [_drained(one, why) for one in surplus]
+    missing = max(wanted - len(staying), 0)
+    held_back = _held_back(scaling, past, now) if missing else None
+    return Decision(wanted=wanted, start=0 if held_back else missing, ends=tuple(ends), held_back=held_back)
+
+
+def _staying(members: Sequence[Member]) -> list[Member]:
+    return [one for one in members if one.standing in (Standing.STARTING, Standing.WORKING)]
+
+
+def _wanted(scaling: Scaling, staying: Sequence[Member], waiting: Waiting, now: datetime, *, calm: bool) -> int:
+    count = len(staying)
+    if count < scaling.minimum or count > scaling.maximum:
+        return min(max(count, scaling.minimum), scaling.maximum)
+    if waiting.jobs and waiting.since is not None:
+        if not count:
+            return min(1, scaling.maximum)
+        is_late = now - waiting.since >= timedelta(seconds=scaling.queue_seconds)
+        all_work = all(one.standing is Standing.WORKING for one in staying)
+        return min(count + 1, scaling.maximum) if is_late and all_work and calm else count
+    idle_since = now - timedelta(seconds=scaling.idle_seconds)
+    idle = [one for one in staying if one.standing is Standing.WORKING and not one.jobs and one.busy_at <= idle_since]
+    return max(count - 1, scaling.minimum) if idle and calm else count
+
+
+def _held_back(scaling: Scaling, past: Past, now: datetime) -> str | None:
+    if not past.failures or past.failed_at is None:
+        return None
+    if past.failures >= scaling.max_attempts:
+        return f"{past.failures} starts in a row have failed, the last one: {past.error}; set the launch anew to go on"
+    pause = min(FIRST_PAUSE * 2 ** min(past.failures - 1, 10), LONGEST_PAUSE)
+    again = past.failed_at + pause
+    return None if now >= again else f"the last start has failed: {past.error}; the next is at {again:%H:%M:%S}"
+
+
+def _unfit(one: Member, launch: Launch, now: datetime) -> End | None:
+    """Why a member must go, whatever the numbers are."""
+    limit = launch.memory_limit
+    if limit is not None and one.resident is not None and one.resident > limit * KILL_FACTOR:
+        why = f"it took {one.resident:,} bytes of memory, far more than its {limit:,}"
+        return End(launch=one.id, why=why, at_once=True, is_failure=True)
+    if one.standing is Standing.STARTING:
+        if now - one.started_at < timedelta(seconds=launch.scaling.start_seconds):
+            return None
+        why = f"it has not registered within {launch.scaling.start_seconds} s"
+        return End(launch=one.id, why=why, at_once=True, is_failure=True)
+    if one.is_silent:
+        return End(launch=one.id, why="nothing is heard of it", at_once=True, is_failure=True)
+    if one.standing is Standing.WORKING and limit is not None and one.resident is not None and one.resident > limit:
+        return _drained(one, f"it takes {one.resident:,} bytes of memory, more than its {limit:,}")
+    return None
+
+
+def _drained(one: Member, why: str) -> End:
+    """Asked to end; one that has not even registered holds nothing that it could finish."""
+    return End(launch=one.id, why=why, at_once=one.standing is Standing.STARTING)

@@ -1,0 +1,94 @@
+"""`firn optimizer …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firn.cli.processes import run_optimizer
+from firn.cli.show import moment
+from firn.cli.told import Told, command
+from firn.transport import Json
+
+app = typer.Typer(help="Optimizers, which run the jobs. Without a subcommand: be one.")
+
+OptimizerArg = Annotated[str, typer.Argument(metavar="OPTIMIZER", help="Its id, as `firn optimizer list` shows it.")]
+Why = Annotated[str | None, typer.Option(help="A reason, for people.")]
+_GIB = 1024**3
+
+
+@app.callback(invoke_without_command=True)
+def be_optimizer(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Option(help="Whose jobs to take.")] = "default",
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="Jobs that run side by side (default: by the machine's cores).")
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
+    memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
+    server: Annotated[str | None, typer.Option(envvar="FIRN_SERVER", help="Address of the server.")] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="FIRN_TOKEN", help="Access token, of a service with the role optimizer.")
+    ] = None,
+) -> None:
+    """Run jobs until told to stop."""
+    if ctx.invoked_subcommand is None:
+        run_optimizer(server, token, group=group, slots=slots, master=master, memory=memory)
+
+
+@command(app, "list")
+def list_optimizers(this: Told) -> None:
+    """List optimizers and what each does now."""
+    show, found = this.show, this.client.optimizers()
+    rows = [
+        (
+            one["id"],
+            one["group"],
+            one["version"],
+            f"{len(one['jobs'])} of {one['slots']}",
+            _memory(one["memory"]),
+            moment(one["last_seen_at"]),
+            _standing(one),
+        )
+        for one in found
+    ]
+    columns = ("optimizer", "group", "version", "jobs", "memory", "last seen", "standing")
+    none = "no optimizers: start one with `firn optimizer`"
+    show.emit(found, lambda: show.table(columns, rows, none=none))
+
+
+@command(app, "drain")
+def drain(this: Told, optimizer: OptimizerArg, why: Why = None) -> None:
+    """Give it no new job; what it holds it finishes."""
+    _tell(this, this.client.drain_optimizer(optimizer, why=why))
+
+
+@command(app, "undrain")
+def undrain(this: Told, optimizer: OptimizerArg) -> None:
+    """Give it jobs again."""
+    _tell(this, this.client.undrain_optimizer(optimizer))
+
+
+@command(app, "stop")
+def stop(this: Told, optimizer: OptimizerArg, why: Why = None) -> None:
+    """Drain it; it ends when it holds no job any more."""
+    _tell(this, this.client.drain_optimizer(optimizer, why=why, stop=True))
+
+
+def _tell(this: Told, optimizer: Json) -> None:
+    held = len(optimizer["jobs"])
+    jobs = f"{held} job{'' if held == 1 else 's'}"
+    this.show.emit(optimizer, lambda: this.show.line(f"{optimizer['id']} is {_standing(optimizer)}, holding {jobs}"))
+
+
+def _standing(optimizer: Json) -> str:
+    if optimizer["silent"]:
+        return "silent"
+    asked = "stopping" if optimizer["stopping"] else "draining" if optimizer["draining"] else "working"
+    return f"{asked}: {optimizer['why']}" if optimizer["why"] else asked
+
+
+def _memory(memory: Json) -> str | None:
+    resident = memory.get("rss") or memory.get("heap_used")
+    return None if resident is None else f"{resident / _GIB:.1f} GiB"

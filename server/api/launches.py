@@ -1,0 +1,120 @@
+"""How the optimizers of a group are started, and how many there are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from catalog.group import GroupName
+from catalog.iceberg.json import HIGHEST_INT
+from catalog.launch.fleet import Standing
+from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
+from server.api.deps import In, Out, ServicesDep
+from server.api.errors import refusals
+from server.service.fleet import GroupFleet
+
+router = APIRouter(prefix="/groups", tags=["optimizers"])
+
+Count = Annotated[int, Field(ge=0, le=HIGHEST_INT)]
+
+
+class ScaleIn(In):
+    """Between how many optimizers a group has."""
+
+    minimum: Count
+    maximum: Count
+
+
+class ScalingIn(In):
+    """How many optimizers there are to be, and when that changes."""
+
+    minimum: Count = 0
+    maximum: Count = 1
+    queue_seconds: Count = 10
+    idle_seconds: Count = 600
+    cool_down_seconds: Count = 60
+    start_seconds: Count = 300
+    max_attempts: Count = 5
+
+
+class LaunchIn(In):
+    """How a group's optimizers are started. What is left out is as at first."""
+
+    kind: LaunchKind
+    scaling: ScalingIn = ScalingIn()
+    slots: Count = 2
+    memory: str = "2g"
+    memory_limit: Count | None = None
+    master: str = "local[*]"
+    deploy_mode: DeployMode = DeployMode.CLIENT
+    conf: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    py_files: list[str] = []
+    application: str | None = None
+    image: str | None = None
+    namespace: str | None = None
+
+    def launch(self) -> Launch:
+        """The settings as the domain knows them."""
+        values = self.model_dump() | {"scaling": Scaling(**self.scaling.model_dump()), "py_files": tuple(self.py_files)}
+        return Launch(**values)
+
+
+class LaunchedOut(Out):
+    """One optimizer that was started, or that could not be."""
+
+    id: str
+    standing: Standing
+    started_at: datetime
+    ended_at: datetime | None
+    why: str | None
+
+
+class LaunchOut(LaunchIn):
+    """What is set, how many optimizers are wanted and there, and what keeps more from being started."""
+
+    wanted: int
+    starting: int
+    working: int
+    draining: int
+    held_back: str | None
+    last_error: str | None
+    launches: list[LaunchedOut]
+
+    @classmethod
+    def of(cls, fleet: GroupFleet) -> LaunchOut:
+        """A group's launches as they are shown, newest first."""
+        standings = [one.standing for one in fleet.launches]
+        failed = next((one for one in fleet.launches if one.standing is Standing.FAILED), None)
+        return cls(
+            **asdict(fleet.settings.launch),
+            wanted=fleet.decision.wanted,
+            starting=standings.count(Standing.STARTING),
+            working=standings.count(Standing.WORKING),
+            draining=standings.count(Standing.DRAINING),
+            held_back=fleet.decision.held_back,
+            last_error=None if failed is None else failed.why,
+            launches=[LaunchedOut.model_validate(one) for one in fleet.launches],
+        )
+
+
+@router.get("/{group}/launch", summary="Show how a group's optimizers are started", responses=refusals(404))
+def show_launch(services: ServicesDep, group: str) -> LaunchOut:
+    """And how many there are."""
+    return LaunchOut.of(services.fleet.show(GroupName(group)))
+
+
+@router.put("/{group}/launch", summary="Set how a group's optimizers are started", responses=refusals(400, 404))
+def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
+    """Those that run already stay as they are; starts that were given up are tried again."""
+    return LaunchOut.of(services.fleet.set(GroupName(group), body.launch()))
+
+
+@router.post("/{group}/scale", summary="Set how many optimizers a group has", responses=refusals(400, 404))
+def scale(services: ServicesDep, group: str, body: ScaleIn) -> LaunchOut:
+    """More are started and fewer drained by the server that leads, at its next look."""
+    return LaunchOut.of(services.fleet.scale(GroupName(group), body.minimum, body.maximum))

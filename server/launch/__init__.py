@@ -1,0 +1,1 @@
+"""Processes that the server starts."""

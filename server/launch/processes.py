@@ -1,0 +1,192 @@
+"""Child processes: started without a shell, watched, and never left behind.
+
+Each has a session of its own, so that all that it starts can be counted and killed with it, and a standard input whose
+other end is held here: when this process dies, however it does, the child meets the end of it and stops.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from catalog.errors import Unavailable
+from catalog.launch.command import Command
+from catalog.launch.record import Process
+from catalog.launch.settings import LaunchId
+from catalog.ports.launch import Seen
+
+LOG = "log"
+LOG_BYTES = 16 * 1024 * 1024
+"""A log that is longer is moved to `log.1`, and begun anew."""
+KEPT_LOGS = 50
+GRACE_SECONDS = 20.0
+_WORDS_BYTES = 4096
+
+
+@dataclass
+class Processes:
+    """See catalog.ports.launch.Launcher. Each launch has a directory below this one."""
+
+    directory: Path
+    grace_seconds: float = GRACE_SECONDS
+    _children: dict[LaunchId, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, launch_id: LaunchId, command: Command) -> Process:
+        """Its output goes into its log; the server's own settings are not passed on to it."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIRN_")}
+        try:
+            own = self._own_directory(launch_id)
+            for name, text in command.files.items():
+                _write(own / name, text)
+            with (own / LOG).open("ab") as log:
+                child = subprocess.Popen(
+                    list(command.arguments),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=own,
+                    env={**inherited, **command.environment},
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise Unavailable(f"{command.arguments[0]} cannot be started: {error.strerror}") from error
+        self._children[launch_id] = child
+        return Process(host=socket.gethostname(), pid=child.pid, started=_started(child.pid) or 0)
+
+    def look(self, launch_id: LaunchId) -> Seen | None:
+        """How it is; None for one that was not started here."""
+        child = self._children.get(launch_id)
+        if child is None:
+            return None
+        log = self.directory / launch_id / LOG
+        if _has_ended(child):
+            return Seen(exit_status=_buried(child), resident=None, last_words=_last_words(log))
+        _rotate(log)
+        return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
+
+    def kill(self, launch_id: LaunchId) -> None:
+        """All of its session: what it has started goes with it."""
+        child = self._children.pop(launch_id, None)
+        if child is not None and child.returncode is None:
+            child.kill()
+            _buried(child)
+
+    def kill_stray(self, process: Process) -> bool:
+        """Only if it is the very process: its number may have been given to another one since."""
+        if process.host != socket.gethostname() or _started(process.pid) != process.started:
+            return False
+        _kill_session(process.pid)
+        return True
+
+    def stop_all(self) -> None:
+        """Each is told by the end of its input and by a signal, all at once."""
+        children = [child for child in self._children.values() if child.returncode is None]
+        for child in children:
+            _close(child)
+            child.terminate()
+        give_up = time.monotonic() + self.grace_seconds
+        while not all(_has_ended(child) for child in children) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        for child in children:
+            child.kill()
+            _buried(child)
+        self._children.clear()
+
+    def _own_directory(self, launch_id: LaunchId) -> Path:
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        logs = sorted(self.directory.iterdir(), key=lambda one: one.stat().st_mtime)
+        for old in logs[:-KEPT_LOGS]:
+            if old.name not in self._children:
+                shutil.rmtree(old, ignore_errors=True)
+        own = self.directory / launch_id
+        own.mkdir(mode=0o700)
+        return own
+
+
+def _write(path: Path, text: str) -> None:
+    """Readable by nobody else from the first byte on: it may hold a token."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Without taking note of it: until then its number is given to no other process."""
+    if child.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _buried(child: subprocess.Popen[bytes]) -> int:
+    """The exit status of one that has ended, or was killed; what it has started goes with it."""
+    if child.returncode is None:
+        _kill_session(child.pid)
+        child.wait()
+        _close(child)
+    return int(child.returncode)
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+
+
+def _rotate(log: Path) -> None:
+    """Copied and cut, since the child goes on writing into the same file; it appends."""
+    with suppress(OSError):  # a full disk must not keep anybody from watching
+        if log.stat().st_size > LOG_BYTES:
+            shutil.copyfile(log, log.with_name(f"{LOG}.1"))
+            os.truncate(log, 0)
+
+
+def _last_words(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _WORDS_BYTES))
+            lines = file.read().decode(errors="replace").strip().splitlines()
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
+    return "\n".join(lines[-5:])
+
+
+def _kill_session(pid: int) -> None:
+    for member in {pid, *_session(pid)}:
+        with suppress(ProcessLookupError):
+            os.kill(member, signal.SIGKILL)
+
+
+def _resident(pid: int) -> int | None:
+    """Bytes of all processes of the session; None where the system does not tell."""
+    pages = 0
+    for member in _session(pid):
+        try:
+            pages += int(Path(f"/proc/{member}/statm").read_text(encoding="ascii").split()[1])
+        except (OSError, IndexError):
+            continue
+    return pages * os.sysconf("SC_PAGE_SIZE") or None
+
+
+def _session(leader: int) -> list[int]:
+    """The processes of the session that this one has begun; none where there is no /proc."""
+    numbers = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    return [pid for pid in numbers if (fields := _stat(pid)) and int(fields[3]) == leader]
+
+
+def _started(pid: int) -> int | None:
+    """When a process began, in the kernel's own counting."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name, which may hold anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []

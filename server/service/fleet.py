@@ -1,0 +1,240 @@
+"""The optimizers that the server starts: watched, started, drained and killed by the one server that leads.
+
+What is decided is decided in catalog.launch.fleet. Every launch is noted before it is carried out. The note outlives
+this server: the next one counts what it finds registered, and gives up what nobody hears of.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from catalog.errors import NotFound, Unavailable
+from catalog.group import DEFAULT_GROUP, GroupName
+from catalog.launch.command import Command, Place, command
+from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decide
+from catalog.launch.record import GroupLaunch, Launched, past
+from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, checked
+from catalog.ports.launch import Launcher
+from catalog.ports.store import Database
+from server.service.optimizers import Optimizers, Shown
+
+LOOKED_BACK = 100
+"""Newest launches of a group that are looked at."""
+KEPT = timedelta(days=7)
+_EVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStatus:
+    """What one look at all groups has done."""
+
+    started: int = 0
+    ended: int = 0
+    over: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFleet:
+    """One group, as people see it."""
+
+    settings: GroupLaunch
+    decision: Decision
+    launches: Sequence[Launched]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What launches stand on: the machine's programs, and what the server was told about them."""
+
+    server: str
+    python: str
+    spark_submit: str
+    application: str
+    directory: str
+    token: str | None = None
+    needs_token: bool = False
+    local: int = 0
+    """Local optimizers of the default group, while nothing was set for it."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Safe to look at any time, by any server; only the one that leads acts."""
+
+    database: Database
+    optimizers: Optimizers
+    launcher: Launcher
+    ground: Ground
+
+    def set(self, group: GroupName, launch: Launch) -> GroupFleet:
+        """How the group's optimizers are started from now on; those that run already stay as they are."""
+        with self.database.writing() as uow:
+            uow.groups.get(group)
+            uow.launches.set(GroupLaunch(group=group, launch=checked(launch), changed_at=uow.now()))
+        return self.show(group)
+
+    def scale(self, group: GroupName, minimum: int, maximum: int) -> GroupFleet:
+        """Other bounds, and nothing else."""
+        known = self._settings_of(group).launch
+        return self.set(group, replace(known, scaling=replace(known.scaling, minimum=minimum, maximum=maximum)))
+
+    def show(self, group: GroupName) -> GroupFleet:
+        """NotFound when there is no such group."""
+        settings = self._settings_of(group)
+        with self.database.reading() as uow:
+            newest, waiting, now = uow.launches.newest(group, LOOKED_BACK), uow.launches.waiting(), uow.now()
+        shown = {one.optimizer.launch: one for one in self.optimizers.list()}
+        members = [self._member(one, shown.get(one.id)) for one in newest if not one.standing.is_over]
+        went = past(newest, settings.changed_at)
+        decision = decide(settings.launch, members, waiting.get(group, Waiting()), went, now)
+        return GroupFleet(settings=settings, decision=decision, launches=newest)
+
+    def activate(self) -> FleetStatus:
+        """Look at every group once."""
+        done = FleetStatus()
+        shown = {one.optimizer.launch: one for one in self.optimizers.list()}
+        with self.database.reading() as uow:
+            unfinished, waiting = uow.launches.unfinished(), uow.launches.waiting()
+            settings = self._settings(uow.launches.settings())
+        living: defaultdict[GroupName, list[Launched]] = defaultdict(list)
+        for one in unfinished:
+            seen = self._brought_up_to_date(one, shown.get(one.id))
+            if seen.standing.is_over:
+                done = replace(done, over=done.over + 1)
+            else:
+                living[one.group].append(seen)
+        for group in {**dict.fromkeys(settings), **living}:
+            of_group = settings.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
+            done = self._look(of_group, living[group], shown, waiting.get(group, Waiting()), done)
+        return done
+
+    def close(self) -> None:
+        """End all that was started here."""
+        self.launcher.stop_all()
+
+    def _look(
+        self,
+        settings: GroupLaunch,
+        living: Sequence[Launched],
+        shown: Mapping[str | None, Shown],
+        waiting: Waiting,
+        done: FleetStatus,
+    ) -> FleetStatus:
+        with self.database.reading() as uow:
+            newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
+        members = [self._member(one, shown.get(one.id)) for one in living]
+        decision = decide(settings.launch, members, waiting, past(newest, settings.changed_at), now)
+        by_id = {one.id: one for one in living}
+        for end in decision.ends:
+            self._end(by_id[end.launch], end, shown.get(end.launch))
+        for _ in range(decision.start):
+            self._start(settings)
+        return replace(done, started=done.started + decision.start, ended=done.ended + len(decision.ends))
+
+    def _start(self, settings: GroupLaunch) -> None:
+        """Noted first: whatever happens after, somebody will see to it."""
+        with self.database.writing() as uow:
+            now = uow.now()
+            launched = Launched(
+                id=LaunchId(f"{settings.group.lower().replace('_', '-')[:32]}-{secrets.token_hex(4)}"),
+                group=settings.group,
+                kind=settings.launch.kind,
+                standing=Standing.STARTING,
+                started_at=now,
+                busy_at=now,
+            )
+            uow.launches.put(launched)
+        try:
+            process = self.launcher.start(launched.id, self._command(settings, launched.id))
+        except Unavailable as error:
+            self._over(launched, Standing.FAILED, error.message)
+            return
+        with self.database.writing() as uow:
+            uow.launches.put(replace(launched, process=process))
+
+    def _command(self, settings: GroupLaunch, launch_id: LaunchId) -> Command:
+        ground = self.ground
+        if ground.needs_token and ground.token is None:
+            raise Unavailable("access control is on and optimizers.token is not set: no optimizer would be let in")
+        place = Place(
+            server=ground.server,
+            python=ground.python,
+            spark_submit=ground.spark_submit,
+            application=ground.application,
+            directory=f"{ground.directory}/{launch_id}",
+        )
+        return command(settings.launch, group=settings.group, launch_id=launch_id, place=place, token=ground.token)
+
+    def _end(self, one: Launched, end: End, shown: Shown | None) -> None:
+        """In order it is asked through the server, wherever it runs; at once only a process of this machine can be."""
+        if shown is not None:
+            with suppress(NotFound):  # it has just left
+                self.optimizers.drain(shown.optimizer.id, end.why, stop=True)
+        if not end.at_once:
+            with self.database.writing() as uow:
+                uow.launches.put(replace(one, standing=Standing.DRAINING, asked_at=uow.now(), why=end.why))
+            return
+        if self.launcher.look(one.id) is not None:
+            self.launcher.kill(one.id)
+        elif one.process is not None:
+            self.launcher.kill_stray(one.process)
+        self._over(one, Standing.FAILED if end.is_failure else Standing.ENDED, end.why)
+
+    def _brought_up_to_date(self, one: Launched, shown: Shown | None) -> Launched:
+        """The launch as it is now seen."""
+        seen = self.launcher.look(one.id)
+        if seen is not None and seen.exit_status is not None:
+            in_order = seen.exit_status == 0 or one.standing is Standing.DRAINING
+            words = f": {seen.last_words}" if seen.last_words and not in_order else ""
+            why = one.why if in_order else f"it ended with status {seen.exit_status}{words}"
+            return self._over(one, Standing.ENDED if in_order else Standing.FAILED, why)
+        if shown is None and one.standing is not Standing.STARTING and seen is None:
+            return self._over(one, Standing.ENDED, one.why or "it has left")
+        if shown is None:
+            return one
+        standing = Standing.WORKING if one.standing is Standing.STARTING else one.standing
+        standing = Standing.DRAINING if shown.optimizer.stopping else standing
+        with self.database.writing() as uow:
+            busy_at = uow.now() if shown.jobs or one.standing is Standing.STARTING else one.busy_at
+            up_to_date = replace(one, standing=standing, busy_at=busy_at)
+            if up_to_date != one:
+                uow.launches.put(up_to_date)
+        return up_to_date
+
+    def _over(self, one: Launched, standing: Standing, why: str | None) -> Launched:
+        with self.database.writing() as uow:
+            over = replace(one, standing=standing, ended_at=uow.now(), why=why)
+            uow.launches.put(over)
+            uow.launches.remove_ended_before(uow.now() - KEPT)
+        return over
+
+    def _member(self, one: Launched, shown: Shown | None) -> Member:
+        seen = self.launcher.look(one.id)
+        return Member(
+            id=one.id,
+            standing=one.standing,
+            started_at=one.started_at,
+            busy_at=one.busy_at,
+            jobs=0 if shown is None else len(shown.jobs),
+            is_silent=shown is not None and shown.is_silent,
+            resident=None if seen is None else seen.resident,
+            asked_at=one.asked_at,
+        )
+
+    def _settings_of(self, group: GroupName) -> GroupLaunch:
+        with self.database.reading() as uow:
+            uow.groups.get(group)
+            known = self._settings(uow.launches.settings())
+        return known.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
+
+    def _settings(self, known: Sequence[GroupLaunch]) -> dict[GroupName, GroupLaunch]:
+        found = {one.group: one for one in known}
+        if self.ground.local and DEFAULT_GROUP not in found:
+            launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.ground.local))
+            found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=_EVER)
+        return found

@@ -1,0 +1,95 @@
+"""Launches of optimizers in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from catalog.group import GroupName
+from catalog.job import JobStatus
+from catalog.launch.fleet import Standing, Waiting
+from catalog.launch.record import GroupLaunch, Launched, Process
+from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling
+from server.store.rows import UtcDateTime
+from server.store.session import ReadSession
+from server.store.upsert import upsert
+from server.store.work_rows import GroupLaunchRow, JobRow, LaunchRow
+
+_OVER = [standing for standing in Standing if standing.is_over]
+_SAME = ("started_at", "busy_at", "asked_at", "ended_at", "why")
+
+
+@dataclass(frozen=True)
+class SqlLaunches:
+    """See catalog.ports.launch.Launches."""
+
+    session: ReadSession
+
+    def settings(self) -> Sequence[GroupLaunch]:
+        """By group."""
+        rows = self.session.scalars(select(GroupLaunchRow).order_by(GroupLaunchRow.grp))
+        return [
+            GroupLaunch(group=GroupName(row.grp), launch=_launch(row.settings), changed_at=row.changed_at)
+            for row in rows
+        ]
+
+    def set(self, settings: GroupLaunch) -> None:
+        """Insert or replace."""
+        values = {"grp": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
+        upsert(self.session, GroupLaunchRow, values)
+
+    def put(self, launched: Launched) -> None:
+        """Insert or replace."""
+        process = launched.process
+        values = {name: getattr(launched, name) for name in _SAME}
+        values |= {"id": launched.id, "grp": launched.group, "kind": launched.kind.value}
+        values |= {"standing": launched.standing.value, "process": None if process is None else asdict(process)}
+        upsert(self.session, LaunchRow, values)
+
+    def unfinished(self) -> Sequence[Launched]:
+        """Oldest first."""
+        query = select(LaunchRow).where(LaunchRow.standing.not_in(_OVER)).order_by(LaunchRow.started_at, LaunchRow.id)
+        return [_launched(row) for row in self.session.scalars(query)]
+
+    def newest(self, group: GroupName, limit: int) -> Sequence[Launched]:
+        """Newest first."""
+        query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
+        return [_launched(row) for row in self.session.scalars(query.limit(limit))]
+
+    def waiting(self) -> Mapping[GroupName, Waiting]:
+        """One query, over the index on where jobs stand."""
+        oldest = func.min(JobRow.created_at, type_=UtcDateTime)
+        query = select(JobRow.grp, func.count(), oldest).where(JobRow.status == JobStatus.PENDING).group_by(JobRow.grp)
+        return {GroupName(group): Waiting(jobs=jobs, since=since) for group, jobs, since in self.session.execute(query)}
+
+    def remove_ended_before(self, moment: datetime) -> int:
+        """How many there were."""
+        old = delete(LaunchRow).where(LaunchRow.ended_at < moment).returning(LaunchRow.id)
+        return len(self.session.execute(old).all())
+
+
+def _launch(values: Mapping[str, Any]) -> Launch:
+    return Launch(
+        **{
+            **values,
+            "kind": LaunchKind(values["kind"]),
+            "scaling": Scaling(**values["scaling"]),
+            "deploy_mode": DeployMode(values["deploy_mode"]),
+            "py_files": tuple(values["py_files"]),
+        }
+    )
+
+
+def _launched(row: LaunchRow) -> Launched:
+    return Launched(
+        id=LaunchId(row.id),
+        group=GroupName(row.grp),
+        kind=LaunchKind(row.kind),
+        standing=Standing(row.standing),
+        process=None if row.process is None else Process(**row.process),
+        **{name: getattr(row, name) for name in _SAME},
+    )

@@ -1,0 +1,93 @@
+"""Optimizers that a real server starts by itself: they work, are replaced when they die, and die with the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+
+from tests.spark_fixtures import ServerProcess, server_process
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+WATCHED = {
+    "FIRN_OPTIMIZERS__LOCAL": "1",
+    "FIRN_OPTIMIZERS__WATCH_SECONDS": "0.5",
+    "FIRN_LEASE__SECONDS": "9",
+    "FIRN_LEASE__BEAT_SECONDS": "2",
+}
+
+
+def wait_for(reached: Callable[[], bool], what: str, seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.2)
+
+
+def asked(server: ServerProcess, catalog: RestCatalog, number: int) -> str:
+    """A rewrite of a new table of three files."""
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    table = catalog.create_table(f"db.t{number}", rows.schema, properties={"firn.rewrite.min-files": "2"})
+    for _ in range(3):
+        table.append(rows)
+    return str(server.post(f"catalogs/lake/tables/db.t{number}/rewrite")["id"])
+
+
+def has_succeeded(server: ServerProcess, job: str) -> bool:
+    return bool(server.get(f"jobs/{job}")["status"] == "succeeded")
+
+
+def optimizers(server: ServerProcess) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = server.http.get("/api/v1/optimizers").json()
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def javas_of(pid: int) -> list[int]:
+    """The processes of the optimizer's own session."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(entry.name)) == pid and int(entry.name) != pid:
+                found.append(int(entry.name))
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def test_one_is_started_for_a_waiting_job_replaced_when_killed_and_gone_with_the_server(tmp_path: Path) -> None:
+    with server_process(tmp_path / "data", **WATCHED) as server:
+        catalog = RestCatalog("lake", uri=f"{server.url}/iceberg", warehouse="lake")
+        catalog.create_namespace("db")
+        job = asked(server, catalog, 1)
+        wait_for(lambda: has_succeeded(server, job), "the first job's success")
+        (first,) = optimizers(server)
+        assert first["launch"] is not None
+        assert first["memory"]["heap_max"] > 0
+        os.kill(first["pid"], signal.SIGKILL)
+        wait_for(lambda: not javas_of(first["pid"]), "the end of its Java")
+        job = asked(server, catalog, 2)
+        wait_for(lambda: has_succeeded(server, job), "the second job's success")
+        group = server.get("groups/default/launch")
+        assert [one["standing"] for one in group["launches"]] == ["working", "failed"]
+        assert "status -9" in group["last_error"]
+        second = next(one for one in optimizers(server) if one["pid"] != first["pid"])
+        left = [second["pid"], *javas_of(second["pid"])]
+        assert all(is_alive(pid) for pid in left)
+        assert len(left) > 1
+        server.process.kill()
+        wait_for(lambda: not any(is_alive(pid) for pid in left), "the end of what the server had started")
