@@ -111,10 +111,19 @@ $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-s
 # and on two CPUs it takes a third of the time.
 SHORT_LIVED_JVMS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
+# Half of what remains is loading classes: one Spark archives them, all later ones map the archive. JVMs that it does
+# not fit go without it, and must not say so on their standard output, where their first line is waited for.
+$(STAMPS)/classes.jsa: tests/jvm_classes.py $(STAMPS)/locked $(STAMPS)/jars | $(STAMPS)/firn
+	@echo "archiving the classes of the tests' JVMs …"
+	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS)" $(BIN)/python -m tests.jvm_classes $@ >$@.log 2>&1 || \
+	  echo "there is none: the tests take longer; $@.log says why"
+
+ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:cds=off -Xlog:cds+dynamic=off
+
 .PHONY: test
-test: setup engines ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
+test: setup engines $(STAMPS)/classes.jsa ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $${JAVA_TOOL_OPTIONS:-}" \
+	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $(ARCHIVED_CLASSES) $${JAVA_TOOL_OPTIONS:-}" PYTHONDONTWRITEBYTECODE= \
 	  $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: rck

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from catalog.iceberg.json import Json
 from catalog.job import JobId
+from catalog.judge import OLDEST_LEASE
 from catalog.names import CatalogName, RelationId
 from catalog.places import canonical, lies_in
 
@@ -99,8 +100,12 @@ class OrphanBatch:
 
 
 def older_than(now: datetime, store_now: datetime, lease_began: datetime, min_age: timedelta) -> datetime:
-    """The moment before which a file must have been changed last: by the clock that makes it youngest."""
-    return min(now - min_age, store_now - min_age, lease_began)
+    """The moment before which a file must have been changed last: by the clock that makes it youngest.
+
+    Whatever age a policy has come to, it is never shorter than twice that of the oldest lease that may commit.
+    """
+    age = max(min_age, 2 * OLDEST_LEASE)
+    return min(now - age, store_now - age, lease_began)
 
 
 def why_kept(file: SeenFile | None, places: Iterable[str], before: datetime) -> Why | None:

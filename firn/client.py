@@ -31,7 +31,7 @@ from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
 from firn.transport import Json, Transport
-from firn.wire import Blocker, Catalog, Drop, Health, Job, Next, Operation, Planned, Table, TableRow
+from firn.wire import Blocker, Catalog, Drop, Health, Job, Next, Operation, OrphanBatch, Planned, Table, TableRow
 
 if TYPE_CHECKING:
     from firn.scan import Scan
@@ -305,6 +305,33 @@ class TableHandle(TableHistory):
     def expire(self) -> Job:
         """Remove old snapshots, and the files that only they need, now."""
         return self._run("expire")
+
+    def orphans(self, *, dry_run: bool = False) -> Job:
+        """Set aside files at its place that nothing refers to, now; a dry run's result names them."""
+        found = self.transport.change("POST", self.path_to("/orphans"), params={"dry_run": dry_run})
+        return Job.model_validate(found)
+
+    def quarantine(self) -> list[OrphanBatch]:
+        """What was set aside and can be put back, oldest first."""
+        return [OrphanBatch.model_validate(one) for one in self.transport.items(self.path_to("/quarantine"))]
+
+    def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
+        """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
+        body = {"job_id": None if job_id is None else str(job_id), "paths": [*paths]}
+        found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["put_back"]
+        return found
+
+    def ttl(self) -> Job:
+        """Delete the rows that are older than `firn.ttl.max-age` now."""
+        return self._run("ttl")
+
+    def tags(self) -> Job:
+        """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over, now."""
+        return self._run("tags")
+
+    def statistics(self) -> Job:
+        """Count distinct values now: of `firn.statistics.columns`, or of all columns."""
+        return self._run("statistics")
 
     def plan(self, kind: str) -> Planned:
         """What such a job would do now."""

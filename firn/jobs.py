@@ -10,7 +10,7 @@ from uuid import UUID
 
 from firn.errors import Unavailable
 from firn.transport import Transport
-from firn.wire import Job, LogLine, Operation
+from firn.wire import Job, LogLine, Operation, OrphanBatch
 
 T = TypeVar("T")
 
@@ -44,6 +44,11 @@ class Jobs:
     def logs(self, job_id: UUID | str) -> Sequence[LogLine]:
         """What its optimizers wrote, oldest first."""
         return [LogLine.model_validate(one) for one in self.transport.items(f"/jobs/{job_id}/logs")]
+
+    def deleted(self, job_id: UUID | str, limit: int | None = None) -> Iterator[OrphanBatch]:
+        """The files that it has taken for orphans, or deleted for good: batch by batch, page by page."""
+        found = self.transport.items(f"/jobs/{job_id}/deleted", limit=limit)
+        return (OrphanBatch.model_validate(one) for one in found)
 
     def cancel(self, job_id: UUID | str) -> Job:
         """Give it up; refused once it has committed."""

@@ -204,11 +204,23 @@ class Job(Wire):
     result: dict[str, Any] = {}
 
 
+class Touch(Wire):
+    """Things of one kind that a job would touch, or leave."""
+
+    what: str
+    count: int
+    bytes: int | None = None
+
+
 class Planned(Wire):
-    """What a dry run says would be done."""
+    """What a dry run says would be done, to what, and what a scan would have to read before and after."""
 
     kind: str
     would: str
+    touches: list[Touch] = []
+    gain: dict[str, int] = {}
+    exact: bool = True
+    notes: list[str] = []
 
 
 class Table(TableRow):
@@ -288,6 +300,27 @@ class ImportEntry(Wire):
     metadata_location: str | None = None
     reason: str | None = None
     warnings: list[str] = []
+
+
+class OrphanFile(Wire):
+    """A file that was taken for an orphan, and what has become of it."""
+
+    path: str
+    bytes: int
+    modified: datetime | None = None
+    state: str
+
+
+class OrphanBatch(Wire):
+    """Files that one job has taken together."""
+
+    job_id: UUID
+    state: str
+    taken_at: datetime
+    deleted_after: datetime | None = None
+    deleted_at: datetime | None = None
+    why: str
+    files: list[OrphanFile]
 
 
 class LogLine(Wire):

@@ -11,7 +11,7 @@ import httpx
 
 from firn.transport import is_loopback
 from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
-from optimizer.wire import PROTOCOL, Lease, Registered, Result
+from optimizer.wire import PROTOCOL, Lease, OwnPlace, Registered, Result
 
 LEASE_HEADER = "X-Firn-Lease"
 WAIT_SECONDS = 5.0  # also how long an idle optimizer takes to stop
@@ -97,6 +97,12 @@ class ServerApi:
         _check_lease_or_refusal(answer)
         done: dict[str, Any] = answer.json()
         return done
+
+    def own_places(self, lease: Lease) -> list[OwnPlace]:
+        """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
+        answer = self.http.get(f"{self._lease(lease)}/places")
+        _check_lease(answer)
+        return [OwnPlace.model_validate(one) for one in answer.json()]
 
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
         """An Iceberg table: its metadata and where that lies."""

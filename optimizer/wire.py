@@ -120,16 +120,9 @@ class RewriteTask(Wire):
     min_files: int
 
 
-class ExpireTable(Wire):
-    """The snapshots of one table that nobody needs."""
+class OwnPlace(Wire):
+    """Where a table has its files, and why none of them may be deleted, if so."""
 
     parts: list[str]
     location: str
-    table_uuid: str
-    snapshot_ids: list[int]
-
-
-class ExpireTask(Wire):
-    """All tables of one expiry: a plain one, or both stores of a keyed one."""
-
-    tables: list[ExpireTable]
+    kept_because: str | None

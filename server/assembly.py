@@ -16,6 +16,7 @@ from catalog.scan.plan import ScanLimits
 from server.files.aws import Aws
 from server.files.joined import ManifestLists
 from server.files.listing import Listings
+from server.files.manifest_reading import StoredManifests
 from server.files.quarantine import QuarantineFiles
 from server.files.reachable import Reachable
 from server.files.scans import ManifestScans
@@ -34,6 +35,7 @@ from server.service.access.trail import Trail
 from server.service.blockers import Blockers
 from server.service.commit import Committer
 from server.service.compare import Comparisons
+from server.service.dryruns.dryruns import DryRuns
 from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
@@ -45,6 +47,7 @@ from server.service.imports.imports import Imports
 from server.service.imports.register import Registrar
 from server.service.imports.sources import Sources
 from server.service.jobs import Jobs, LeaseTimes
+from server.service.keeping.places import OwnPlaces
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
 from server.service.looking import Looking
@@ -106,6 +109,8 @@ def build_services(settings: Settings, database: Database) -> Services:
     orphans = Orphans(database, metadata, movable, reachable, Quarantine(database, movable, storage))
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
+    tasks = Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task})
+    own_places = OwnPlaces(database, metadata)
     return Services(
         database=database,
         metadata=metadata,
@@ -122,10 +127,12 @@ def build_services(settings: Settings, database: Database) -> Services:
         blockers=Blockers(database),
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),
-        tasks=Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task}),
+        tasks=tasks,
         hive=_hive(keyed, committer, metastores, files),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
+        own_places=own_places,
+        dry_runs=DryRuns(tasks, StoredManifests(storage), own_places),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
         reports=Reports(database, timedelta(days=settings.metrics_days)),
         undrops=Undrops(database, metadata, reachable),

@@ -36,11 +36,11 @@ class PostgresServer:
     def dsn(self, database: str) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
-        """The name of an empty database."""
+    def new_database(self, template: str = "template1") -> str:
+        """The name of a new database, empty or a copy of one that nobody is connected to."""
         name = f"t{uuid4().hex}"
         with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return name
 
     def drop_database(self, name: str) -> None:

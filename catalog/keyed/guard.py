@@ -30,8 +30,8 @@ from catalog.relation import RelationKind
 from catalog.stats import number
 
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
-_MERGING = frozenset({JobKind.MERGE, JobKind.SYNC})
-_CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC})
+_MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
+_CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL})
 _WHOLE_STORE = frozenset({"assign-uuid", "set-location", "upgrade-format-version", "remove-snapshot-ref"})
 
 
@@ -205,7 +205,8 @@ def _check_direct(commit: StoreCommit, summary: Json) -> None:
         )
     if operation == "append":
         return
-    if commit.keyed.pending_commits:
+    # A ttl job has looked that no pending change is about a row that it deletes (catalog.keeping.ttl).
+    if commit.keyed.pending_commits and commit.job_kind is not JobKind.TTL:
         raise CommitRefused(
             f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending "
             "would make its result depend on when they are merged",

@@ -6,11 +6,9 @@ catalog name `firn_job`, and signs its commit with the snapshots that the facts 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id, sequence_number
@@ -25,6 +23,7 @@ from catalog.keyed.view_sql import (
     quoted,
     touched_sql,
 )
+from catalog.moments import milliseconds
 from catalog.names import TableName, dotted
 
 JOB_CATALOG = "firn_job"
@@ -39,7 +38,6 @@ LARGE_SHARE = 0.2
 the rewrite that has to follow: of 2,000,000 rows with 5, 10 and 20 % changed a rewrite takes 2.1, 1.8 and 1.3 times as
 long as vectors, and a scan afterwards two thirds (docs/performance.md)."""
 
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
@@ -110,7 +108,7 @@ def clean_task(keyed: KeyedTable, name: TableName, *, through: int, policy: Merg
         "parts": [*name.as_namespace, CHANGE],
         "through": through,
         "keep_deletes": ordered,
-        "deletes_before_ms": _milliseconds(now - policy.tombstone_max_age) if ordered else None,
+        "deletes_before_ms": milliseconds(now - policy.tombstone_max_age) if ordered else None,
     }
 
 
@@ -123,45 +121,6 @@ def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
         "small_file_size": policy.small_file_bytes,
         "min_files": policy.min_files,
     }
-
-
-def expire_task(tables: Mapping[TableName, tuple[Json, Collection[int]]]) -> Json:
-    """The facts for expiry: per table its metadata and the snapshots that may go; tables without any are left out."""
-    return {
-        "tables": [
-            {
-                "table": str(table),
-                "parts": [*table.namespace, table.name],
-                "location": metadata["location"],
-                "table_uuid": metadata["table-uuid"],
-                "snapshot_ids": sorted(snapshot_ids),
-            }
-            for table, (metadata, snapshot_ids) in tables.items()
-            if snapshot_ids
-        ]
-    }
-
-
-def expirable_snapshots(
-    metadata: Json, *, needed: Collection[int], ended_before: datetime, keep_last: int, needed_above: int | None = None
-) -> list[int]:
-    """Snapshots that nobody needs, by when each stopped being the head, not by when it was made (protocol 1.6).
-
-    `needed` are those that offered versions and running jobs name; refs are looked up here. `needed_above` keeps those
-    with a higher sequence number: a change store's history must reach back to the watermark (protocol 3.2).
-    """
-    snapshots = sorted(metadata.get("snapshots") or [], key=lambda snapshot: snapshot["timestamp-ms"])
-    held = {*needed, *(ref["snapshot-id"] for ref in (metadata.get("refs") or {}).values())}
-    held |= {snapshot["snapshot-id"] for snapshot in snapshots[len(snapshots) - keep_last :]}
-    ends = _ends(metadata)
-    limit = _milliseconds(ended_before)
-    return [
-        snapshot["snapshot-id"]
-        for snapshot in snapshots
-        if snapshot["snapshot-id"] not in held
-        and ends.get(snapshot["snapshot-id"], snapshot["timestamp-ms"]) < limit
-        and (needed_above is None or sequence_number(snapshot) <= needed_above)
-    ]
 
 
 def merge_mode(wanted: MergeMode, base: Json, partition: list[Json] | None, *, pending_rows: int) -> MergeMode:
@@ -208,15 +167,20 @@ def columns_of(base: Json) -> list[str]:
     return [field["name"] for field in current_schema(base)["fields"]]
 
 
-def _sql(keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None) -> Json:
-    pair = Pair(
+def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Pair:
+    """Both stores as they are pinned for a job."""
+    return Pair(
         spec=keyed.spec,
         columns=columns_of(base),
         base=_pinned(name, BASE, base),
         change=_pinned(name, CHANGE, change),
         watermark=keyed.watermark,
-        pending=True,
+        pending=keyed.pending_commits > 0 and current_snapshot(change) is not None,
     )
+
+
+def _sql(keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None) -> Json:
+    pair = pair_of(keyed, name, base, change)
     sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
     if partition:
         fields = [(field["column"], _transform(field["transform"])) for field in partition]
@@ -267,13 +231,3 @@ def _total(metadata: Json, key: str) -> int | None:
         return 0
     text = (head.get("summary") or {}).get(key)
     return int(text) if text is not None else None
-
-
-def _ends(metadata: Json) -> dict[int, int]:
-    """When each snapshot was last followed by another head, in milliseconds since the epoch."""
-    log = metadata.get("snapshot-log") or []
-    return {entry["snapshot-id"]: following["timestamp-ms"] for entry, following in pairwise(log)}
-
-
-def _milliseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -77,7 +77,10 @@ def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
     looks = [
         job.created_at
         for job in past
-        if job.kind is JobKind.ORPHANS and job.status is JobStatus.SUCCEEDED and job.created_at >= ripe
+        if job.kind is JobKind.ORPHANS
+        and job.status is JobStatus.SUCCEEDED
+        and job.created_at >= ripe
+        and not job.params.get("dry_run")
     ]
     return bool(looks) and max(looks) - min(looks) >= facts.policy["firn.orphans.quarantine"]
 

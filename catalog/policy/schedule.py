@@ -113,3 +113,16 @@ def parse_time_zone(text: str) -> ZoneInfo:
         return ZoneInfo(text.strip())
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise Invalid(f"{text!r} is no time zone", hint="write one such as UTC or Europe/Berlin") from error
+
+
+def parse_tag_name(text: str) -> str:
+    """A pattern that names two moments differently, and neither with digits alone; else Invalid."""
+    pattern = text.strip()
+    one, other = (datetime(year, month, 1, tzinfo=UTC) for year, month in ((2026, 1), (2027, 2)))
+    names = one.strftime(pattern), other.strftime(pattern)
+    hint = "write text with parts of the time as strftime does, such as auto-%Y-%m-%d"
+    if names[0] == names[1]:
+        raise Invalid(f"{text!r} names every tag alike", hint=hint)
+    if any(name.isdigit() or not name.isprintable() or not 0 < len(name) <= 255 for name in names):
+        raise Invalid(f"{text!r} makes no name for a tag: engines take a number for a snapshot's id", hint=hint)
+    return pattern

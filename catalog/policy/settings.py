@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.policy.schedule import parse_schedule, parse_time_zone, parse_windows
+from catalog.policy.schedule import parse_schedule, parse_tag_name, parse_time_zone, parse_windows
 from catalog.policy.trigger import parse_trigger
 from catalog.policy.units import (
     at_least,
@@ -149,7 +149,7 @@ _KEEPING = (
     Setting(
         "firn.orphans.min-age",
         "3 d",
-        parse_duration,
+        _ORPHAN_AGE,
         "age below which a file is never taken for an orphan; at least 3 d",
     ),
     Setting("firn.orphans.schedule", "0 3 * * 0", _WHEN, "when to look for orphans, as cron writes it; empty: never"),
@@ -161,6 +161,12 @@ _KEEPING = (
     ),
     Setting("firn.ttl.field", "", optional(parse_text), "column of time that tells how old a row is"),
     Setting("firn.ttl.max-age", "", optional(parse_duration), "age from which on rows are deleted; empty: never"),
+    Setting(
+        "firn.ttl.whole-partitions",
+        "true",
+        parse_flag,
+        "whether rows wait for the rest of their partition, where the table is partitioned by the time of that column",
+    ),
     Setting("firn.ttl.schedule", "0 4 * * *", _WHEN, "when to delete what is too old, as cron writes it"),
     Setting(
         "firn.statistics.columns",
@@ -170,7 +176,7 @@ _KEEPING = (
     ),
     Setting("firn.statistics.schedule", "0 5 * * 0", _WHEN, "when to count distinct values anew, as cron writes it"),
     Setting("firn.tags.schedule", "", _WHEN, "when to tag the head, as cron writes it; empty: never"),
-    Setting("firn.tags.name", "auto-%Y-%m-%dT%H-%M", parse_text, "name of such a tag, as strftime writes times"),
+    Setting("firn.tags.name", "auto-%Y-%m-%dT%H-%M", parse_tag_name, "name of such a tag, as strftime writes times"),
     Setting("firn.tags.max-age", "30 d", parse_duration, "how long such a tag is kept"),
 )
 

@@ -30,8 +30,16 @@ class OrphanBatches(Protocol):
     def put_back(self, relation_id: RelationId) -> Collection[str]:
         """All files of a table that were put back, or turned out to be needed."""
 
-    def of_job(self, job_id: JobId, *, limit: int, cursor: str | None = None) -> Page[OrphanBatch]:
-        """What a job has taken or deleted, oldest first."""
+    def list(
+        self,
+        *,
+        relation_id: RelationId | None = None,
+        job_id: JobId | None = None,
+        states: Collection[BatchState] = (),
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[OrphanBatch]:
+        """Of a table; what a job has taken or deleted; in one of these states. Oldest first."""
 
 
 class QuarantineFiles(Protocol):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import typer
 
+from firn.cli.orphans import show_batches
 from firn.cli.processes import run_optimizer
 from firn.cli.show import Show, moment
 from firn.cli.told import Told, command
@@ -56,6 +57,12 @@ def show_logs(this: Told, job: JobArg) -> None:
             show.line(f"{moment(one.at)}  {one.line}")
 
     show.emit([one.json_value() for one in found], people)
+
+
+@command(app, "deleted")
+def show_deleted(this: Told, job: JobArg) -> None:
+    """List the files that a job has set aside or deleted, and what has become of each."""
+    show_batches(this, list(this.client.jobs.deleted(job)), none="this job has taken no file")
 
 
 @command(app, "cancel")

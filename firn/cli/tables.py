@@ -9,6 +9,8 @@ import typer
 
 from firn.cli.columns import pairs, parse_columns
 from firn.cli.dropped import add_to, list_dropped
+from firn.cli.orphans import add_to as add_orphans_to
+from firn.cli.planned import tell_planned
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.cli.upkeep import add_to as add_upkeep
@@ -20,6 +22,7 @@ from firn.wire import Job, MergeMode, Sort, Table, TableKind
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 add_upkeep(app)
+add_orphans_to(app)
 policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
@@ -187,6 +190,24 @@ def expire_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wai
     _run(this, this.client.tables[table], "expire", dry_run=dry_run, wait=not no_wait)
 
 
+@command(app, "ttl")
+def delete_old_rows(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Delete rows that are older than firn.ttl.max-age now."""
+    _run(this, this.client.tables[table], "ttl", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "tags")
+def make_tags(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Make the tags that firn.tags.schedule asks for now, and drop those whose time is over."""
+    _run(this, this.client.tables[table], "tags", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "statistics")
+def count_values(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Count distinct values of firn.statistics.columns, or of all columns, now."""
+    _run(this, this.client.tables[table], "statistics", dry_run=dry_run, wait=not no_wait)
+
+
 @command(policies, "show")
 def show_policy(this: Told, table: TableArg) -> None:
     """Show every setting as it holds for a table, and where it comes from."""
@@ -222,7 +243,7 @@ def _run(this: Told, table: TableHandle, kind: str, *, dry_run: bool, wait: bool
     show = this.show
     if dry_run:
         planned = table.plan(kind)
-        show.emit(planned.json_value(), lambda: show.line(f"would {planned.would}"))
+        show.emit(planned.json_value(), lambda: tell_planned(show, planned))
         return
     job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)()
     if wait:

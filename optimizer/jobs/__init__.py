@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.jobs import clean, expire, merge, orphans, rewrite, sync
+from optimizer.jobs import clean, expire, merge, orphans, rewrite, statistics, sync, tags, ttl
 from optimizer.worker import RunJob
 
 JOBS: Mapping[str, RunJob] = {
@@ -13,5 +13,8 @@ JOBS: Mapping[str, RunJob] = {
     "rewrite": rewrite.run,
     "expire": expire.run,
     "orphans": orphans.run,
+    "ttl": ttl.run,
+    "tags": tags.run,
+    "statistics": statistics.run,
     "sync": sync.run,
 }

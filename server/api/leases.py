@@ -53,6 +53,14 @@ class LeaseOut(Out):
     task: dict[str, Any]
 
 
+class PlaceOut(Out):
+    """Where a table has its files, and why none of them may be deleted, if so."""
+
+    parts: list[str]
+    location: str
+    kept_because: str | None
+
+
 class BeatIn(In):
     """How far a job is, and lines for its log."""
 
@@ -143,6 +151,15 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
 def beat(services: ServicesDep, lease: LeaseDep, body: BeatIn) -> BeatOut:
     """403 says that the lease has ended: stop at once."""
     return BeatOut(lease_until=services.jobs.beat(lease, body.progress, body.log, body.memory).lease_until)
+
+
+@router.get("/leases/{lease}/places", summary="Say whose the files are", responses=refusals(403, 404))
+def list_places(services: ServicesDep, lease: LeaseDep) -> list[PlaceOut]:
+    """Where the job's tables have their files, and why none of them may be deleted, if so."""
+    return [
+        PlaceOut(parts=[*one.name.namespace, one.name.name], location=one.location, kept_because=one.kept_because)
+        for one in services.own_places.of(lease)
+    ]
 
 
 @router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))

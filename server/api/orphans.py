@@ -12,9 +12,11 @@ from pydantic import Field
 from catalog.errors import Invalid
 from catalog.job import JobId, JobKind
 from catalog.orphans import BatchState, OrphanBatch, Why
+from catalog.ports.page import Page
 from server.api.deps import CatalogDep, In, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
+from server.service.orphans.orphans import Told
 from server.service.planner import planned_relation
 from server.service.services import Services
 
@@ -111,12 +113,15 @@ def orphans_now(
     summary="List what was set aside",
     responses=refusals(404),
 )
-def list_quarantine(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[OrphanBatchOut]:
-    """Oldest first; what is named here can be put back."""
+def list_quarantine(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, page: PagingDep
+) -> PageOut[OrphanBatchOut]:
+    """Oldest first, batch by batch; what is named here can be put back."""
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, table)
-        held = uow.orphans.of_table(relation.id, [BatchState.ASIDE, BatchState.NOTED])
-    return _shown(services, held)
+        states = [BatchState.ASIDE, BatchState.NOTED]
+        found = uow.orphans.list(relation_id=relation.id, states=states, limit=page.size, cursor=page.cursor)
+    return _shown(services, found)
 
 
 @router.post(
@@ -143,8 +148,8 @@ def list_deleted(services: ServicesDep, job_id: UUID, page: PagingDep) -> PageOu
     """Set aside, noted, put back since, or deleted for good; batch by batch."""
     with services.database.reading() as uow:
         uow.jobs.get(JobId(job_id))
-        found = uow.orphans.of_job(JobId(job_id), limit=page.size, cursor=page.cursor)
-    return PageOut(items=_shown(services, found.items), next_cursor=found.next_cursor)
+        found = uow.orphans.list(job_id=JobId(job_id), limit=page.size, cursor=page.cursor)
+    return _shown(services, found)
 
 
 @router.post(
@@ -171,12 +176,13 @@ def end_overdue(services: ServicesDep, lease: LeaseDep) -> EndedOut:
     return EndedOut.model_validate(services.orphans.end_overdue(lease))
 
 
-def _shown(services: Services, batches: Any) -> list[OrphanBatchOut]:
-    return [_batch_out(services, batch) for batch in batches]
+def _shown(services: Services, found: Page[OrphanBatch]) -> PageOut[OrphanBatchOut]:
+    shown = [_batch_out(told) for told in services.orphans.told(found.items)]
+    return PageOut(items=shown, next_cursor=found.next_cursor)
 
 
-def _batch_out(services: Services, batch: OrphanBatch) -> OrphanBatchOut:
-    told = services.orphans.told(batch)
+def _batch_out(told: Told) -> OrphanBatchOut:
+    batch = told.batch
     files = [
         OrphanFileOut(
             path=line.file.location,

@@ -69,12 +69,26 @@ class MergeIn(In):
     mode: MergeMode | None = None
 
 
+class TouchOut(Out):
+    """Things of one kind that a job would touch, or leave."""
+
+    what: str
+    count: int
+    bytes: int | None
+
+
 class PlannedOut(Out):
-    """What a dry run says would be done."""
+    """What a dry run says would be done, to what, and what would be gained.
+
+    Where it is not exact the numbers are estimates, and a note says of what.
+    """
 
     kind: JobKind
     would: str
-    facts: dict[str, int | str | None]
+    touches: list[TouchOut]
+    gain: dict[str, int]
+    exact: bool
+    notes: list[str]
 
 
 @router.get("", summary="List tables", responses=refusals(404))
@@ -242,6 +256,30 @@ def expire_now(
     return _run(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
 
 
+@router.post("/{table}/ttl", status_code=202, summary="Delete old rows now", responses=refusals(400, 404, 409))
+def ttl_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Delete the rows that are older than `firn.ttl.max-age`."""
+    return _run(services, catalog, table, JobKind.TTL, {}, dry_run=dry_run)
+
+
+@router.post("/{table}/tags", status_code=202, summary="Tag now", responses=refusals(400, 404, 409))
+def tags_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over."""
+    return _run(services, catalog, table, JobKind.TAGS, {}, dry_run=dry_run)
+
+
+@router.post("/{table}/statistics", status_code=202, summary="Count values now", responses=refusals(400, 404, 409))
+def statistics_now(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
+) -> JobOut | PlannedOut:
+    """Count the distinct values of `firn.statistics.columns`, or of all columns where none are named."""
+    return _run(services, catalog, table, JobKind.STATISTICS, {}, dry_run=dry_run)
+
+
 def _run(
     services: ServicesDep,
     catalog: CatalogName,
@@ -251,7 +289,15 @@ def _run(
     *,
     dry_run: bool,
 ) -> JobOut | PlannedOut:
-    if not dry_run:
-        return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params)))
-    would, facts = services.preview(catalog, table, kind)
-    return PlannedOut(kind=kind, would=would, facts=facts)
+    if dry_run:
+        found = services.dry_runs.of(catalog, table, kind, params)
+        return PlannedOut(
+            kind=kind,
+            would=found.would,
+            touches=[TouchOut(what=one.what, count=one.count, bytes=one.bytes) for one in found.touches],
+            gain=dict(found.gain),
+            exact=found.exact,
+            notes=list(found.notes),
+        )
+    services.dry_runs.check(catalog, table, kind, params)
+    return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params)))

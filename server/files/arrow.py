@@ -1,4 +1,4 @@
-"""Directories that are not on this machine, through PyArrow's file systems.
+"""What is not on this machine, through PyArrow's file systems.
 
 Importing those takes a second of CPU, more than most of the server, and where pandas is installed that is imported too.
 It is done when the first such location is met: a server whose files are local never pays for it.
@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
 
@@ -36,7 +37,7 @@ class RemoteDirectories:
         """What is in a directory, or below it; FileNotFoundError if there is none."""
         from pyarrow import fs  # noqa: PLC0415 - see the top
 
-        scheme, host, path = self._io.parse_location(location, self._io.properties)
+        store, path = self.file_system(location)
         base = path.rstrip("/")
         selector = fs.FileSelector(base, recursive=recursive)
         return [
@@ -46,13 +47,18 @@ class RemoteDirectories:
                 size=info.size,
                 mtime_ns=info.mtime_ns,
             )
-            for info in self._io.fs_by_scheme(scheme, host).get_file_info(selector)
+            for info in store.get_file_info(selector)
         ]
 
     def delete(self, location: str) -> None:
         """Remove a directory and all in it; FileNotFoundError if there is none."""
-        scheme, host, path = self._io.parse_location(location)
-        self._io.fs_by_scheme(scheme, host).delete_dir(path)
+        store, path = self.file_system(location)
+        store.delete_dir(path)
+
+    def file_system(self, location: str) -> tuple[FileSystem, str]:
+        """Where a location lies, and its path there."""
+        scheme, host, path = self._io.parse_location(location, self._io.properties)
+        return self._io.fs_by_scheme(scheme, host), path
 
     @cached_property
     def _io(self) -> PyArrowFileIO:

@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from pyarrow import fs
-from pyiceberg.io.pyarrow import PyArrowFileIO
-
 from catalog.errors import AlreadyExists, NotFound
 from catalog.orphans import SeenFile
 from catalog.places import canonical
+from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 from server.files.storage import Storage, told
 
@@ -29,7 +27,7 @@ class QuarantineFiles:
     def __init__(self, storage: Storage, properties: dict[str, str] | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._storage = storage
-        self._io = PyArrowFileIO(properties or {})
+        self._remote = RemoteDirectories(properties or {})
 
     def look(self, locations: Sequence[str]) -> list[SeenFile | None]:
         if all(local_path(location) is not None for location in locations):
@@ -59,7 +57,9 @@ class QuarantineFiles:
                 if not Path(path).is_dir():
                     return []
                 return [f"{directory.rstrip('/')}/{name}" for name in os.listdir(path)]  # noqa: PTH208 - names only
-            store, inside = self._store(directory)
+            from pyarrow import fs  # noqa: PLC0415 - see server.files.arrow
+
+            store, inside = self._remote.file_system(directory)
             found = store.get_file_info(fs.FileSelector(inside.rstrip("/"), allow_not_found=True))
             files = (one.path for one in found if one.type is fs.FileType.File)
             return [f"{directory.rstrip('/')}/{one.rpartition('/')[2]}" for one in files]
@@ -85,8 +85,10 @@ class QuarantineFiles:
                 os.link(here, there)
                 Path(here).unlink()
                 return
-            store, inside = self._store(location)
-            _, target = self._store(to)
+            from pyarrow import fs  # noqa: PLC0415 - see server.files.arrow
+
+            store, inside = self._remote.file_system(location)
+            _, target = self._remote.file_system(to)
             source, taken = store.get_file_info([inside, target])
             if source.type is fs.FileType.NotFound:
                 raise NotFound(f"{location} does not exist")
@@ -114,17 +116,13 @@ class QuarantineFiles:
                 path = local_path(location)
                 if path is not None:
                     return _local(location, path)
-                store, inside = self._store(location)
+                store, inside = self._remote.file_system(location)
                 info = store.get_file_info(inside)
-                if info.type is not fs.FileType.File:
+                if not info.is_file:
                     return None
                 return SeenFile(location, info.size, _moment(info.mtime_ns))
         except NotFound:
             return None
-
-    def _store(self, location: str) -> tuple[fs.FileSystem, str]:
-        scheme, host, path = PyArrowFileIO.parse_location(location, self._io.properties)
-        return self._io.fs_by_scheme(scheme, host), path
 
 
 def _local(location: str, path: str) -> SeenFile | None:

@@ -66,7 +66,7 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_JOBS = ("merge", "rewrite", "clean", "expire", "orphans")
+_JOBS = ("merge", "rewrite", "clean", "expire", "orphans", "ttl", "tags", "statistics")
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -162,6 +162,7 @@ _WORK: Rules = {
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),
     ("POST", "/leases"): routine(on.server(MAINTAIN)),
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
+    ("GET", "/leases/{lease}/places"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -63,12 +63,18 @@ class Layouts:
     def _of_store(self, store: Relation, small_bytes: int) -> list[PartitionLayout]:
         metadata = load_metadata(self.metadata, store)
         role = store.name.name if store.kind.is_store else "table"
-        specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
+        shown = partition_shower(metadata)
         found: dict[str, PartitionLayout] = {}
         for file in self.files.live_files(metadata):
-            partition = _partition(specs[file.spec_id], file.partition)
+            partition = shown(file.spec_id, file.partition)
             found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_bytes)
         return [found[partition] for partition in sorted(found)]
+
+
+def partition_shower(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
+    """Writes partitions as people read them, given the spec's id and the values."""
+    specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
+    return lambda spec_id, values: _partition(specs[spec_id], values)
 
 
 def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:

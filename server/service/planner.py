@@ -25,8 +25,9 @@ from server.service.queueing import queued
 REMEMBERED_JOBS = 8
 """Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.ORPHANS})
-_FOR_PLAIN = frozenset({JobKind.REWRITE, JobKind.EXPIRE, JobKind.ORPHANS})
+_KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
+_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN}) | _KEEPING
+_FOR_PLAIN = frozenset({JobKind.REWRITE}) | _KEEPING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Planner:
         with self.database.reading() as uow:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
-            _check_takes(relation, facts, kind)
+            check_takes(relation, facts, kind)
         return facts
 
     def run_now(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, Any]) -> Job:
@@ -66,7 +67,7 @@ class Planner:
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
-            _check_takes(relation, facts, kind)
+            check_takes(relation, facts, kind)
             check_not_blocked(uow, relation.id, kind)
             gain = predicted(kind, facts, past_of(uow, relation.id))
             due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params, predicted=gain)
@@ -78,7 +79,7 @@ class Planner:
         return job
 
 
-def _check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
+def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
     """Invalid for a kind of job that is nothing for this table."""
     if kind is JobKind.SYNC:
         raise Invalid(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from catalog.commit import Change
 from catalog.dropped import Dropped
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
 from catalog.keyed.spec import BASE
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import PROTECTED
@@ -18,10 +17,12 @@ from server.service.access.access import Access
 from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
+from server.service.dryruns.dryruns import DryRuns
 from server.service.groups import Groups
 from server.service.hive.services import HiveServices
 from server.service.imports.imports import Imports
 from server.service.jobs import Jobs
+from server.service.keeping.places import OwnPlaces
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
 from server.service.looking import Looking
@@ -68,6 +69,8 @@ class Services:
     hive: HiveServices
     imports: Imports
     layouts: Layouts
+    own_places: OwnPlaces
+    dry_runs: DryRuns
     scans: Scans
     reports: Reports
     undrops: Undrops
@@ -120,27 +123,6 @@ class Services:
             else {"action": "remove-properties", "removals": removals}
         )
         self.views.commit(catalog, Change(name=name, updates=[change]))
-
-    def preview(self, catalog: CatalogName, name: TableName, kind: JobKind) -> tuple[str, dict[str, int | str | None]]:
-        """What a job would find to do now; Invalid for one that the table does not take."""
-        facts = self.planner.facts_for(catalog, name, kind)
-        keyed, stats = facts.keyed, facts.stats
-        match kind:
-            case JobKind.MERGE if keyed is not None:
-                counts: dict[str, int | str | None] = {
-                    "pending_rows": keyed.pending_rows,
-                    "pending_bytes": keyed.pending_bytes,
-                    "base_rows": stats.records,
-                }
-                return f"merge {keyed.pending_rows:,} pending rows into a base of {stats.records:,} rows", counts
-            case JobKind.CLEAN if keyed is not None and facts.change is not None:
-                left = max(facts.change.records - keyed.pending_rows, 0)
-                return f"drop {left:,} merged rows from the change store's current snapshot", {"merged_rows": left}
-            case JobKind.EXPIRE:
-                return f"look for old snapshots among {stats.snapshots:,}", {"snapshots": stats.snapshots}
-            case _:
-                counts = {"data_files": stats.data_files, "small_files": stats.small_files, "bytes": stats.bytes}
-                return f"bin-pack the small ones of {stats.data_files:,} data files", counts
 
     def _is_keyed(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:

@@ -4,46 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
+from catalog.job import ASKED_FOR, Job, JobKind
 from catalog.keyed.merge_task import (
     MergeMode,
     MergePolicy,
     RewritePolicy,
     clean_task,
-    expirable_snapshots,
-    expire_task,
     merge_task,
     rewrite_task,
 )
 from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
-from catalog.names import TableName
-from catalog.policy.policy import Policy
+from catalog.names import CatalogName, TableName
+from catalog.planning import Due
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata
+from server.service.keeping.tasks import KEEPING
 from server.service.metadata import MetadataFiles
-from server.service.planner import facts_of
+from server.service.moment import Moment
+from server.service.planner import check_takes, facts_of, planned_relation
+from server.service.queueing import queued
 
 MoreFacts = Callable[[UnitOfWork, Job, Relation], Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moment:
-    """A job's table as it is when the lease is given."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a job would be given if it were asked for now."""
 
-    job: Job
-    relation: Relation
-    policy: Policy
-    now: datetime
-    keyed: KeyedTable | None
-    metadata: Mapping[str, Json]
-    """By store for a keyed table, under "" for a plain one."""
-    needed: Mapping[str, frozenset[int]]
+    moment: Moment
+    task: Json
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,17 @@ class Tasks:
         built: Json = _BUILDERS[job.kind](moment)
         return built | extra
 
-    def _moment(self, uow: UnitOfWork, job: Job, relation: Relation) -> _Moment:
+    def if_asked(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, str]) -> Asked:
+        """The facts that a job would be given now; Invalid for a kind that the table does not take."""
+        with self.database.reading() as uow:
+            relation = planned_relation(uow, catalog, name)
+            facts = facts_of(uow, relation)
+            check_takes(relation, facts, kind)
+            due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
+            moment = self._moment(uow, queued(relation, due, facts, uow.now(), asked=True), relation)
+        return Asked(moment, _BUILDERS[kind](moment))
+
+    def _moment(self, uow: UnitOfWork, job: Job, relation: Relation) -> Moment:
         facts = facts_of(uow, relation)
         stores = {"": relation}
         needed: dict[str, frozenset[int]] = {"": frozenset()}
@@ -75,7 +79,7 @@ class Tasks:
                 BASE: frozenset(v.base_snapshot_id for v in current if v.base_snapshot_id is not None),
                 CHANGE: frozenset(v.change_snapshot_id for v in current if v.change_snapshot_id is not None),
             }
-        return _Moment(
+        return Moment(
             job=job,
             relation=relation,
             policy=facts.policy,
@@ -86,7 +90,7 @@ class Tasks:
         )
 
 
-def _merge_policy(moment: _Moment) -> MergePolicy:
+def _merge_policy(moment: Moment) -> MergePolicy:
     wanted = moment.job.params.get("mode") or moment.policy["firn.merge.mode"]
     return MergePolicy(
         mode=MergeMode(wanted),
@@ -95,24 +99,24 @@ def _merge_policy(moment: _Moment) -> MergePolicy:
     )
 
 
-def _keyed(moment: _Moment) -> KeyedTable:
+def _keyed(moment: Moment) -> KeyedTable:
     if moment.keyed is None:
         raise NoSuchTable(f"{moment.relation.name} is no keyed table any more")
     return moment.keyed
 
 
-def _merge(moment: _Moment) -> Json:
+def _merge(moment: Moment) -> Json:
     base, change = moment.metadata[BASE], moment.metadata[CHANGE]
     return merge_task(_keyed(moment), moment.relation.name, base, change, policy=_merge_policy(moment), now=moment.now)
 
 
-def _clean(moment: _Moment) -> Json:
+def _clean(moment: Moment) -> Json:
     keyed = _keyed(moment)
     policy = _merge_policy(moment)
     return clean_task(keyed, moment.relation.name, through=keyed.watermark, policy=policy, now=moment.now)
 
 
-def _rewrite(moment: _Moment) -> Json:
+def _rewrite(moment: Moment) -> Json:
     name = moment.relation.name
     table = TableName(name.as_namespace, BASE) if moment.relation.kind is RelationKind.KEYED else name
     asked = moment.job.params.get("min_files")
@@ -124,26 +128,7 @@ def _rewrite(moment: _Moment) -> Json:
     return rewrite_task(table, policy)
 
 
-def _expire(moment: _Moment) -> Json:
-    """A linked table's change history stays whole: a rebuild after a Hive overwrite replays it (rule 3.2)."""
-    cutoff = moment.now - moment.policy["firn.expire.max-age"]
-    found: dict[TableName, tuple[Json, list[int]]] = {}
-    for store, metadata in moment.metadata.items():
-        if store == CHANGE and moment.relation.hive_name is not None:
-            continue
-        name = TableName(moment.relation.name.as_namespace, store) if store else moment.relation.name
-        ids = expirable_snapshots(
-            metadata,
-            needed=moment.needed[store],
-            ended_before=cutoff,
-            keep_last=moment.policy["firn.expire.min-snapshots"],
-            needed_above=_keyed(moment).watermark if store == CHANGE else None,
-        )
-        found[name] = (metadata, ids)
-    return expire_task(found)
-
-
-def _sync(moment: _Moment) -> Json:
+def _sync(moment: Moment) -> Json:
     """A sync that rebuilds partitions is also a merge, of everything whether pending or not."""
     keyed, base, change = _keyed(moment), moment.metadata[BASE], moment.metadata[CHANGE]
     through = replayed_through(change)
@@ -154,11 +139,11 @@ def _sync(moment: _Moment) -> Json:
     }
 
 
-_BUILDERS: Mapping[JobKind, Callable[[_Moment], Json]] = {
+_BUILDERS: Mapping[JobKind, Callable[[Moment], Json]] = {
     JobKind.MERGE: _merge,
     JobKind.CLEAN: _clean,
     JobKind.REWRITE: _rewrite,
-    JobKind.EXPIRE: _expire,
     JobKind.SYNC: _sync,
     JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
+    **KEEPING,
 }

@@ -51,7 +51,7 @@ class SqlOrphanBatches:
     def of_table(self, relation_id: RelationId, states: Collection[BatchState]) -> Sequence[OrphanBatch]:
         """Oldest first."""
         query = select(OrphanBatchRow).where(
-            OrphanBatchRow.relation_id == relation_id, OrphanBatchRow.state.in_(list(states))
+            OrphanBatchRow.relation_id == relation_id, OrphanBatchRow.state.in_([*states])
         )
         return [_batch(row) for row in self.session.scalars(query.order_by(OrphanBatchRow.number))]
 
@@ -60,9 +60,23 @@ class SqlOrphanBatches:
         query = select(OrphanBatchRow.kept).where(OrphanBatchRow.relation_id == relation_id)
         return {path for kept in self.session.scalars(query) for path in kept}
 
-    def of_job(self, job_id: JobId, *, limit: int, cursor: str | None = None) -> Page[OrphanBatch]:
+    def list(
+        self,
+        *,
+        relation_id: RelationId | None = None,
+        job_id: JobId | None = None,
+        states: Collection[BatchState] = (),
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[OrphanBatch]:
         """Oldest first."""
-        query = select(OrphanBatchRow).where(or_(OrphanBatchRow.job_id == job_id, OrphanBatchRow.deleted_by == job_id))
+        query = select(OrphanBatchRow)
+        if relation_id is not None:
+            query = query.where(OrphanBatchRow.relation_id == relation_id)
+        if job_id is not None:
+            query = query.where(or_(OrphanBatchRow.job_id == job_id, OrphanBatchRow.deleted_by == job_id))
+        if states:
+            query = query.where(OrphanBatchRow.state.in_([*states]))
         if cursor is not None:
             query = query.where(OrphanBatchRow.number > cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(OrphanBatchRow.number).limit(limit + 1)).all()

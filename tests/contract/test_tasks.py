@@ -9,7 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from catalog.job import JobKind
-from optimizer.wire import CleanTask, ExpireTask, MergeTask, RewriteTask, Wire
+from optimizer.keeping_tasks import ExpireTask
+from optimizer.orphans_task import OrphansTask
+from optimizer.wire import CleanTask, MergeTask, RewriteTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -35,6 +37,7 @@ def lake(tmp_path: Path) -> Lake:
         (JobKind.CLEAN, CleanTask),
         (JobKind.REWRITE, RewriteTask),
         (JobKind.EXPIRE, ExpireTask),
+        (JobKind.ORPHANS, OrphansTask),
     ],
 )
 def test_a_keyed_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, model: type[Wire]) -> None:

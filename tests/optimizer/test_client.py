@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from catalog.iceberg.json import Json
-from catalog.keyed.merge_task import MergePolicy, RewritePolicy, expire_task, merge_task, rewrite_task
+from catalog.keeping.expiry import Leaving, expire_task
+from catalog.keyed.merge_task import MergePolicy, RewritePolicy, merge_task, rewrite_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.optimizer import PROTOCOL
@@ -21,7 +22,8 @@ from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 from optimizer.hold import Hold
-from optimizer.wire import ExpireTask, Lease, MergeTask, Outcome, Result, RewriteTask
+from optimizer.keeping_tasks import ExpireTask
+from optimizer.wire import Lease, MergeTask, Outcome, Result, RewriteTask
 from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
 from server.api.optimizers import OptimizerIn, RegisteredOut
 
@@ -235,4 +237,6 @@ def test_an_optimizer_understands_every_task() -> None:
     assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
     assert merge.clean.through == merge.through == 2
     assert RewriteTask.model_validate(rewrite_task(table, RewritePolicy())).parts == ["db", "orders"]
-    assert ExpireTask.model_validate(expire_task({table: (store, [7])})).tables[0].snapshot_ids == [7]
+    assert ExpireTask.model_validate(expire_task([(table, store, Leaving(snapshot_ids=[7], refs={}))])).tables[
+        0
+    ].snapshot_ids == [7]

@@ -92,9 +92,17 @@ def opened_postgres(migrated_postgres: str) -> Iterator[OpenDatabase]:
     """The one database with the schema, emptied afterwards: making one for each test takes longer than most tests."""
     with open_database(migrated_postgres) as opened:
         yield opened
-        tables = ", ".join(f'"{name}"' for name in Row.metadata.tables)
-        with opened.engine.begin() as connection:
-            connection.execute(text(f"TRUNCATE {tables} RESTART IDENTITY"))
+        _empty(opened.engine)
+
+
+def _empty(engine: Engine) -> None:
+    """All rows go and ids begin again, as TRUNCATE has it, which makes each table and index anew: 30 times the CPU."""
+    tables = [f'"{table.name}"' for table in Row.metadata.sorted_tables]
+    with engine.begin() as connection:
+        connection.execute(text(f"LOCK TABLE {', '.join(tables)}"))  # waits for whoever still writes
+        for table in reversed(tables):
+            connection.execute(text(f"DELETE FROM {table}"))
+        connection.execute(text("SELECT setval(format('%I', sequencename)::regclass, 1, false) FROM pg_sequences"))
 
 
 @pytest.fixture(params=BOTH)

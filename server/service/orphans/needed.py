@@ -96,23 +96,29 @@ def _or_none(names: Reader, location: str) -> Sequence[str] | None:
 
 
 def why_foreign(
-    metadata: MetadataFiles, files: QuarantineFiles, tables: Sequence[Relation], also: Collection[str]
+    metadata: MetadataFiles,
+    files: QuarantineFiles,
+    tables: Sequence[Relation],
+    also: Collection[str],
+    proven: set[str],
 ) -> str | None:
     """Why the storage does not show these tables' places to be theirs alone; None when it does.
 
     Every metadata file directly in a `metadata` directory, and each of those found elsewhere (`also`), must carry the
-    uuid of one of the tables. One that cannot be read proves nothing.
+    uuid of one of the tables. One that cannot be read proves nothing. Those that do are added to `proven`, and not read
+    again: there may be many, and they are never changed.
     """
     own = {metadata.load(one.metadata_location or "").parsed["table-uuid"] for one in tables}
     directories = [f"{one.location.rstrip('/')}/metadata" for one in tables]
     listed = [location for directory in directories for location in files.names(directory) if is_metadata(location)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="proof") as pool:
-        judged = pool.map(lambda one: _whose(metadata, one), sorted({*listed, *also}))
+        judged = pool.map(lambda one: _whose(metadata, one), sorted({*listed, *also} - proven))
         for location, uuid in judged:
             if uuid == "":
                 return f"{location} cannot be read, so it may be another table's"
             if uuid is not None and uuid not in own:
                 return f"{location} is the metadata of another table, {uuid}"
+            proven.add(location)
     return None
 
 

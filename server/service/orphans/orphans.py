@@ -7,15 +7,20 @@ optimizer has computed, every file that it proposes is proved here again.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import cast
+
+from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
 from catalog.iceberg.json import Json
-from catalog.job import Job, Lease
+from catalog.job import Job, JobId, Lease
+from catalog.names import RelationId
 from catalog.orphans import (
     BatchState,
     OrphanBatch,
@@ -38,6 +43,8 @@ from server.service.orphans.quarantine import Check, Quarantine
 from server.service.planner import facts_of
 
 _ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
+JOBS_REMEMBERED = 8
+"""For so many the server knows which metadata files it has read already."""
 _LOOKED_AT_TOGETHER = 100
 """Batches of the quarantine for which the table's manifests are read once."""
 
@@ -63,6 +70,7 @@ class Ended:
 class Told:
     """A batch for people."""
 
+    batch: OrphanBatch
     why: str
     lines: Sequence[ReportedFile]
     deleted_after: datetime | None
@@ -77,6 +85,8 @@ class Orphans:
     files: QuarantineFiles
     named: NamedFiles
     quarantine: Quarantine
+    _proven: LRUCache[JobId, set[str]] = field(default_factory=lambda: LRUCache(JOBS_REMEMBERED))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def task(self, uow: UnitOfWork, job: Job, _relation: Relation) -> Json:
         """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
@@ -148,24 +158,28 @@ class Orphans:
                 )
         return ended
 
-    def told(self, batch: OrphanBatch) -> Told:
-        """What people are shown of a batch; without lines while its report is not written, or no more there."""
+    def told(self, batches: Sequence[OrphanBatch]) -> list[Told]:
+        """What people are shown of some batches; without lines while a report is not written, or no more there."""
         with self.database.reading() as uow:
-            relation = uow.relations.get(batch.relation_id)
-            stays = facts_of(uow, relation).policy["firn.orphans.quarantine"]
+            stay = {one: _time_aside(uow, one) for one in {batch.relation_id for batch in batches}}
+        return [self._told(batch, stay[batch.relation_id]) for batch in batches]
+
+    def _told(self, batch: OrphanBatch, stays: timedelta | None) -> Told:
         try:
             why, lines = self.quarantine.why(batch), self.quarantine.report(batch)
         except NotFound:
             why, lines = "", []
-        ends = batch.state in (BatchState.ASIDE, BatchState.NOTED)
-        return Told(why=why, lines=lines, deleted_after=batch.taken_at + stays if ends else None)
+        ends = stays is not None and batch.state in (BatchState.ASIDE, BatchState.NOTED)
+        return Told(batch=batch, why=why, lines=lines, deleted_after=batch.taken_at + stays if stays and ends else None)
 
     def _moment(self, lease: Lease) -> Moment:
         with self.database.reading() as uow:
             return leased_moment(uow, self.metadata, lease)
 
     def _prove(self, moment: Moment, metadata_files: Sequence[str]) -> None:
-        reason = why_foreign(self.metadata, self.files, moment.tables, metadata_files)
+        with self._lock:
+            proven = self._proven.setdefault(moment.job.id, set())
+        reason = why_foreign(self.metadata, self.files, moment.tables, metadata_files, proven)
         if reason is not None:
             raise Conflict(
                 f"no file of {moment.relation.name} is taken for an orphan: {reason}",
@@ -212,6 +226,14 @@ class Orphans:
 
 def _names(files: Sequence[SeenFile]) -> set[str]:
     return {name for file in files for name in names_of(file.location)}
+
+
+def _time_aside(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
+    """How long a table's files stay aside; None for one that is gone: they stay."""
+    try:
+        return cast("timedelta", facts_of(uow, uow.relations.get(relation_id)).policy["firn.orphans.quarantine"])
+    except NotFound:
+        return None
 
 
 def _check(needed: Needed) -> Check:

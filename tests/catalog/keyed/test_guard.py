@@ -106,6 +106,16 @@ def test_removing_rows_from_base_waits_for_the_merge(operation: str) -> None:
     guarded(commit(RelationKind.BASE, updates))
 
 
+def test_a_ttl_job_alone_deletes_from_base_while_changes_are_pending() -> None:
+    """It has looked that none of them is about a row that it deletes."""
+    updates, pending = snapshot(BASE, 1, "delete"), a_keyed_table(spec=SPEC, pending_commits=1)
+    for kind in (JobKind.REWRITE, JobKind.CLEAN, JobKind.EXPIRE, JobKind.MERGE):
+        refused(commit(RelationKind.BASE, updates, keyed=pending, job_kind=kind), "merge first")
+    stamped = guarded(commit(RelationKind.BASE, updates, keyed=pending, job_kind=JobKind.TTL))
+    assert stamped[0]["snapshot"]["summary"][MERGED_THROUGH] == "0"
+    refused(commit(RelationKind.BASE, updates, keyed=pending, job_kind=JobKind.TTL, linked=True), "linked to Hive")
+
+
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
 def test_base_of_a_hive_table_takes_no_rows_that_a_rebuild_would_not_find(operation: str) -> None:
     updates = snapshot(BASE, 1, operation)

@@ -14,8 +14,6 @@ from catalog.keyed.merge_task import (
     MergeMode,
     MergePolicy,
     RewritePolicy,
-    expirable_snapshots,
-    expire_task,
     merge_mode,
     merge_task,
     partition_of,
@@ -151,26 +149,6 @@ def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], e
     assert merge_mode(MergeMode.AUTO, base, partition_of(base), pending_rows=pending) is expected
 
 
-def test_a_snapshots_age_counts_from_when_it_stopped_being_the_head() -> None:
-    old = NOW - timedelta(days=30)
-    metadata = a_store(snapshots=[a_snapshot(1, 1, at=old), a_snapshot(2, 2, at=NOW), a_snapshot(3, 3, at=NOW)])
-    yesterday, tomorrow = NOW - timedelta(days=1), NOW + timedelta(days=1)
-    assert expirable_snapshots(metadata, needed=(), ended_before=yesterday, keep_last=1) == []
-    assert expirable_snapshots(metadata, needed=(), ended_before=tomorrow, keep_last=1) == [1, 2]
-
-
-def test_expiry_spares_refs_needed_snapshots_the_last_ones_and_history_above_the_watermark() -> None:
-    old = NOW - timedelta(days=30)
-    snapshots = [a_snapshot(n, n, at=old + timedelta(minutes=n)) for n in range(1, 8)]
-    refs = {"main": {"type": "branch", "snapshot-id": 7}, "audit": {"type": "tag", "snapshot-id": 2}}
-    metadata = a_store(snapshots=snapshots, refs=refs)
-    assert expirable_snapshots(metadata, needed={3}, ended_before=NOW, keep_last=2) == [1, 4, 5]
-    assert expirable_snapshots(metadata, needed={3}, ended_before=NOW, keep_last=2, needed_above=4) == [1, 4]
-
-
 def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
     table = TableName(("db", "a.b"), "base")
     assert rewrite_task(table, RewritePolicy())["parts"] == ["db", "a.b", "base"]
-    tables: dict[TableName, tuple[Json, list[int]]] = {table: (a_store(), [4, 2]), ORDERS: (a_store(), [])}
-    (only,) = expire_task(tables)["tables"]
-    assert (only["parts"], only["snapshot_ids"]) == (["db", "a.b", "base"], [2, 4])

@@ -25,7 +25,7 @@ from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.integration.keyed.model import Change, Row
 
-ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}
+ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "date": pa.date32()}
 Json = dict[str, Any]
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-POINTS = {
+POINTS: dict[str, tuple[str, ...]] = {
     "server": (
         "server.service.jobs:Jobs.take",
         "server.service.jobs:Jobs.committing",
@@ -29,6 +29,7 @@ POINTS = {
         "optimizer.client:ServerApi.take_lease",
         "optimizer.client:ServerApi.committing",
         "optimizer.client:ServerApi.report",
+        "optimizer.client:ServerApi.commit_table",
         "optimizer.work:Work.commit",
     ),
 }

@@ -141,6 +141,7 @@ OF_THE_SERVER = {
     "POST /optimizers/{optimizer_id}/undrain",
     "POST /leases",
     "PUT /leases/{lease}",
+    "GET /leases/{lease}/places",
     "POST /leases/{lease}/committing",
     "POST /leases/{lease}/report",
     "POST /leases/{lease}/orphans",

@@ -327,15 +327,16 @@ def test_histories_on_sqlite(migrated_sqlite: Path, tmp_path: Path) -> None:
 @pytest.mark.postgres
 def test_histories_on_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
     places = count()
+    migrated = postgres.new_database()
+    engine = open_engine(postgres.url(migrated))
+    upgrade_schema(engine)
+    engine.dispose()
 
     class OnItsOwnDatabase(Histories):
         def __init__(self) -> None:
             directory = tmp_path / str(next(places))
             directory.mkdir()
-            self.name = postgres.new_database()
-            engine = open_engine(postgres.url(self.name))
-            upgrade_schema(engine)
-            engine.dispose()
+            self.name = postgres.new_database(migrated)
             self.opened = open_database(postgres.url(self.name))
             super().__init__(self.opened.__enter__().database, directory)
 

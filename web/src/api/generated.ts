@@ -857,7 +857,7 @@ export interface paths {
         };
         /**
          * List what was set aside
-         * @description Oldest first; what is named here can be put back.
+         * @description Oldest first, batch by batch; what is named here can be put back.
          */
         get: operations["list_quarantine_catalogs__catalog__tables__table__quarantine_get"];
         put?: never;
@@ -1031,6 +1031,66 @@ export interface paths {
         get: operations["list_snapshots_catalogs__catalog__tables__table__snapshots_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count values now
+         * @description Count the distinct values of `firn.statistics.columns`, or of all columns where none are named.
+         */
+        post: operations["statistics_now_catalogs__catalog__tables__table__statistics_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tag now
+         * @description Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over.
+         */
+        post: operations["tags_now_catalogs__catalog__tables__table__tags_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/ttl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete old rows now
+         * @description Delete the rows that are older than `firn.ttl.max-age`.
+         */
+        post: operations["ttl_now_catalogs__catalog__tables__table__ttl_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1469,6 +1529,26 @@ export interface paths {
          * @description Deletes it for good; what is needed after all is put back.
          */
         post: operations["end_overdue_leases__lease__orphans_overdue_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/leases/{lease}/places": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say whose the files are
+         * @description Where the job's tables have their files, and why none of them may be deleted, if so.
+         */
+        get: operations["list_places_leases__lease__places_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3494,15 +3574,35 @@ export interface components {
             table: string[];
         };
         /**
+         * PlaceOut
+         * @description Where a table has its files, and why none of them may be deleted, if so.
+         */
+        PlaceOut: {
+            /** Kept Because */
+            kept_because: string | null;
+            /** Location */
+            location: string;
+            /** Parts */
+            parts: string[];
+        };
+        /**
          * PlannedOut
-         * @description What a dry run says would be done.
+         * @description What a dry run says would be done, to what, and what would be gained.
+         *
+         *     Where it is not exact the numbers are estimates, and a note says of what.
          */
         PlannedOut: {
-            /** Facts */
-            facts: {
-                [key: string]: number | string | null;
+            /** Exact */
+            exact: boolean;
+            /** Gain */
+            gain: {
+                [key: string]: number;
             };
             kind: components["schemas"]["JobKind"];
+            /** Notes */
+            notes: string[];
+            /** Touches */
+            touches: components["schemas"]["TouchOut"][];
             /** Would */
             would: string;
         };
@@ -4506,6 +4606,18 @@ export interface components {
             files: number;
             /** Rows */
             rows: number;
+        };
+        /**
+         * TouchOut
+         * @description Things of one kind that a job would touch, or leave.
+         */
+        TouchOut: {
+            /** Bytes */
+            bytes: number | null;
+            /** Count */
+            count: number;
+            /** What */
+            what: string;
         };
         /**
          * UndropIn
@@ -7453,7 +7565,10 @@ export interface operations {
     };
     list_quarantine_catalogs__catalog__tables__table__quarantine_get: {
         parameters: {
-            query?: never;
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
             header?: never;
             path: {
                 /** @description catalog */
@@ -7471,7 +7586,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OrphanBatchOut"][];
+                    "application/json": components["schemas"]["PageOut_OrphanBatchOut_"];
                 };
             };
             /** @description Not Found */
@@ -8026,6 +8141,195 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    statistics_now_catalogs__catalog__tables__table__statistics_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    tags_now_catalogs__catalog__tables__table__tags_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    ttl_now_catalogs__catalog__tables__table__ttl_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9159,6 +9463,56 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_places_leases__lease__places_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlaceOut"][];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -110,17 +110,17 @@ def batches(lake: Lake, name: TableName = PLAIN) -> Sequence[OrphanBatch]:
 def aside(lake: Lake) -> set[bytes]:
     """What lies in the quarantine, but for the reports."""
     root = lake.warehouse / "_firn_quarantine"
-    return {path.read_bytes() for path in root.rglob("*") if path.is_file() and path.suffix != ".json"}
+    return {path.read_bytes() for path in root.rglob("*") if path.is_file() and not path.name.startswith("report")}
 
 
 def names(judged: Judged) -> set[str]:
     return {file.location.rpartition("/")[2] for file in judged.taken}
 
 
-def refer_to(lake: Lake, path: Path, name: TableName = PLAIN) -> None:
+def refer_to(lake: Lake, path: Path, name: TableName = PLAIN, *, spelled: str | None = None) -> None:
     """Commit a snapshot that names a file which has lain there for long."""
     metadata = lake.metadata(name)
-    entry = DataFileEntry(stats=FileStats(location=path.as_uri(), size=1, record_count=1))
+    entry = DataFileEntry(stats=FileStats(location=spelled or f"file://{path}", size=1, record_count=1))
     made = write_snapshot(
         Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=metadata["last-updated-ms"] + 1
     )

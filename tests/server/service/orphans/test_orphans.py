@@ -16,7 +16,7 @@ from catalog.orphans import BatchState, SeenFile, Why
 from server.service.orphans.orphans import Orphans
 from server.service.orphans.quarantine import Quarantine
 from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property, void
 from tests.server.service import sharing
 from tests.server.service.dropping import append_files, path_of
 from tests.server.service.orphans.removing import (
@@ -470,6 +470,23 @@ def test_a_lease_that_ends_between_two_batches_stops_the_second(lake: Lake, monk
         proposed(lake, lease, orphans)
     assert sum(path.exists() for path in orphans) == 3
     assert job_of(lake, lease).status is JobStatus.CANCELED
+
+
+def test_a_lease_that_ends_between_the_report_and_the_move_stops_the_move(lake: Lake) -> None:
+    filled(lake)
+    orphan = stray(lake, "data/orphan.parquet")
+    lease = begun(lake)
+
+    def with_the_next_transaction() -> None:
+        lake.database.meanwhile = [lambda: void(lake.services.jobs.cancel(lease.job_id))]
+
+    lake.database.meanwhile = [with_the_next_transaction]
+    with pytest.raises(LeaseLost):
+        proposed(lake, lease, [orphan])
+    assert orphan.exists()
+    assert [batch.state for batch in batches(lake)] == [BatchState.MOVING]
+    removed(lake)
+    assert not orphan.exists()
 
 
 def test_a_table_that_comes_to_the_place_while_files_are_judged_stops_the_move(lake: Lake) -> None:

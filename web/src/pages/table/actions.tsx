@@ -10,7 +10,7 @@ import { useDo } from '../../components/ask';
 import { ProblemNote } from '../../components/notes';
 import { Facts } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
-import { words } from '../../lib/format';
+import { bytes } from '../../lib/format';
 import { fullName } from '../../lib/paths';
 import { DropTable } from './drop';
 
@@ -103,6 +103,12 @@ function post(table: Table, kind: Kind, dry: boolean): Promise<Job | Planned> {
   }
 }
 
+/** How many, and how large where that is known. */
+function touched(one: Planned['touches'][number]): string {
+  const count = one.count.toLocaleString('en-US');
+  return one.bytes === null ? count : `${count}, ${bytes(one.bytes)}`;
+}
+
 function DryRun({ table, kind, close }: { table: Table; kind: Kind; close: () => void }) {
   const queries = useQueryClient();
   const dry = useQuery({
@@ -124,7 +130,10 @@ function DryRun({ table, kind, close }: { table: Table; kind: Kind; close: () =>
           <div>
             It would <b>{dry.data.would}</b>.
           </div>
-          <Facts facts={Object.entries(dry.data.facts).map(([name, value]) => ({ name: words(name), value: value?.toLocaleString('en-US') ?? '–' }))} />
+          <Facts facts={dry.data.touches.map((one) => ({ name: one.what, value: touched(one) }))} />
+          {dry.data.notes.map((note) => (
+            <div key={note}>{note}</div>
+          ))}
         </>
       )}
       {(dry.error ?? start.error) && <ProblemNote error={dry.error ?? start.error} />}

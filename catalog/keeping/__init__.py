@@ -1,0 +1,1 @@
+"""How long things are kept: snapshots, rows, tags and statistics; what their jobs are told with the lease."""

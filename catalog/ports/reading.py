@@ -1,0 +1,47 @@
+"""Manifests, as dry runs read them: counted first, so that nobody waits for a table of very many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from catalog.datafile import PartitionValue
+from catalog.iceberg.json import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestLine:
+    """One manifest as a snapshot lists it."""
+
+    location: str
+    length: int
+    files: int | None
+    """Live ones; the oldest manifests do not say."""
+    listed: Mapping[str, Any]
+    """All that the list says, for the reader's own use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """A live file of a manifest; bounds are of the one column that was asked for, as integers."""
+
+    location: str
+    content: int  # 0 data, 1 position deletes or a deletion vector, 2 equality deletes
+    size: int
+    record_count: int
+    partition: tuple[PartitionValue, ...]
+    spec_id: int
+    sequence_number: int
+    lower: int | None = None
+    upper: int | None = None
+
+
+class ManifestReading(Protocol):
+    """NotFound for a file that is gone, Unavailable when the storage does not answer."""
+
+    def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
+        """The manifests that a snapshot lists."""
+
+    def files(self, metadata: Json, line: ManifestLine, *, bounds_of: int | None = None) -> Iterator[ListedFile]:
+        """The live files of a manifest."""

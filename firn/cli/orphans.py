@@ -1,0 +1,80 @@
+"""`firn table orphans`, `quarantine`, `restore-files`: files that nothing refers to, set aside and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from firn.cli.show import moment, size
+from firn.cli.told import Told, command
+from firn.cli.watch import tell_job, watch_job
+from firn.errors import Invalid, NotFound
+from firn.wire import OrphanBatch
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands of `firn table`."""
+    command(app, "orphans")(remove_orphans)
+    command(app, "quarantine")(list_quarantine)
+    command(app, "restore-files")(restore_files)
+
+
+def show_batches(this: Told, batches: Sequence[OrphanBatch], *, none: str) -> None:
+    """Files of batches, a line each."""
+    rows = [
+        (file.path, size(file.bytes), moment(file.modified), file.state, moment(one.taken_at), _goes(one))
+        for one in batches
+        for file in one.files
+    ]
+    columns = ("file", "size", "written", "state", "taken", "deleted")
+    this.show.emit([one.json_value() for one in batches], lambda: this.show.table(columns, rows, none=none))
+
+
+def remove_orphans(
+    this: Told,
+    table: TableArg,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be set aside, move nothing.")] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")] = False,
+) -> None:
+    """Set aside files at the table's place that nothing refers to; `restore-files` puts them back."""
+    job = this.client.tables[table].orphans(dry_run=dry_run)
+    if not no_wait:
+        job = watch_job(this, job)
+    if this.show.json:
+        this.show.write_json(job.json_value())
+    else:
+        for path in job.result.get("orphans", ()):
+            this.show.line(path)
+    tell_job(this.show, job)
+
+
+def list_quarantine(this: Told, table: TableArg) -> None:
+    """List the files that were set aside and can be put back."""
+    show_batches(this, this.client.tables[table].quarantine(), none=f"nothing of {table} was set aside")
+
+
+def restore_files(
+    this: Told,
+    table: TableArg,
+    paths: Annotated[list[str] | None, typer.Argument(metavar="PATH…", help="These files; else all.")] = None,
+    job: Annotated[UUID | None, typer.Option(help="All that this job has set aside.")] = None,
+) -> None:
+    """Put files back that were set aside. They are not taken again; what lies in their place by now is not replaced."""
+    if job is not None and paths:
+        raise Invalid("both --job and paths are given", hint="give one of them, or none for all files")
+    back = this.client.tables[table].put_back(job_id=job, paths=paths or ())
+    if paths and not back:
+        raise NotFound("none of these files is aside", hint=f"see them with `firn table quarantine {table}`")
+    this.show.emit({"put_back": back}, lambda: this.show.line(f"{len(back)} files are in their places again"))
+
+
+def _goes(batch: OrphanBatch) -> str:
+    if batch.deleted_at is not None:
+        return moment(batch.deleted_at)
+    return "" if batch.deleted_after is None else f"after {moment(batch.deleted_after)}"

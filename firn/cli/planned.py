@@ -1,0 +1,23 @@
+"""Dry runs, as people read them."""
+
+from __future__ import annotations
+
+from firn.cli.show import Show, size
+from firn.wire import Planned
+
+_SHOWN = (("files", str), ("bytes", size), ("deletes", str))
+
+
+def tell_planned(show: Show, planned: Planned) -> None:
+    """What a job would do, to what, and what would be gained."""
+    show.line(f"would {planned.would}")
+    rows = [(one.what, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.touches]
+    show.table(("what", "count", "size"), rows, none="")
+    for name, written in _SHOWN:
+        before, after = planned.gain.get(f"{name}_before"), planned.gain.get(f"{name}_after")
+        if before is not None and after is not None and before != after:
+            show.line(f"{name} that a full scan reads: {written(before)} now, {written(after)} after")
+    if not planned.exact:
+        show.line("some of these numbers are estimates")
+    for note in planned.notes:
+        show.note(note)

@@ -1,0 +1,35 @@
+"""Places of files, however they are written: the same rules as the server's (catalog/places.py; a test compares)."""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import unquote
+
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abfss": "abfs"}
+
+
+def canonical(location: str) -> str:
+    """One text for all ways to write a place: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
+    scheme, sign, rest = location.partition("://")
+    if not sign and location.startswith("file:"):
+        scheme, rest = "file", location.removeprefix("file:")
+    elif not sign:
+        scheme, rest = "file", location
+    if scheme == "file":
+        return _clean(rest.removeprefix("localhost"))
+    host, _, path = rest.partition("/")
+    return f"{_SAME_STORE.get(scheme, scheme)}://{host}{_clean('/' + path)}".rstrip("/")
+
+
+def lies_in(location: str, directory: str) -> bool:
+    """Whether a place is the directory or something below it; both canonical."""
+    return location == directory or location.startswith(directory.rstrip("/") + "/")
+
+
+def may_be_same(one: str, other: str) -> bool:
+    """Whether two names may be of one file: as some programs escape what others write plainly, that too."""
+    return unquote(canonical(one)) == unquote(canonical(other))
+
+
+def _clean(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))

@@ -1,0 +1,116 @@
+"""Deleting what a table has stopped to need.
+
+Only the difference between two states of the table is ever deleted: all files of the earlier that the later does not
+name, by whatever spelling. Of these only what lies below the table's own location, and nothing at all where another
+table has files in or around it. Whether it is so, and whether the lease still stands, is asked before each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.names import dotted
+from firn.places import canonical, lies_in, may_be_same
+from optimizer.errors import Refused
+from optimizer.wire import OwnPlace
+from optimizer.work import Work
+
+BATCH = 500
+"""Files deleted between two questions whether they still may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freed:
+    """What was deleted, and why the rest was not."""
+
+    files: int = 0
+    bytes: int = 0
+    kept_because: str | None = None
+
+
+def delete_unneeded(work: Work, parts: Sequence[str], before: dict[str, Any], after: dict[str, Any]) -> Freed:
+    """Delete what the state `before` needed and `after` does not; both as the server told them."""
+    place = _place(work, parts)
+    if place.kept_because is not None:
+        return Freed(kept_because=place.kept_because)
+    io = work.session.table(parts).io()
+    needed = _needed(work, io, after).persist()
+    try:
+        gone = _needed(work, io, before).join(needed, "path", "left_anti")
+        spared = _differently_spelled(gone, needed)
+        own = canonical(place.location)
+        mine = (
+            (row.path, row.bytes)
+            for row in gone.groupBy("path").agg(F.max("bytes").alias("bytes")).toLocalIterator()
+            if row.path not in spared and lies_in(canonical(row.path), own)
+        )
+        return _delete(work, parts, io, mine)
+    finally:
+        needed.unpersist()
+
+
+def _delete(work: Work, parts: Sequence[str], io: Any, found: Iterator[tuple[str, int]]) -> Freed:
+    files = size = 0
+    while batch := list(islice(found, BATCH)):
+        place = _place(work, parts)
+        if place.kept_because is not None:
+            return Freed(files=files, bytes=size, kept_because=place.kept_because)
+        for path, _ in batch:
+            io.deleteFile(work.session.jvm.java.lang.String(path))
+        files += len(batch)
+        size += sum(of_file for _, of_file in batch)
+    return Freed(files=files, bytes=size)
+
+
+def _place(work: Work, parts: Sequence[str]) -> OwnPlace:
+    """What the server says of the table's place now; LeaseLost when the lease has ended."""
+    work.hold.check()
+    for place in work.api.own_places(work.lease):
+        if place.parts == list(parts):
+            return place
+    raise Refused(f"{dotted(parts)} is no table of this job")
+
+
+def _differently_spelled(gone: DataFrame, needed: DataFrame) -> set[str]:
+    """Paths of `gone` that name a needed file in another way: `s3a` for `s3`, `file:/` for `file:///`, escapes."""
+    other = needed.select(F.col("path").alias("other"), _loose_end("path"))
+    pairs = gone.select("path", _loose_end("path")).join(other, "end").select("path", "other")
+    return {row.path for row in pairs.toLocalIterator() if may_be_same(row.path, row.other)}
+
+
+def _loose_end(column: str) -> Column:
+    """The end of a path without what spellings differ in: where it differs, the files do."""
+    end = F.substring_index(F.regexp_replace(column, "/+", "/"), "/", -2)
+    return F.regexp_replace(end, "%[0-9A-Fa-f]{2}|[^A-Za-z0-9]", "").alias("end")
+
+
+def _needed(work: Work, io: Any, loaded: dict[str, Any]) -> DataFrame:
+    """All files that this state of the table refers to: data, deletes, manifests, manifest lists, statistics.
+
+    Those of every snapshot that it has: on a branch, under a tag, or staged on none.
+    """
+    iceberg = work.session.jvm.org.apache.iceberg
+    operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
+    static = iceberg.BaseTable(operations, loaded["metadata-location"])
+    spark = work.session.spark
+
+    def listed(kind: str, path: str, size: str) -> DataFrame:
+        metadata_type = getattr(iceberg.MetadataTableType, kind)
+        rows = iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, static, metadata_type)
+        return DataFrame(rows, spark).selectExpr(f"{path} AS path", f"{size} AS bytes")
+
+    named = spark.createDataFrame(_listed_in_metadata(loaded["metadata"]), "path STRING, bytes BIGINT")
+    files = listed("ALL_FILES", "file_path", "file_size_in_bytes")
+    return files.unionAll(listed("ALL_MANIFESTS", "path", "length")).unionAll(named)
+
+
+def _listed_in_metadata(metadata: dict[str, Any]) -> list[tuple[str, int]]:
+    lists = [(one["manifest-list"], 0) for one in metadata.get("snapshots") or [] if "manifest-list" in one]
+    statistics = [*(metadata.get("statistics") or []), *(metadata.get("partition-statistics") or [])]
+    return lists + [(one["statistics-path"], int(one.get("file-size-in-bytes") or 0)) for one in statistics]

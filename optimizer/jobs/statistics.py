@@ -1,0 +1,30 @@
+"""Statistics: Iceberg's own action counts distinct values and sets the file in metadata, under the job's lease."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.keeping_tasks import StatisticsTask
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+
+def run(work: Work) -> Result:
+    """Count the values of the head's columns, unless it was done."""
+    task = StatisticsTask.model_validate(work.lease.task)
+    if task.snapshot_id is None or not task.columns:
+        return Result(outcome=Outcome.NOTHING, result={"columns": []})
+    work.hold.stage(f"counting {len(task.columns)} columns")
+    path, size = work.commit(lambda: _count(work, task))
+    return Result(outcome=Outcome.COMMITTED, result={"columns": task.columns, "file": path, "bytes": size})
+
+
+def _count(work: Work, task: StatisticsTask) -> tuple[str, int]:
+    actions = work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)
+    action: Any = actions.computeTableStats(work.session.table(task.parts)).snapshot(task.snapshot_id)
+    gateway: Any = work.session.spark.sparkContext._gateway
+    columns = gateway.new_array(work.session.jvm.java.lang.String, len(task.columns))
+    for at, name in enumerate(task.columns):
+        columns[at] = name
+    file = action.columns(columns).execute().statisticsFile()
+    return str(file.path()), int(file.fileSizeInBytes())

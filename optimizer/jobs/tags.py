@@ -1,0 +1,48 @@
+"""Tags: those that a schedule asks for are made, and those whose time is over dropped, in one commit.
+
+No Spark is needed: the server has found which snapshot each moment's was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.keeping_tasks import TagsTask
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+
+def run(work: Work) -> Result:
+    """Make and drop the tags of the task."""
+    task = TagsTask.model_validate(work.lease.task)
+    for name, why in task.missed.items():
+        work.hold.say(f"no tag {name}: {why}")
+    made, dropped = [one.name for one in task.make], sorted(task.drop)
+    told = {"made": made, "dropped": dropped, "missed": task.missed}
+    if not made and not dropped:
+        return Result(outcome=Outcome.NOTHING, result=told)
+    work.hold.stage("tagging")
+    change = {"requirements": _requirements(task), "updates": _updates(task)}
+    work.commit(lambda: work.api.commit_table(work.lease, task.parts, change))
+    return Result(outcome=Outcome.COMMITTED, result=told)
+
+
+def _requirements(task: TagsTask) -> list[dict[str, Any]]:
+    """Somebody else's tag of that name is not taken over, and one that was moved is not dropped."""
+    new = [{"type": "assert-ref-snapshot-id", "ref": one.name, "snapshot-id": None} for one in task.make]
+    old = [{"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": at} for name, at in task.drop.items()]
+    return [{"type": "assert-table-uuid", "uuid": task.table_uuid}, *new, *old]
+
+
+def _updates(task: TagsTask) -> list[dict[str, Any]]:
+    made = [
+        {
+            "action": "set-snapshot-ref",
+            "ref-name": one.name,
+            "type": "tag",
+            "snapshot-id": one.snapshot_id,
+            "max-ref-age-ms": one.max_ref_age_ms,
+        }
+        for one in task.make
+    ]
+    return [*made, *({"action": "remove-snapshot-ref", "ref-name": name} for name in task.drop)]

@@ -1,0 +1,127 @@
+"""Time to live: rows that are too old leave the table, in one commit.
+
+Spark deletes whole files without opening them where the condition matches all their rows, as it does for partitions of
+the column's time; other rows are deleted as the table's properties say. What is pending on a keyed table stays pending,
+unless it is about such rows: then the commit is a merge of everything, without them (catalog.keeping.ttl).
+"""
+
+# ruff: noqa: S608 -- SQL of quoted names and conditions that the server has made
+
+from __future__ import annotations
+
+from typing import Any
+
+from firn.names import quoted
+from optimizer.jobs.merge import clean_after, signature, signed
+from optimizer.keeping_tasks import KeyedTtl, TtlTask
+from optimizer.wire import MergeTask, Outcome, Result
+from optimizer.work import Work
+
+_SOURCE = "firn_leaving"
+_TOTALS = {"files": "total-data-files", "bytes": "total-files-size", "deletes": "total-delete-files"}
+_ROWS = {"deleted-records": 1, "added-records": -1, "added-position-deletes": 1, "removed-position-deletes": -1}
+
+
+def run(work: Work) -> Result:
+    """Delete what is too old, if anything is."""
+    task = TtlTask.model_validate(work.lease.task)
+    work.hold.say(f"rows with {task.condition} are too old")
+    work.hold.stage("looking for old rows")
+    told: dict[str, Any] = {"cutoff": task.cutoff, "whole_partitions": task.whole_partitions}
+    merges = task.keyed is not None and _is_concerned(work, task.keyed)
+    if not merges and not _has_old_rows(work, task):
+        return Result(outcome=Outcome.NOTHING, result=told)
+    work.hold.stage("deleting old rows")
+    before = _snapshot_ids(work, task)
+    if merges and task.keyed is not None:
+        _merge_without(work, task, task.keyed)
+        told["cleaned_files"] = clean_after(work, task.keyed.merge.clean)
+    else:
+        work.commit(lambda: _delete(work, task))
+    return Result(outcome=Outcome.COMMITTED, result={**told, "merged": merges, **_counted(work, task, before)})
+
+
+def _has_old_rows(work: Work, task: TtlTask) -> bool:
+    table = work.session.spark.table(work.session.name(task.parts))
+    return not table.where(task.condition).limit(1).isEmpty()
+
+
+def _is_concerned(work: Work, keyed: KeyedTtl) -> bool:
+    return keyed.concerned is not None and not work.session.spark.sql(keyed.concerned).limit(1).isEmpty()
+
+
+def _delete(work: Work, task: TtlTask) -> None:
+    statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
+    _run_signed(work, statement, _reason(work, task))
+
+
+def _reason(work: Work, task: TtlTask) -> dict[str, str]:
+    return {"firn.job-id": work.lease.job_id, "firn.reason": f"rows older than {task.cutoff}"}
+
+
+def _run_signed(work: Work, statement: str, properties: dict[str, str]) -> None:
+    """Statements take no options: the signature goes through the session, which is this job's alone."""
+    conf = work.session.spark.conf
+    keys = {key: f"spark.sql.iceberg.snapshot-property.{key}" for key in properties}
+    for key, value in properties.items():
+        conf.set(keys[key], value)
+    try:
+        work.session.spark.sql(statement)
+    finally:
+        for key in properties:
+            conf.unset(keys[key])
+
+
+def _merge_without(work: Work, task: TtlTask, keyed: KeyedTtl) -> None:
+    merge = keyed.merge
+    properties = {**signature(work, merge), **_reason(work, task)}
+    work.hold.say(f"pending changes are about such rows: all {merge.pending_rows} are merged without them")
+    if merge.base.snapshot_id is None:
+        staying = work.session.spark.sql(keyed.staying)
+        work.commit(lambda: signed(staying.writeTo(work.session.name(merge.base.parts)), properties).append())
+        return
+    work.session.spark.sql(keyed.leaving or "").createOrReplaceTempView(_SOURCE)
+    work.commit(lambda: _run_signed(work, _merge_sql(work, merge), properties))
+
+
+def _merge_sql(work: Work, merge: MergeTask) -> str:
+    same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in merge.primary_key)
+    names = ", ".join(quoted(column) for column in merge.columns)
+    values = ", ".join(f"s.{quoted(column)}" for column in merge.columns)
+    updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in merge.columns)
+    return (
+        f"MERGE INTO {work.session.name(merge.base.parts)} AS t USING {_SOURCE} AS s ON {same_key}"
+        " WHEN MATCHED AND s._op = 'D' THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {updates}"
+        f" WHEN NOT MATCHED AND s._op <> 'D' THEN INSERT ({names}) VALUES ({values})"
+    )
+
+
+def _snapshot_ids(work: Work, task: TtlTask) -> set[int]:
+    return {one.snapshotId() for one in work.session.table(task.parts).snapshots()}
+
+
+def _counted(work: Work, task: TtlTask, seen: set[int]) -> dict[str, Any]:
+    """What the job's snapshot says of itself, beside what its parent said.
+
+    A delete of whole files takes no signature of the session's; it names the application, whose one job here this is.
+    """
+    application = work.session.spark.sparkContext.applicationId
+    snapshots = {one.snapshotId(): one for one in work.session.table(task.parts).snapshots()}
+    new = [one for snapshot_id, one in snapshots.items() if snapshot_id not in seen]
+    mine = [one for one in new if dict(one.summary()).get("spark.app.id") == application]
+    if not mine:
+        return {}
+    parent = snapshots.get(mine[0].parentId())
+    after, before = dict(mine[0].summary()), {} if parent is None else dict(parent.summary())
+    gained: dict[str, int] = {}
+    for name, total in _TOTALS.items():
+        gained |= {f"{name}_before": int(before.get(total, 0)), f"{name}_after": int(after.get(total, 0))}
+    files = int(after.get("deleted-data-files", 0))
+    return {"deleted_rows": _deleted_rows(after), "deleted_files": files, "gained": gained}
+
+
+def _deleted_rows(summary: dict[str, str]) -> int:
+    """Rows whose files went or were written without them, and those that delete files newly take away."""
+    counts = {key: int(summary.get(key, 0)) for key in _ROWS}
+    return sum(sign * counts[key] for key, sign in _ROWS.items())

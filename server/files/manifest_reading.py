@@ -1,0 +1,57 @@
+"""Manifests for dry runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema
+from catalog.ports.reading import ListedFile, ManifestLine
+from server.files.manifests import Manifests
+from server.files.storage import Storage
+from server.files.values import decoded
+
+
+class StoredManifests:
+    """Implements `catalog.ports.reading.ManifestReading`."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
+        return [
+            ManifestLine(
+                location=one["manifest_path"], length=int(one.get("manifest_length") or 0), files=_live(one), listed=one
+            )
+            for one in Manifests(self._storage, metadata).of_snapshot(snapshot)
+        ]
+
+    def files(self, metadata: Json, line: ManifestLine, *, bounds_of: int | None = None) -> Iterator[ListedFile]:
+        manifests = Manifests(self._storage, metadata)
+        spec = manifests.spec(line.listed["partition_spec_id"])
+        kinds = {field["id"]: field["type"] for field in current_schema(metadata)["fields"]}
+        for entry in manifests.entries(dict(line.listed), whole=bounds_of is not None):
+            file = entry["data_file"]
+            yield ListedFile(
+                location=file["file_path"],
+                content=file["content"],
+                size=file["file_size_in_bytes"],
+                record_count=file["record_count"],
+                partition=spec.values(file["partition"], entry["names"]),
+                spec_id=spec.spec_id,
+                sequence_number=entry["sequence_number"],
+                lower=_bound(file, "lower_bounds", bounds_of, kinds),
+                upper=_bound(file, "upper_bounds", bounds_of, kinds),
+            )
+
+
+def _live(listed: Mapping[str, Any]) -> int | None:
+    added, existing = listed.get("added_files_count"), listed.get("existing_files_count")
+    return None if added is None or existing is None else int(added) + int(existing)
+
+
+def _bound(file: Mapping[str, Any], which: str, field_id: int | None, kinds: Mapping[int, Any]) -> int | None:
+    raw = None if field_id is None else (file.get(which) or {}).get(field_id)
+    value = None if raw is None or field_id is None else decoded(kinds[field_id], raw)
+    return value if isinstance(value, int) else None

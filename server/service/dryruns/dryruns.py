@@ -1,0 +1,57 @@
+"""Dry runs of every kind. A kind that has no look of its own is told from the head's summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from catalog.job import JobKind
+from catalog.names import CatalogName, TableName
+from catalog.ports.reading import ManifestReading
+from catalog.would import Would
+from server.service.dryruns import files, keeping
+from server.service.dryruns.look import Look, TooMany, told_by_summary
+from server.service.keeping.places import OwnPlace, OwnPlaces
+from server.service.tasks import Tasks
+
+LOOKS: Mapping[JobKind, Callable[[Look], Would]] = {
+    JobKind.MERGE: files.merge,
+    JobKind.CLEAN: files.clean,
+    JobKind.REWRITE: files.rewrite,
+    JobKind.EXPIRE: keeping.expire,
+    JobKind.TTL: keeping.ttl,
+    JobKind.TAGS: keeping.tags,
+    JobKind.STATISTICS: keeping.statistics,
+}
+
+
+@dataclass(frozen=True)
+class DryRuns:
+    """Says what a job would do, by the very facts that it would be given."""
+
+    tasks: Tasks
+    manifests: ManifestReading
+    own_places: OwnPlaces
+
+    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, str]) -> Would:
+        """What a job of this kind would do now; Invalid, with the reason, where it would not be taken."""
+        asked = self.tasks.if_asked(catalog, name, kind, dict(params))
+
+        def places() -> list[OwnPlace]:
+            with self.tasks.database.reading() as uow:
+                return self.own_places.of_relation(uow, asked.moment.relation)
+
+        look = Look(moment=asked.moment, task=asked.task, manifests=self.manifests, places=places)
+        try:
+            return LOOKS.get(kind, told_by_summary)(look)
+        except TooMany:
+            return told_by_summary(look)
+
+    def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, str]) -> None:
+        """Invalid, with the reason, for a job that would only fail: a policy that is not set or does not fit."""
+        if kind in CHECKED:
+            self.tasks.if_asked(catalog, name, kind, dict(params))
+
+
+CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS})
+"""Kinds that stand on a policy which has no default."""

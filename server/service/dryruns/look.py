@@ -1,0 +1,97 @@
+"""What a dry run of any kind looks at, and how much of it at most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+from catalog.ports.reading import ListedFile, ManifestLine, ManifestReading
+from catalog.stats import number
+from catalog.would import Touch, Would
+from server.service.keeping.places import OwnPlace
+from server.service.layout import partition_shower
+from server.service.moment import Moment
+
+MOST_MANIFESTS = 500
+MOST_FILES = 100_000
+"""Somebody waits for the answer: of larger tables it is told from what summaries say."""
+
+
+class TooMany(Exception):
+    """There is more to read than somebody would wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One job that is asked about: the moment, the facts that it would be given, and ways to look further."""
+
+    moment: Moment
+    task: Json
+    manifests: ManifestReading
+    places: Callable[[], list[OwnPlace]]
+
+    def lines(self, metadata: Json) -> list[ManifestLine]:
+        """The manifests of main's head; TooMany when nobody would wait until they are read."""
+        head = current_snapshot(metadata)
+        lines = [] if head is None else list(self.manifests.lines(metadata, head))
+        check_not_too_many(lines)
+        return lines
+
+    def live(self, metadata: Json, *, bounds_of: int | None = None) -> list[ListedFile]:
+        """All live files of main's head; TooMany as above."""
+        lines = self.lines(metadata)
+        return [file for line in lines for file in self.manifests.files(metadata, line, bounds_of=bounds_of)]
+
+
+def check_not_too_many(lines: Iterable[ManifestLine]) -> None:
+    """TooMany for more than somebody would wait for."""
+    listed = list(lines)
+    if len(listed) > MOST_MANIFESTS or sum(line.files or 0 for line in listed) > MOST_FILES:
+        raise TooMany
+
+
+def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple[int, int]]:
+    """Files and bytes per partition, as people read it."""
+    shown = partition_shower(metadata)
+    found: dict[str, tuple[int, int]] = {}
+    for file in files:
+        name = shown(file.spec_id, file.partition)
+        count, size = found.get(name, (0, 0))
+        found[name] = (count + 1, size + file.size)
+    return found
+
+
+def totals(metadata: Json) -> dict[str, int]:
+    """What the head's summary says of the whole table."""
+    summary: Mapping[str, str] = (current_snapshot(metadata) or {}).get("summary") or {}
+    return {
+        "files": number(summary, "total-data-files"),
+        "bytes": number(summary, "total-files-size"),
+        "deletes": number(summary, "total-delete-files"),
+        "rows": number(summary, "total-records"),
+    }
+
+
+def gained(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) -> dict[str, int]:
+    """Before and after, when so much of each is taken away."""
+    now = totals(metadata)
+    less = {"files": files, "bytes": bytes, "deletes": deletes}
+    found: dict[str, int] = {}
+    for name, gone in less.items():
+        found |= {f"{name}_before": now[name], f"{name}_after": max(now[name] - gone, 0)}
+    return found
+
+
+def told_by_summary(look: Look) -> Would:
+    """What can be said of a table whose manifests are too many to read while somebody waits."""
+    name, metadata = look.moment.main_store
+    now = totals(metadata)
+    kind = look.moment.job.kind
+    return Would(
+        would=f"{kind} {name}: it has too many files to look at each",
+        touches=[Touch("data files", now["files"], now["bytes"]), Touch("delete files", now["deletes"])],
+        exact=False,
+        notes=[f"told from the head's summary alone: there are more than {MOST_FILES:,} files or many manifests"],
+    )

@@ -1,0 +1,1 @@
+"""The server's side of expiry, time to live, tags and statistics."""

@@ -1,0 +1,49 @@
+"""Which columns are counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.keeping.statistics import SKETCH, counted_columns, statistics_columns, statistics_task
+
+
+def a_table(**more: Any) -> Json:
+    fields = [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "at", "type": "date", "required": False},
+        {"id": 3, "name": "tags", "type": {"type": "list"}, "required": False},
+        {"id": 4, "name": "body", "type": "variant", "required": False},
+        {"id": 5, "name": "price", "type": "decimal(10, 2)", "required": False},
+    ]
+    schemas = [{"schema-id": 0, "fields": fields}]
+    return {"schemas": schemas, "current-schema-id": 0, "current-snapshot-id": 7, **more}
+
+
+def counted(snapshot_id: int, *field_ids: int, kind: str = SKETCH) -> Json:
+    blobs = [{"type": kind, "fields": [field_id]} for field_id in field_ids]
+    return {"snapshot-id": snapshot_id, "statistics-path": "s.puffin", "blob-metadata": blobs}
+
+
+def test_by_hand_all_columns_of_single_values_are_counted_and_by_schedule_none_without_a_wish() -> None:
+    assert statistics_columns(a_table(), None, all_without=True) == ["id", "at", "price"]
+    with pytest.raises(Invalid, match="not set"):
+        statistics_columns(a_table(), None, all_without=False)
+
+
+def test_columns_that_are_asked_for_are_counted_in_the_tables_order() -> None:
+    assert statistics_columns(a_table(), ("price", "id"), all_without=False) == ["id", "price"]
+    for wrong, why in (("ID", "no column"), ("tags", "no single values"), ("body", "no single values")):
+        with pytest.raises(Invalid, match=why):
+            statistics_columns(a_table(), (wrong,), all_without=True)
+
+
+def test_what_the_heads_statistics_hold_is_not_counted_again() -> None:
+    done = a_table(statistics=[counted(6, 1, 2, 5), counted(7, 1, 2), counted(7, 5, kind="other")])
+    assert counted_columns(done) == ["id", "at"]
+    assert statistics_task(["t"], done, ["id", "at"])["columns"] == []
+    assert statistics_task(["t"], done, ["id", "price"])["columns"] == ["id", "price"]
+    assert statistics_task(["t"], a_table(), ["id"])["columns"] == ["id"]

@@ -1,0 +1,61 @@
+"""`python -m tests.jvm_classes FILE`: archive the classes that a Spark of the tests loads, for those that start later.
+
+Loading and verifying twenty thousand classes is half of what a short-lived Spark does. A JVM that is given the archive
+(`-XX:SharedArchiveFile`) maps them instead; one with another class path, or of another version, goes without.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.optimizer.conftest import KeyedTable, a_worker
+from tests.spark_fixtures import running_server, shared_spark
+
+DUMP_SECONDS = 180
+
+
+def main() -> int:
+    file = Path(sys.argv[1]).absolute()
+    unfinished = file.with_suffix(".unfinished")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options -XX:ArchiveClassesAtExit={unfinished} pyspark-shell"
+    with TemporaryDirectory() as scratch:
+        _work(Path(scratch))
+    _end_jvm()
+    unfinished.replace(file)
+    return 0
+
+
+def _work(scratch: Path) -> None:
+    """What most tests do: write, read and merge, alter and query."""
+    with running_server(scratch / "data") as server:
+        keyed = {"firn.primary-key": "id"}
+        table = KeyedTable(server, a_worker(server.url), "id BIGINT, part STRING, v STRING", "part", **keyed)
+        for mode in ("rewrite", "vectors"):
+            table.upsert((1, "p", "a"), (2, "q", "b"), (3, None, mode))
+            table.delete((2,), columns="id BIGINT")
+            table.rows()
+            table.run("merge", mode=mode)
+        server.spark.sql(f"ALTER TABLE {table.name}.base ADD COLUMN more INT")
+        server.spark.sql("CREATE TABLE lake.db.plain (id INT, v STRING) USING iceberg")
+        server.spark.sql("INSERT INTO lake.db.plain VALUES (1, 'a'), (2, 'b')")
+        server.spark.sql("MERGE INTO lake.db.plain t USING (SELECT 1 id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+        server.rows("SELECT v, count(*) FROM lake.db.plain GROUP BY v ORDER BY v")
+        table.run("rewrite", min_files="2")
+        table.run("expire")
+
+
+def _end_jvm() -> None:
+    """The archive is written as the JVM ends, and PySpark would not wait for that."""
+    session = shared_spark()
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    session.stop()
+    gateway.proc.stdin.close()
+    assert gateway.proc.wait(DUMP_SECONDS) == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
