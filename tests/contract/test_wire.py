@@ -27,12 +27,9 @@ READ: dict[type[BaseModel], str] = {
     client.Loss: "LossOut",
     client.Job: "JobOut",
     client.Planned: "PlannedOut",
-    client.Touch: "TouchOut",
     client.Operation: "OperationOut",
     client.ImportEntry: "EntryOut",
     client.LogLine: "LogLine",
-    client.OrphanBatch: "OrphanBatchOut",
-    client.OrphanFile: "OrphanFileOut",
     client.Pinned: "PinnedOut",
     client.Pin: "PinOut",
     client.Drop: "DropOut",
@@ -42,7 +39,6 @@ READ: dict[type[BaseModel], str] = {
     client.NamespaceDropped: "NamespaceDropOut",
     optimizer.Registered: "RegisteredOut",
     optimizer.Lease: "LeaseOut",
-    optimizer.OwnPlace: "PlaceOut",
 }
 """Every model that an answer is read into, and the schema of that answer."""
 TASKS = {
@@ -52,6 +48,8 @@ TASKS = {
     optimizer.CleanTask,
     optimizer.MergeTask,
     optimizer.RewriteTask,
+    optimizer.ExpireTable,
+    optimizer.ExpireTask,
 }
 """Parts of a lease's task, which the document leaves open."""
 
