@@ -42,7 +42,7 @@ def last(lake: Lake) -> Job:
 
 def test_a_blocked_table_gets_no_job_by_plan_or_by_request(orders: Lake) -> None:
     blocker = block(orders)
-    assert orders.services.planner.tick().planned == 0
+    assert orders.services.looking.round().planned == 0
     found = decision(orders)
     assert isinstance(found, NotDue)
     assert found.blocked_by == blocker
@@ -52,19 +52,19 @@ def test_a_blocked_table_gets_no_job_by_plan_or_by_request(orders: Lake) -> None
 
 def test_a_blocker_of_one_kind_leaves_the_others_alone(orders: Lake) -> None:
     block(orders, JobKind.REWRITE)
-    assert orders.services.planner.tick().planned == 1
+    assert orders.services.looking.round().planned == 1
     with pytest.raises(Conflict):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.REWRITE, {})
 
 
 def test_blocking_gives_up_what_waits_and_it_is_planned_again_afterwards(orders: Lake) -> None:
-    orders.services.planner.tick()
+    orders.services.looking.round()
     block(orders)
     given_up = last(orders)
     assert given_up.status is JobStatus.CANCELED
     assert "blocked until" in (given_up.error or "")
     orders.services.blockers.unblock(LAKE, ORDERS)
-    assert orders.services.planner.tick().planned == 1
+    assert orders.services.looking.round().planned == 1
 
 
 def test_a_running_job_goes_on_when_its_table_is_blocked(orders: Lake) -> None:
@@ -78,7 +78,7 @@ def test_a_job_planned_while_its_table_was_being_blocked_is_not_leased(orders: L
     """Neither transaction saw the other's row."""
     blocker = block(orders)
     orders.services.blockers.unblock(LAKE, ORDERS)
-    orders.services.planner.tick()
+    orders.services.looking.round()
     with orders.services.database.writing() as uow:
         uow.blockers.add(blocker)
     assert orders.services.jobs.take(orders.optimizer(), orders.kinds) is None
@@ -86,11 +86,11 @@ def test_a_job_planned_while_its_table_was_being_blocked_is_not_leased(orders: L
 
 
 def test_what_was_planned_in_the_window_does_not_begin_after_it(orders: Lake) -> None:
-    orders.services.planner.tick()
+    orders.services.looking.round()
     orders.services.change_properties(LAKE, ORDERS, updates=CLOSED, removals=())
     assert orders.services.jobs.take(orders.optimizer(), orders.kinds) is None
     assert "was over before an optimizer was free" in (last(orders).error or "")
-    assert orders.services.planner.tick().planned == 0
+    assert orders.services.looking.round().planned == 0
 
 
 def test_what_somebody_asks_for_runs_outside_the_window_and_again_when_retried(orders: Lake) -> None:
@@ -102,7 +102,7 @@ def test_what_somebody_asks_for_runs_outside_the_window_and_again_when_retried(o
 
 
 def test_a_planned_job_that_is_retried_counts_as_asked_for(orders: Lake) -> None:
-    orders.services.planner.tick()
+    orders.services.looking.round()
     orders.services.jobs.cancel(last(orders).id)
     orders.services.change_properties(LAKE, ORDERS, updates=CLOSED, removals=())
     orders.services.jobs.retry(last(orders).id)
@@ -110,7 +110,7 @@ def test_a_planned_job_that_is_retried_counts_as_asked_for(orders: Lake) -> None
 
 
 def test_a_job_that_was_handed_back_goes_on_whatever_the_window(orders: Lake) -> None:
-    orders.services.planner.tick()
+    orders.services.looking.round()
     optimizer = orders.optimizer()
     assert orders.services.jobs.take(optimizer, orders.kinds) is not None
     orders.services.optimizers.unregister(optimizer)
@@ -144,6 +144,6 @@ def test_a_job_keeps_what_was_predicted_of_it(orders: Lake) -> None:
     found = decision(orders)
     assert isinstance(found, Due)
     assert found.predicted is not None
-    orders.services.planner.tick()
+    orders.services.looking.round()
     assert last(orders).predicted == found.predicted.as_json()
     assert last(orders).predicted["files_before"] == 1
