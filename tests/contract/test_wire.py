@@ -27,9 +27,12 @@ READ: dict[type[BaseModel], str] = {
     client.Loss: "LossOut",
     client.Job: "JobOut",
     client.Planned: "PlannedOut",
+    client.Touch: "TouchOut",
     client.Operation: "OperationOut",
     client.ImportEntry: "EntryOut",
     client.LogLine: "LogLine",
+    client.OrphanBatch: "OrphanBatchOut",
+    client.OrphanFile: "OrphanFileOut",
     client.Pinned: "PinnedOut",
     client.Pin: "PinOut",
     client.Drop: "DropOut",
@@ -39,6 +42,7 @@ READ: dict[type[BaseModel], str] = {
     client.NamespaceDropped: "NamespaceDropOut",
     optimizer.Registered: "RegisteredOut",
     optimizer.Lease: "LeaseOut",
+    optimizer.OwnPlace: "PlaceOut",
 }
 """Every model that an answer is read into, and the schema of that answer."""
 TASKS = {
@@ -48,8 +52,6 @@ TASKS = {
     optimizer.CleanTask,
     optimizer.MergeTask,
     optimizer.RewriteTask,
-    optimizer.ExpireTable,
-    optimizer.ExpireTask,
 }
 """Parts of a lease's task, which the document leaves open."""
 
