@@ -41,7 +41,7 @@ class JobKind(StrEnum):
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
 
 
-SEVERAL_COMMITS = frozenset({JobKind.REWRITE})
+SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
 
 

@@ -294,9 +294,32 @@ class TableHandle(TableHistory):
         """Bring pending changes into base now; the job that does it comes back at once."""
         return self._run("merge", {} if mode is None else {"mode": mode})
 
-    def rewrite(self) -> Job:
-        """Bin-pack small files now."""
-        return self._run("rewrite")
+    def rewrite(
+        self,
+        *,
+        strategy: str | None = None,
+        sort_order: Sequence[str] = (),
+        where: str | None = None,
+        everything: bool = False,
+    ) -> Job:
+        """Write small files, and such with many deleted rows, anew now: packed, with `sort` or `zorder` also sorted.
+
+        `where` takes only files that may hold such rows; `everything` takes files of any size.
+        """
+        wanted = {"strategy": strategy, "sort_order": [*sort_order], "where": where, "everything": everything}
+        return self._run("rewrite", {key: value for key, value in wanted.items() if value})
+
+    def compact(self) -> Job:
+        """Pack the small files of the change store now."""
+        return self._run("compact")
+
+    def deletes(self) -> Job:
+        """Pack delete files, and drop those that delete nothing any more, now."""
+        return self._run("deletes")
+
+    def manifests(self) -> Job:
+        """Write the table's manifests anew now."""
+        return self._run("manifests")
 
     def clean(self) -> Job:
         """Drop merged files from the change store's current snapshot now."""

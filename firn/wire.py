@@ -67,6 +67,14 @@ class Topic(StrEnum):
     LIFE = "life"
 
 
+class RewriteStrategy(StrEnum):
+    """What a rewrite does besides packing files."""
+
+    BINPACK = "binpack"  # nothing
+    SORT = "sort"  # rows are sorted, and a file holds a range of them
+    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
+
+
 class MergeMode(StrEnum):
     """How changes get into base."""
 

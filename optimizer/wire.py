@@ -90,7 +90,10 @@ class CleanTask(Wire):
 
 
 class MergeTask(Wire):
-    """What to merge. `partition` is None where partitions have no predicate: then vectors are the only way."""
+    """What to merge. `partition` is None where partitions have no predicate: then vectors are the only way.
+
+    `pending_rows` are those that this merge takes, `left_rows` those of a long backlog that the next ones will.
+    """
 
     pending: bool
     primary_key: list[str]
@@ -101,6 +104,7 @@ class MergeTask(Wire):
     watermark: int
     through: int
     pending_rows: int
+    left_rows: int
     scope: str
     mode: str
     small_bytes: int
@@ -109,15 +113,6 @@ class MergeTask(Wire):
     partition: list[PartitionField] | None
     sql: dict[str, str]
     clean: CleanTask
-
-
-class RewriteTask(Wire):
-    """Which table's small files to pack."""
-
-    parts: list[str]
-    target_file_size: int
-    small_file_size: int
-    min_files: int
 
 
 class OwnPlace(Wire):

@@ -20,6 +20,7 @@ from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
+from server.api import filejobs as api_filejobs
 from server.api import groups as api_groups
 from server.api import history as api_history
 from server.api import hive as api_hive
@@ -64,6 +65,7 @@ _API = (
     api_policies,
     api_dropped,
     api_tables,
+    api_filejobs,
     api_upkeep,
     api_history,
     api_refs,

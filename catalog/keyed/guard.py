@@ -13,8 +13,9 @@ from textwrap import shorten
 
 from catalog.errors import CommitRefused
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_snapshot, ref_snapshot_id, snapshot_by_id
+from catalog.iceberg.table import current_snapshot, ref_snapshot_id
 from catalog.job import JobKind
+from catalog.keyed.job_snapshots import check_job_snapshot
 from catalog.keyed.schema import check_altered, with_shared_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
@@ -32,6 +33,7 @@ from catalog.stats import number
 FIXED_PROPERTIES = frozenset({PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, "gc.enabled"})
 _MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
 _CLEANING = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL})
+_PACKING = frozenset({JobKind.COMPACT, JobKind.MANIFESTS})
 _WHOLE_STORE = frozenset({"assign-uuid", "set-location", "upgrade-format-version", "remove-snapshot-ref"})
 
 
@@ -152,6 +154,7 @@ def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
 
 def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
     summary = snapshot.get("summary") or {}
+    check_job_snapshot(commit.job_kind, commit.role, summary)
     if commit.role is RelationKind.CHANGE:
         _check_change_snapshot(commit, summary)
     elif MERGED_THROUGH in summary:
@@ -168,12 +171,20 @@ def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:
         if number(summary, "total-records") < commit.keyed.pending_rows:
             raise CommitRefused("the clean would drop changes that are not merged yet")
         return
-    if operation == "replace" and commit.job_kind is JobKind.REWRITE:
+    if operation == "replace" and commit.job_kind in _PACKING:
+        _check_packed(commit, summary)
         return
     raise CommitRefused(
         f"{operation} is not allowed on a change store: it takes appended changes only",
         hint=f"write deletes as rows with {'_op'} = 'D', or use firn.spark.delete",
     )
+
+
+def _check_packed(commit: StoreCommit, summary: Json) -> None:
+    """Packed files hold the rows of those that they replace, no more and no fewer."""
+    added, removed = number(summary, "added-records"), number(summary, "deleted-records")
+    if added != removed or number(summary, "total-records") < commit.keyed.pending_rows:
+        raise CommitRefused(f"the packed files have {added} rows, those that they replace {removed}")
 
 
 def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
@@ -244,9 +255,9 @@ def _main_ancestor(change: Json, snapshot_id: object) -> int | None:
     current = current_snapshot(change)
     if snapshot_id in (None, "none"):
         return 0 if current is None else None
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change.get("snapshots") or ()}
     while current is not None:
         if str(current["snapshot-id"]) == str(snapshot_id):
             return int(current["sequence-number"])
-        parent = current.get("parent-snapshot-id")
-        current = None if parent is None else snapshot_by_id(change, parent)
+        current = by_id.get(current.get("parent-snapshot-id"))
     return None

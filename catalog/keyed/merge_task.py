@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id, sequence_number
+from catalog.iceberg.reading import current_schema, current_snapshot, ref_snapshot_id
+from catalog.keyed.chunk import next_chunk
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.keyed.view_sql import (
     Expression,
@@ -56,25 +57,24 @@ class MergePolicy:
     mode: MergeMode = MergeMode.AUTO
     target_file_bytes: int = 128 * MIB
     tombstone_max_age: timedelta = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewritePolicy:
-    """What the owner of a table asked of its file sizes."""
-
-    target_file_bytes: int = 128 * MIB
-    small_file_bytes: int = 96 * MIB
-    min_files: int = 5
+    max_job_rows: int | None = None
+    """A longer backlog takes several merges; None for all of it in one."""
 
 
 def merge_task(
     keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy, now: datetime
 ) -> Json:
-    """The facts for merging all that the change store holds now; both metadata and `keyed` are of one moment."""
-    read = current_snapshot(change)
-    pending = keyed.pending_commits > 0 and read is not None
-    through = sequence_number(read) if pending and read is not None else keyed.watermark
+    """The facts for merging what is pending, or its oldest part; both metadata and `keyed` are of one moment.
+
+    `change` names the snapshot that the merge goes through to; the SQL reads the head up to its sequence number.
+    """
+    chunk = next_chunk(change, watermark=keyed.watermark, max_rows=policy.max_job_rows)
+    pending = keyed.pending_commits > 0 and chunk is not None
+    through = chunk.through if pending and chunk is not None else keyed.watermark
+    is_last = chunk is None or chunk.is_last
+    rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
     partition = partition_of(base)
+    pair = pair_of(keyed, name, base, change, through=None if is_last else through)
     return {
         "pending": pending,
         "primary_key": list(keyed.spec.primary_key),
@@ -82,44 +82,44 @@ def merge_task(
         "scope": str(keyed.spec.scope),
         "columns": columns_of(base),
         "base": _base_facts(name, base),
-        "change": {**_store_facts(name, CHANGE, change), "sequence_number": sequence_number(read) if read else 0},
+        "change": _store_facts(name, CHANGE, change) | ({"snapshot_id": chunk.snapshot_id} if chunk else {}),
         "watermark": keyed.watermark,
         "through": through,
-        "pending_rows": keyed.pending_rows,
-        "mode": str(merge_mode(policy.mode, base, partition, pending_rows=keyed.pending_rows)),
+        "pending_rows": rows,
+        "left_rows": max(keyed.pending_rows - rows, 0),
+        "mode": str(merge_mode(policy.mode, base, partition, pending_rows=rows)),
         "small_bytes": SMALL_BYTES,
         "large_share": LARGE_SHARE,
         "target_file_size": policy.target_file_bytes,
         "partition": partition,
-        "sql": _sql(keyed, name, base, change, partition) if pending else {},
-        "clean": clean_task(keyed, name, through=through, policy=policy, now=now),
+        "sql": _sql(pair, partition) if pending else {},
+        "clean": clean_task(keyed, name, through=through, policy=policy, now=now, keep_all_deletes=not is_last),
     }
 
 
-def clean_task(keyed: KeyedTable, name: TableName, *, through: int, policy: MergePolicy, now: datetime) -> Json:
+def clean_task(
+    keyed: KeyedTable,
+    name: TableName,
+    *,
+    through: int,
+    policy: MergePolicy,
+    now: datetime,
+    keep_all_deletes: bool = False,
+) -> Json:
     """The facts for taking merged files out of the change store's current snapshot.
 
     With a sequence field, merged deletes still decide about late changes (protocol 1.2): files that hold some stay
-    until they are older than `deletes_before_ms`.
+    until they are older than `deletes_before_ms`. While the rest of a backlog is pending all of them stay: it was
+    beaten by these deletes, and would not be without them.
     """
     ordered = keyed.spec.sequence_field is not None
+    oldest_kept = 0 if keep_all_deletes else milliseconds(now - policy.tombstone_max_age)
     return {
         "change": _store_name(name, CHANGE),
         "parts": [*name.as_namespace, CHANGE],
         "through": through,
         "keep_deletes": ordered,
-        "deletes_before_ms": milliseconds(now - policy.tombstone_max_age) if ordered else None,
-    }
-
-
-def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
-    """The facts for bin-packing the small files of a plain table or of one store."""
-    return {
-        "table": str(table),
-        "parts": [*table.namespace, table.name],
-        "target_file_size": policy.target_file_bytes,
-        "small_file_size": policy.small_file_bytes,
-        "min_files": policy.min_files,
+        "deletes_before_ms": oldest_kept if ordered else None,
     }
 
 
@@ -167,8 +167,8 @@ def columns_of(base: Json) -> list[str]:
     return [field["name"] for field in current_schema(base)["fields"]]
 
 
-def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Pair:
-    """Both stores as they are pinned for a job."""
+def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, through: int | None = None) -> Pair:
+    """Both stores as they are pinned for a job; of the pending changes, with `through`, those up to that number."""
     return Pair(
         spec=keyed.spec,
         columns=columns_of(base),
@@ -176,11 +176,11 @@ def pair_of(keyed: KeyedTable, name: TableName, base: Json, change: Json) -> Pai
         change=_pinned(name, CHANGE, change),
         watermark=keyed.watermark,
         pending=keyed.pending_commits > 0 and current_snapshot(change) is not None,
+        through=through,
     )
 
 
-def _sql(keyed: KeyedTable, name: TableName, base: Json, change: Json, partition: list[Json] | None) -> Json:
-    pair = pair_of(keyed, name, base, change)
+def _sql(pair: Pair, partition: list[Json] | None) -> Json:
     sql = {"merged": merged_sql(pair), "effective": effective_sql(pair)}
     if partition:
         fields = [(field["column"], _transform(field["transform"])) for field in partition]

@@ -34,7 +34,7 @@ class Pair:
     """Both stores of a keyed table at one moment, as the SQL names them.
 
     `base` and `change` are table references, quoted already. `watermark` is the base snapshot's; `pending` says
-    whether the change snapshot holds anything above it.
+    whether the change snapshot holds anything above it. Changes above `through`, when it is given, do not count yet.
     """
 
     spec: KeySpec
@@ -43,6 +43,7 @@ class Pair:
     change: str
     watermark: int
     pending: bool
+    through: int | None = None
 
 
 def pinned_name(store: str, snapshot_id: int | None, schema_id: int) -> str:
@@ -122,7 +123,12 @@ def _joined(pair: Pair, other: str) -> str:
 
 
 def _above(pair: Pair) -> str:
-    return f"c._last_updated_sequence_number > {pair.watermark}"
+    above = f"c._last_updated_sequence_number > {pair.watermark}"
+    return above if pair.through is None else f"{above} AND c._last_updated_sequence_number <= {pair.through}"
+
+
+def _merged(pair: Pair) -> str:
+    return f"c._last_updated_sequence_number <= {pair.watermark}"
 
 
 def _newest(pair: Pair) -> str:
@@ -146,7 +152,7 @@ def _ctes(pair: Pair) -> str:
         f"held AS (SELECT {_keys(pair, 'b')}, max(b.{sequence}) AS s FROM {pair.base} AS b"
         f" LEFT SEMI JOIN newest AS n ON {_same_key(pair, 'b', 'n')} {_by_key(pair, 'b')}),\n"
         f"deleted AS (SELECT {_keys(pair, 'c')}, max(c.{sequence}) AS s FROM {pair.change} AS c"
-        f" WHERE NOT {_above(pair)} AND c.{OP} = 'D' {_by_key(pair, 'c')}),\n"
+        f" WHERE {_merged(pair)} AND c.{OP} = 'D' {_by_key(pair, 'c')}),\n"
         f"effective AS (SELECT n.i FROM newest AS n"
         f" LEFT JOIN (SELECT {keys}, s, true AS here FROM held) AS h ON {_joined(pair, 'h')}"
         f" LEFT JOIN deleted AS d ON {_joined(pair, 'd')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from firn.cli.upkeep import add_to as add_upkeep
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
-from firn.wire import Job, MergeMode, Sort, Table, TableKind
+from firn.wire import Job, MergeMode, RewriteStrategy, Sort, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
@@ -173,9 +174,38 @@ def merge_table(
 
 
 @command(app, "rewrite")
-def rewrite_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
-    """Bin-pack small files now."""
-    _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait)
+def rewrite_table(  # noqa: PLR0913 (one for each choice)
+    this: Told,
+    table: TableArg,
+    strategy: Annotated[RewriteStrategy | None, typer.Option(help="Whether rows are sorted too.")] = None,
+    sort_by: Annotated[str, typer.Option(help="Columns to sort by, with commas; else the table's own order.")] = "",
+    where: Annotated[str | None, typer.Option(help="SQL condition: only files that may hold such rows.")] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Files of any size, not only small ones.")] = False,
+    dry_run: DryRun = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Write small files, and such with many deleted rows, anew now."""
+    asked = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
+    _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait, asked=asked)
+
+
+@command(app, "compact")
+def compact_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Pack the small files of a keyed table's change store now."""
+    _run(this, this.client.tables[table], "compact", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "deletes")
+def pack_deletes(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Pack delete files, and drop those that delete nothing any more, now."""
+    _run(this, this.client.tables[table], "deletes", dry_run=dry_run, wait=not no_wait)
+
+
+@command(app, "manifests")
+def rewrite_manifests(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Write a table's manifests anew now: fewer, and by partition."""
+    _run(this, this.client.tables[table], "manifests", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "clean")
@@ -239,13 +269,22 @@ def set_policy(
     this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))
 
 
-def _run(this: Told, table: TableHandle, kind: str, *, dry_run: bool, wait: bool, mode: str | None = None) -> None:
+def _run(
+    this: Told,
+    table: TableHandle,
+    kind: str,
+    *,
+    dry_run: bool,
+    wait: bool,
+    mode: str | None = None,
+    asked: Mapping[str, Any] | None = None,
+) -> None:
     show = this.show
     if dry_run:
         planned = table.plan(kind)
         show.emit(planned.json_value(), lambda: tell_planned(show, planned))
         return
-    job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)()
+    job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)(**(asked or {}))
     if wait:
         job = watch_job(this, job)
     if show.json:

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optimizer.jobs import clean, expire, merge, orphans, rewrite, statistics, sync, tags, ttl
+from optimizer.jobs import (
+    clean,
+    compact,
+    deletes,
+    expire,
+    manifests,
+    merge,
+    orphans,
+    rewrite,
+    statistics,
+    sync,
+    tags,
+    ttl,
+)
 from optimizer.worker import RunJob
 
 JOBS: Mapping[str, RunJob] = {
     "merge": merge.run,
     "clean": clean.run,
     "rewrite": rewrite.run,
+    "compact": compact.run,
+    "deletes": deletes.run,
+    "manifests": manifests.run,
     "expire": expire.run,
     "orphans": orphans.run,
     "ttl": ttl.run,

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.names import quoted
 from optimizer.errors import Refused, Unknown
 from optimizer.jobs.clean import clean
+from optimizer.ledger import Ledger
 from optimizer.partitions import predicate
 from optimizer.wire import CleanTask, MergeTask, Outcome, Result
 from optimizer.work import Work
@@ -42,15 +43,25 @@ def run(work: Work) -> Result:
     """Merge what is pending, if anything is; then clean."""
     task = MergeTask.model_validate(work.lease.task)
     done: dict[str, Any] = {}
+    ledger: Ledger | None = None
     if task.pending:
         work.hold.stage("finding touched partitions")
         plan = _planned(work, task)
-        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}")
+        left = f", {task.left_rows} are left for the next merge" if task.left_rows else ""
+        work.hold.say(f"merging {task.pending_rows} pending rows by {plan.mode}{left}")
+        ledger = Ledger.opened(work, *[work.session.table(store.parts) for store in (task.base, task.change)])
         work.hold.stage("merging")
         merge = _rewrite if plan.mode == "rewrite" else _merge_into
         work.commit(lambda: merge(work, task, plan))
-        done = {"mode": plan.mode, "pending_rows": task.pending_rows, "merged_through": task.through}
+        done = {
+            "mode": plan.mode,
+            "pending_rows": task.pending_rows,
+            "left_rows": task.left_rows,
+            "merged_through": task.through,
+        }
     done["cleaned_files"] = clean_after(work, task.clean)
+    if ledger is not None:
+        done["gained"] = ledger.gained()
     outcome = Outcome.COMMITTED if work.hold.has_committed else Outcome.NOTHING
     return Result(outcome=outcome, result=done)
 

@@ -1,40 +1,280 @@
-"""Rewrite: small files of a plain table or of one store are packed into larger ones, by Iceberg's own action."""
+"""Rewrite: files of a plain table or of a base store are packed, sorted or z-ordered, by Iceberg's own action.
+
+The plan is made twice by Iceberg's planner: here, to see how much there is and how much of it fits into one job, and
+again by the action. Groups of files are committed as they are done. A commit of somebody else that took a group's files
+away costs the commit that the group is in; what is left then is planned again, on the table as it is by now.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from optimizer.wire import Outcome, Result, RewriteTask
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from firn.names import dotted
+from firn.spark.errors import reason
+from optimizer.errors import Refused, Unknown
+from optimizer.file_tasks import RewriteTask
+from optimizer.java import each
+from optimizer.jobs.deletes import drop_dangling
+from optimizer.ledger import Changes, Ledger
+from optimizer.wire import Outcome, Result
 from optimizer.work import Work
+
+ROUNDS = 3
+"""How often what a conflict has left undone is planned again by the same job."""
+MAX_COMMITS = 20
+"""Each group of a job of up to this many is committed alone; of a longer one several together, or the table's history
+would be of nothing but rewrites."""
+LEAST_DELETE_RATIO = 1e-9
+"""Iceberg takes no 0, which means: rewrite whatever has lost a row."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What Iceberg's planner found in the head, and how much of it one job takes."""
+
+    head: int | None
+    groups: int = 0
+    files: int = 0
+    bytes: int = 0
+    left_files: int = 0
+
+
+@dataclass
+class _Tried:
+    """What became of the groups of all rounds; `refused` says, where it is known, why one committed nothing."""
+
+    done: int = 0
+    failed: int = 0
+    left_files: int = 0
+    refused: Refused | None = None
 
 
 def run(work: Work) -> Result:
-    """Pack the table's small files in one commit."""
+    """Rewrite what is to be rewritten, within the bounds of one job."""
     task = RewriteTask.model_validate(work.lease.task)
-    work.hold.stage("rewriting")
-    done = work.commit(lambda: _rewrite(work, task))
-    if not done["rewritten_files"]:
-        work.hold.has_committed = False  # the action commits only when it has found files worth packing
-        return Result(outcome=Outcome.NOTHING, result=done)
-    work.hold.say(f"packed {done['rewritten_files']} files into {done['added_files']}")
-    return Result(outcome=Outcome.COMMITTED, result=done)
+    table = work.session.table(task.parts)
+    ledger = Ledger.opened(work, table)
+    tried = _rounds(work, _Rewrite(work, task, table))
+    dangling = _drop_dangling(work, table)
+    changes = ledger.changes()
+    work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
+    if tried.failed and not changes.commits:
+        raise tried.refused or Unknown(f"none of {tried.failed} groups of files could be written and committed")
+    said = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
+    result = said | _counted(changes) | {"gained": ledger.gained()}
+    if not changes.commits:
+        return Result(outcome=Outcome.NOTHING, result=result)
+    work.hold.say(f"{changes.removed_files} files became {changes.added_files}, {dangling} delete files dangled")
+    return Result(outcome=Outcome.COMMITTED, result=result)
 
 
-def _rewrite(work: Work, task: RewriteTask) -> dict[str, Any]:
-    actions = work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)
-    action = actions.rewriteDataFiles(work.session.table(task.parts)).binPack()
-    options = {
-        "target-file-size-bytes": task.target_file_size,
-        "min-file-size-bytes": min(task.small_file_size, task.target_file_size - 1),
-        "min-input-files": task.min_files,
-    }
-    for key, value in options.items():
-        action.option(key, str(value))
-    # The action does not read the session's snapshot properties.
-    action.snapshotProperty("firn.job-id", work.lease.job_id)
-    result = action.execute()
+def _rounds(work: Work, rewrite: _Rewrite) -> _Tried:
+    tried = _Tried()
+    for _ in range(ROUNDS):
+        work.hold.stage("planning")
+        plan = rewrite.plan()
+        tried.left_files, tried.failed = plan.left_files, 0
+        if not plan.groups:
+            break
+        work.hold.stage(f"rewriting {plan.files} files in {plan.groups} groups")
+        done = _attempted(work, rewrite, plan, tried)
+        tried.done, tried.failed = tried.done + done, plan.groups - done
+        if not tried.failed:
+            break
+        work.hold.say(f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files")
+    return tried
+
+
+def _attempted(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
+    """How many groups were committed. A refusal counts as a conflict if somebody has committed meanwhile."""
+    had_committed = work.hold.has_committed
+    done = 0
+    try:
+        done = work.commit(partial(rewrite.execute, plan))
+    except Refused as refused:
+        if not rewrite.was_overtaken(plan):
+            raise
+        tried.refused = refused
+    work.hold.has_committed = had_committed or done > 0
+    return done
+
+
+def _counted(changes: Changes) -> dict[str, int]:
     return {
-        "rewritten_files": result.rewrittenDataFilesCount(),
-        "added_files": result.addedDataFilesCount(),
-        "rewritten_bytes": result.rewrittenBytesCount(),
+        "rewritten_files": changes.removed_files,
+        "rewritten_bytes": changes.removed_bytes,
+        "added_files": changes.added_files,
+        "added_bytes": changes.added_bytes,
+        "removed_delete_files": changes.removed_deletes,
     }
+
+
+def _drop_dangling(work: Work, table: Any) -> int:
+    """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
+    table.refresh()
+    head = table.currentSnapshot()
+    if head is None or head.summary().get("total-delete-files") == "0" or not work.hold.has_committed:
+        return 0
+    try:
+        return drop_dangling(work, table)
+    except (Refused, Unknown, Py4JError, PySparkException) as error:
+        work.hold.say(f"rewritten, but delete files that apply to nothing are left: {error}")
+        return 0
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    work: Work
+    task: RewriteTask
+    table: Any
+
+    def plan(self) -> Plan:
+        """What there is to do now. Refused for a filter, an order or columns that the table does not know."""
+        self.table.refresh()
+        if self.table.currentSnapshot() is None:
+            return Plan(None)
+        self._action()  # the order is looked at before anything is read
+        head = self.table.currentSnapshot().snapshotId()
+        planner = self.work.session.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(
+            self.table, self._filter(), head, True
+        )
+        planner.init(self._java_map(self._options()))
+        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(planner.plan().groups())]
+        taken = _within(sizes, None if self.task.everything else self.task.max_job_bytes)
+        files = sum(count for count, _ in sizes[:taken])
+        size = sum(size for _, size in sizes[:taken])
+        return Plan(head, taken, files, size, left_files=sum(count for count, _ in sizes[taken:]))
+
+    def was_overtaken(self, plan: Plan) -> bool:
+        """Whether somebody has committed since this was planned."""
+        self.table.refresh()
+        head = self.table.currentSnapshot()
+        return (None if head is None else head.snapshotId()) != plan.head
+
+    def execute(self, plan: Plan) -> int:
+        """Have the action do it; how many groups were committed."""
+        action = self._action()
+        action.filter(self._filter())
+        for key, value in (self._options() | _progress(plan)).items():
+            action.option(key, value)
+        # The action does not read the session's snapshot properties.
+        action.snapshotProperty("firn.job-id", self.work.lease.job_id)
+        return int(action.execute().rewriteResults().size())
+
+    def _action(self) -> Any:
+        actions = self.work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(self.work.session.java)
+        action = actions.rewriteDataFiles(self.table)
+        try:
+            match self.task.strategy:
+                case "sort":
+                    return action.sort(self._sort_order())
+                case "zorder":
+                    return action.zOrder(self._java_names(self._zorder_columns()))
+                case _:
+                    return action.binPack()
+        except (Py4JError, PySparkException) as error:
+            raise Refused(f"cannot {self.task.strategy} {self._name}: {reason(error)}") from error
+
+    def _sort_order(self) -> Any:
+        if not self.task.sort_order:
+            return self._own_order()
+        builder = self.work.session.jvm.org.apache.iceberg.SortOrder.builderFor(self.table.schema())
+        for column in self._columns():
+            builder.asc(column)
+        return builder.build()
+
+    def _zorder_columns(self) -> list[str]:
+        if self.task.sort_order:
+            return self._columns()
+        fields = list(self._own_order().fields())
+        if not all(field.transform().isIdentity() for field in fields):
+            raise Refused(f"{self._name} is sorted by transforms of columns: name the columns to z-order by")
+        return [self.table.schema().findColumnName(field.sourceId()) for field in fields]
+
+    def _own_order(self) -> Any:
+        order = self.table.sortOrder()
+        if order.isUnsorted():
+            raise Refused(f"{self._name} has no sort order: set one, or name columns in firn.rewrite.sort-order")
+        return order
+
+    def _columns(self) -> list[str]:
+        unknown = [name for name in self.task.sort_order if self.table.schema().findField(name) is None]
+        if unknown:
+            raise Refused(f"firn.rewrite.sort-order: {self._name} has no column {', '.join(unknown)}")
+        return self.task.sort_order
+
+    def _filter(self) -> Any:
+        if self.task.filter is None:
+            return self.work.session.jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue()
+        converter = self.work.session.jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
+        name = self.work.session.name(self.task.parts)
+        try:
+            resolved = converter.collectResolvedSparkExpression(self.work.session.java, name, self.task.filter)
+            return converter.convertToIcebergExpression(resolved)
+        except (Py4JError, PySparkException) as error:
+            raise Refused(f"firn.rewrite.filter {self.task.filter!r}: {_first_line(error)}") from error
+
+    def _options(self) -> dict[str, str]:
+        """Those that planner and action share."""
+        task = self.task
+        options = {
+            "target-file-size-bytes": task.target_file_size,
+            "min-file-size-bytes": min(task.small_file_size, task.target_file_size - 1),
+            "min-input-files": task.min_files,
+            "delete-ratio-threshold": max(task.max_delete_ratio, LEAST_DELETE_RATIO),
+            "rewrite-all": str(task.everything).lower(),
+        }
+        if not task.everything:
+            options["max-file-group-size-bytes"] = task.max_job_bytes
+        return {key: str(value) for key, value in options.items()}
+
+    def _java_map(self, values: Mapping[str, str]) -> Any:
+        made = self.work.session.jvm.java.util.HashMap()
+        for key, value in values.items():
+            made.put(key, value)
+        return made
+
+    def _java_names(self, names: list[str]) -> Any:
+        gateway: Any = self.work.session.spark.sparkContext._gateway
+        array = gateway.new_array(self.work.session.jvm.java.lang.String, len(names))
+        for index, name in enumerate(names):
+            array[index] = name
+        return array
+
+    @property
+    def _name(self) -> str:
+        return dotted(self.task.parts)
+
+
+def _within(sizes: list[tuple[int, int]], most: int | None) -> int:
+    """How many groups, from the first, make a job of this many bytes: one at least."""
+    total = 0
+    for taken, (_, size) in enumerate(sizes):
+        total += size
+        if most is not None and taken and total > most:
+            return taken
+    return len(sizes)
+
+
+def _progress(plan: Plan) -> dict[str, str]:
+    """A single group is committed by the action's plain way, which tells why it failed."""
+    bounded = {"max-files-to-rewrite": str(plan.files)} if plan.left_files else {}
+    if plan.groups == 1:
+        return bounded
+    commits = str(min(plan.groups, MAX_COMMITS))
+    return bounded | {
+        "partial-progress.enabled": "true",
+        "partial-progress.max-commits": commits,
+        "partial-progress.max-failed-commits": commits,
+    }
+
+
+def _first_line(error: BaseException) -> str:
+    text = reason(error) if isinstance(error, Py4JError) else str(error)
+    return next((line for line in text.splitlines() if line.strip()), type(error).__name__).split(" SQLSTATE")[0]

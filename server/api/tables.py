@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -229,15 +230,7 @@ def merge_now(
 ) -> JobOut | PlannedOut:
     """Bring pending changes into base."""
     params = {} if body is None or body.mode is None else {"mode": str(body.mode)}
-    return _run(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
-
-
-@router.post("/{table}/rewrite", status_code=202, summary="Rewrite now", responses=refusals(400, 404, 409))
-def rewrite_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Bin-pack small files."""
-    return _run(services, catalog, table, JobKind.REWRITE, {"min_files": "2"}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
 
 
 @router.post("/{table}/clean", status_code=202, summary="Clean now", responses=refusals(400, 404, 409))
@@ -245,7 +238,7 @@ def clean_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Drop merged files from the change store's current snapshot."""
-    return _run(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
 
 
 @router.post("/{table}/expire", status_code=202, summary="Expire now", responses=refusals(400, 404, 409))
@@ -253,7 +246,7 @@ def expire_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Remove old snapshots and the files that only they need."""
-    return _run(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
 
 
 @router.post("/{table}/ttl", status_code=202, summary="Delete old rows now", responses=refusals(400, 404, 409))
@@ -261,7 +254,7 @@ def ttl_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Delete the rows that are older than `firn.ttl.max-age`."""
-    return _run(services, catalog, table, JobKind.TTL, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.TTL, {}, dry_run=dry_run)
 
 
 @router.post("/{table}/tags", status_code=202, summary="Tag now", responses=refusals(400, 404, 409))
@@ -269,7 +262,7 @@ def tags_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over."""
-    return _run(services, catalog, table, JobKind.TAGS, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.TAGS, {}, dry_run=dry_run)
 
 
 @router.post("/{table}/statistics", status_code=202, summary="Count values now", responses=refusals(400, 404, 409))
@@ -277,18 +270,19 @@ def statistics_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
 ) -> JobOut | PlannedOut:
     """Count the distinct values of `firn.statistics.columns`, or of all columns where none are named."""
-    return _run(services, catalog, table, JobKind.STATISTICS, {}, dry_run=dry_run)
+    return run_or_preview(services, catalog, table, JobKind.STATISTICS, {}, dry_run=dry_run)
 
 
-def _run(
+def run_or_preview(
     services: ServicesDep,
     catalog: CatalogName,
     table: TableName,
     kind: JobKind,
-    params: dict[str, str],
+    params: Mapping[str, object],
     *,
     dry_run: bool,
 ) -> JobOut | PlannedOut:
+    """The job that somebody asks for, or what it would do."""
     if dry_run:
         found = services.dry_runs.of(catalog, table, kind, params)
         return PlannedOut(

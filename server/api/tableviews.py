@@ -352,7 +352,9 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
 
 def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[list[str], dict[str, str]]:  # noqa: FBT001 (a fact)
     """What may be asked for now, and why the rest may not."""
-    wanted = ["rewrite", "expire", "drop"] if keyed is None else ["merge", "rewrite", "clean", "expire", "drop"]
+    wanted = ["rewrite", "deletes", "manifests", "expire", "drop"]
+    if keyed is not None:
+        wanted = ["merge", "clean", "compact", *wanted]
     cannot = dict.fromkeys(wanted, "a job is active on this table") if busy else {}
     if keyed is not None and not keyed.pending_commits:
         cannot.setdefault("merge", "nothing is pending: base holds everything")

@@ -66,7 +66,9 @@ _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_JOBS = ("merge", "rewrite", "clean", "expire", "orphans", "ttl", "tags", "statistics")
+_FILES = ("merge", "clean", "rewrite", "compact", "deletes", "manifests")
+_KEEPING = ("expire", "orphans", "ttl", "tags", "statistics")
+_JOBS = (*_FILES, *_KEEPING)
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {

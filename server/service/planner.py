@@ -25,9 +25,10 @@ from server.service.queueing import queued
 REMEMBERED_JOBS = 8
 """Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
+_FILES = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS})
 _KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
-_FOR_KEYED = frozenset({JobKind.MERGE, JobKind.REWRITE, JobKind.CLEAN}) | _KEEPING
-_FOR_PLAIN = frozenset({JobKind.REWRITE}) | _KEEPING
+_FOR_PLAIN = _FILES | _KEEPING
+_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

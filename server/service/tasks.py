@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
@@ -11,17 +11,16 @@ from catalog.job import ASKED_FOR, Job, JobKind
 from catalog.keyed.merge_task import (
     MergeMode,
     MergePolicy,
-    RewritePolicy,
     clean_task,
     merge_task,
-    rewrite_task,
 )
 from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import CatalogName, TableName
 from catalog.planning import Due
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
+from server.service import filetasks
 from server.service.facts import load_metadata
 from server.service.keeping.tasks import KEEPING
 from server.service.metadata import MetadataFiles
@@ -58,7 +57,7 @@ class Tasks:
         built: Json = _BUILDERS[job.kind](moment)
         return built | extra
 
-    def if_asked(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, str]) -> Asked:
+    def if_asked(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Asked:
         """The facts that a job would be given now; Invalid for a kind that the table does not take."""
         with self.database.reading() as uow:
             relation = planned_relation(uow, catalog, name)
@@ -96,6 +95,7 @@ def _merge_policy(moment: Moment) -> MergePolicy:
         mode=MergeMode(wanted),
         target_file_bytes=moment.policy["firn.rewrite.target-file-size"],
         tombstone_max_age=moment.policy["firn.tombstone.max-age"],
+        max_job_rows=moment.policy["firn.merge.max-job-rows"],
     )
 
 
@@ -116,25 +116,15 @@ def _clean(moment: Moment) -> Json:
     return clean_task(keyed, moment.relation.name, through=keyed.watermark, policy=policy, now=moment.now)
 
 
-def _rewrite(moment: Moment) -> Json:
-    name = moment.relation.name
-    table = TableName(name.as_namespace, BASE) if moment.relation.kind is RelationKind.KEYED else name
-    asked = moment.job.params.get("min_files")
-    policy = RewritePolicy(
-        target_file_bytes=moment.policy["firn.rewrite.target-file-size"],
-        small_file_bytes=moment.policy["firn.rewrite.small-file-size"],
-        min_files=int(asked) if asked else RewritePolicy().min_files,
-    )
-    return rewrite_task(table, policy)
-
-
 def _sync(moment: Moment) -> Json:
     """A sync that rebuilds partitions is also a merge, of everything whether pending or not."""
     keyed, base, change = _keyed(moment), moment.metadata[BASE], moment.metadata[CHANGE]
     through = replayed_through(change)
     clean = clean_task(keyed, moment.relation.name, through=through, policy=_merge_policy(moment), now=moment.now)
+    everything = replace(_merge_policy(moment), max_job_rows=None)
+    merge = merge_task(keyed, moment.relation.name, base, change, policy=everything, now=moment.now)
     return {
-        "merge": _merge(moment) | {"through": through, "clean": clean},
+        "merge": merge | {"through": through, "clean": clean},
         "replay": replay_task(keyed, moment.relation.name, base, change),
     }
 
@@ -142,7 +132,10 @@ def _sync(moment: Moment) -> Json:
 _BUILDERS: Mapping[JobKind, Callable[[Moment], Json]] = {
     JobKind.MERGE: _merge,
     JobKind.CLEAN: _clean,
-    JobKind.REWRITE: _rewrite,
+    JobKind.REWRITE: lambda moment: filetasks.rewrite(moment.job, moment.policy, is_keyed=moment.keyed is not None),
+    JobKind.COMPACT: lambda moment: filetasks.compact(moment.job, moment.policy, _keyed(moment)),
+    JobKind.DELETES: lambda moment: filetasks.deletes(moment.job, moment.policy, is_keyed=moment.keyed is not None),
+    JobKind.MANIFESTS: lambda moment: filetasks.manifests(moment.job, moment.policy, is_keyed=moment.keyed is not None),
     JobKind.SYNC: _sync,
     JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
     **KEEPING,

@@ -9,9 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from catalog.job import JobKind
+from optimizer.file_tasks import CompactTask, DeletesTask, ManifestsTask, RewriteTask
 from optimizer.keeping_tasks import ExpireTask
 from optimizer.orphans_task import OrphansTask
-from optimizer.wire import CleanTask, MergeTask, RewriteTask, Wire
+from optimizer.wire import CleanTask, MergeTask, Wire
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -36,6 +37,9 @@ def lake(tmp_path: Path) -> Lake:
         (JobKind.MERGE, MergeTask),
         (JobKind.CLEAN, CleanTask),
         (JobKind.REWRITE, RewriteTask),
+        (JobKind.COMPACT, CompactTask),
+        (JobKind.DELETES, DeletesTask),
+        (JobKind.MANIFESTS, ManifestsTask),
         (JobKind.EXPIRE, ExpireTask),
         (JobKind.ORPHANS, OrphansTask),
     ],
@@ -45,7 +49,15 @@ def test_a_keyed_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, m
     assert untold(model.model_validate(told), told) == set()
 
 
-@pytest.mark.parametrize(("kind", "model"), [(JobKind.REWRITE, RewriteTask), (JobKind.EXPIRE, ExpireTask)])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        (JobKind.REWRITE, RewriteTask),
+        (JobKind.DELETES, DeletesTask),
+        (JobKind.MANIFESTS, ManifestsTask),
+        (JobKind.EXPIRE, ExpireTask),
+    ],
+)
 def test_a_plain_tables_task_tells_all_that_is_read(lake: Lake, kind: JobKind, model: type[Wire]) -> None:
     told = lake.services.tasks.of(lake.job(lake.lease(kind, PLAIN)))
     assert untold(model.model_validate(told), told) == set()

@@ -51,7 +51,6 @@ TASKS = {
     optimizer.PartitionField,
     optimizer.CleanTask,
     optimizer.MergeTask,
-    optimizer.RewriteTask,
 }
 """Parts of a lease's task, which the document leaves open."""
 

@@ -40,11 +40,11 @@ class KeyedTable:
     def rows(self, part: str = "") -> list[tuple[Any, ...]]:
         return self.server.rows(f"SELECT * FROM {self.name}{part}")
 
-    def ask(self, kind: str, **params: str) -> str:
+    def ask(self, kind: str, **params: Any) -> str:
         """Ask for a job; its id."""
         return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
 
-    def run(self, kind: str, **params: str) -> dict[str, Any]:
+    def run(self, kind: str, **params: Any) -> dict[str, Any]:
         """Ask for a job, run it, and see how it ended."""
         job_id = self.ask(kind, **params)
         optimizer_id = self.worker.api.register(**self.worker.about).id

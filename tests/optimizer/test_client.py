@@ -14,16 +14,18 @@ import pytest
 
 from catalog.iceberg.json import Json
 from catalog.keeping.expiry import Leaving, expire_task
-from catalog.keyed.merge_task import MergePolicy, RewritePolicy, merge_task, rewrite_task
+from catalog.keyed.file_tasks import RewritePolicy, rewrite_task
+from catalog.keyed.merge_task import MergePolicy, merge_task
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
 from catalog.optimizer import PROTOCOL
 from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
+from optimizer.file_tasks import RewriteTask
 from optimizer.hold import Hold
 from optimizer.keeping_tasks import ExpireTask
-from optimizer.wire import Lease, MergeTask, Outcome, Result, RewriteTask
+from optimizer.wire import Lease, MergeTask, Outcome, Result
 from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
 from server.api.optimizers import OptimizerIn, RegisteredOut
 

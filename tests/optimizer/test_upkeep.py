@@ -26,12 +26,12 @@ def test_small_files_become_one_and_nothing_else_changes(server: RunningServer, 
     for number in range(3):
         server.spark.sql(f"INSERT INTO {table.name}.base VALUES ({number}, 'direct')")
     before = table.rows()
-    job = table.run("rewrite", min_files="2")
+    job = table.run("rewrite")
     assert (job["status"], job["result"]["rewritten_files"], job["result"]["added_files"]) == ("succeeded", 3, 1)
     assert table.rows() == before
     signed = server.rows(f"SELECT summary['firn.job-id'] FROM {table.name}.base.snapshots WHERE operation = 'replace'")
     assert signed == [(job["id"],)]
-    assert table.run("rewrite", min_files="2")["result"]["rewritten_files"] == 0
+    assert table.run("rewrite")["result"]["rewritten_files"] == 0
 
 
 def listed_files(server: RunningServer, table: KeyedTable) -> set[Path]:

@@ -33,9 +33,9 @@ class DryRuns:
     manifests: ManifestReading
     own_places: OwnPlaces
 
-    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, str]) -> Would:
+    def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Would:
         """What a job of this kind would do now; Invalid, with the reason, where it would not be taken."""
-        asked = self.tasks.if_asked(catalog, name, kind, dict(params))
+        asked = self.tasks.if_asked(catalog, name, kind, params)
 
         def places() -> list[OwnPlace]:
             with self.tasks.database.reading() as uow:
@@ -47,10 +47,10 @@ class DryRuns:
         except TooMany:
             return told_by_summary(look)
 
-    def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, str]) -> None:
+    def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> None:
         """Invalid, with the reason, for a job that would only fail: a policy that is not set or does not fit."""
         if kind in CHECKED:
-            self.tasks.if_asked(catalog, name, kind, dict(params))
+            self.tasks.if_asked(catalog, name, kind, params)
 
 
 CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS})

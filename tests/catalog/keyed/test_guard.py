@@ -92,6 +92,38 @@ def test_a_change_store_takes_appends_alone(operation: str) -> None:
     refused(commit(RelationKind.CHANGE, snapshot(CHANGE, 71, operation)), "appended changes only")
 
 
+@pytest.mark.parametrize("kind", JobKind)
+@pytest.mark.parametrize("role", [RelationKind.BASE, RelationKind.CHANGE])
+@pytest.mark.parametrize("operation", ["append", "overwrite", "delete", "replace"])
+def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role: RelationKind, operation: str) -> None:
+    base, change = RelationKind.BASE, RelationKind.CHANGE
+    allowed = {
+        *[(one, base, "replace") for one in (JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS)],
+        *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.MANIFESTS)],
+        *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC)],
+        *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],
+        (JobKind.SYNC, change, "append"),
+        *[(JobKind.TTL, base, removing) for removing in ("overwrite", "delete")],
+    }
+    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation), job_kind=kind)
+    if (kind, role, operation) in allowed:
+        guarded(made)
+    else:
+        refused(made, f"a {kind} job does not {operation} on the {role} store")
+
+
+@pytest.mark.parametrize("kind", [JobKind.COMPACT, JobKind.MANIFESTS])
+def test_packing_a_change_store_keeps_its_rows(kind: JobKind) -> None:
+    counts = {"added-records": "7", "deleted-records": "7", "total-records": "9"}
+    keyed = a_keyed_table(spec=SPEC, pending_rows=9)
+    packed = commit(RelationKind.CHANGE, snapshot(CHANGE, 71, "replace", **counts), job_kind=kind, keyed=keyed)
+    guarded(packed)
+    refused(replace(packed, keyed=replace(keyed, pending_rows=10)), "those that they replace")
+    for other in ({"added-records": "6"}, {"added-records": "8"}):
+        lost = snapshot(CHANGE, 71, "replace", **counts | other)
+        refused(replace(packed, updates=lost), "those that they replace")
+
+
 def test_a_clean_by_firn_passes_unless_it_would_drop_pending_changes() -> None:
     updates = snapshot(CHANGE, 71, "delete", **{"total-records": "3"})
     three, four = (a_keyed_table(spec=SPEC, pending_rows=rows) for rows in (3, 4))
@@ -149,7 +181,8 @@ def test_a_merge_that_read_something_else_is_refused(wrong: dict[str, str], matc
 
 def test_only_a_merge_job_may_move_the_watermark() -> None:
     refused(commit(RelationKind.BASE, merged()), "only a merge job")
-    refused(commit(RelationKind.BASE, merged(), job_kind=JobKind.REWRITE), "only a merge job")
+    replaced = snapshot(BASE, 1, "replace", **{MERGED_THROUGH: "1"})
+    refused(commit(RelationKind.BASE, replaced, job_kind=JobKind.REWRITE), "only a merge job")
 
 
 @pytest.mark.parametrize("role", [RelationKind.BASE, RelationKind.CHANGE])

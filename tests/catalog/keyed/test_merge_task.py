@@ -9,15 +9,14 @@ from uuid import UUID
 import pytest
 
 from catalog.iceberg.json import Json
+from catalog.keyed.file_tasks import RewritePolicy, deletes_task, manifests_task, rewrite_task
 from catalog.keyed.merge_task import (
     MIB,
     MergeMode,
     MergePolicy,
-    RewritePolicy,
     merge_mode,
     merge_task,
     partition_of,
-    rewrite_task,
 )
 from catalog.keyed.spec import KeyedTable, KeySpec
 from catalog.names import RelationId, TableName
@@ -152,3 +151,35 @@ def test_the_mode_follows_the_sizes(size: int, pending: int, spec: list[Json], e
 def test_tasks_name_tables_by_their_parts_because_parts_may_hold_dots() -> None:
     table = TableName(("db", "a.b"), "base")
     assert rewrite_task(table, RewritePolicy())["parts"] == ["db", "a.b", "base"]
+    assert deletes_task(table, min_files=2)["parts"] == ["db", "a.b", "base"]
+    assert manifests_task([table], max_count=2)["tables"] == [["db", "a.b", "base"]]
+
+
+def appended(id: int, sequence: int, rows: int) -> Json:
+    made = a_snapshot(id, sequence)
+    above = {"parent-snapshot-id": id - 1} if sequence > 4 else {}
+    return made | above | {"summary": {"operation": "append", "added-records": str(rows)}}
+
+
+def test_a_long_backlog_is_merged_up_to_a_snapshot_and_read_from_the_head() -> None:
+    base = a_store(snapshots=[a_snapshot(70, 2)])
+    change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
+    keyed = a_keyed(pending=3)
+    task = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=25), now=NOW)
+    assert (task["through"], task["change"]["snapshot_id"]) == (5, 91)
+    assert (task["pending_rows"], task["left_rows"]) == (20, 10)
+    for query in task["sql"].values():
+        assert "`change_at_92_4`" in query
+        assert "> 3 AND c._last_updated_sequence_number <= 5" in query
+    whole = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=30), now=NOW)
+    assert (whole["through"], whole["change"]["snapshot_id"], whole["left_rows"]) == (6, 92, 0)
+    assert "<= 6" not in whole["sql"]["merged"]
+
+
+@pytest.mark.parametrize(("max_rows", "kept_from"), [(10, 0), (30, ms(NOW) - 1000)])
+def test_merged_deletes_stay_while_the_rest_of_a_backlog_may_still_meet_them(max_rows: int, kept_from: int) -> None:
+    """However old they are: a pending change that they have beaten would take effect without them."""
+    change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
+    policy = MergePolicy(max_job_rows=max_rows, tombstone_max_age=timedelta(seconds=1))
+    task = merge_task(a_keyed(sequence_field="at", pending=3), ORDERS, a_store(), change, policy=policy, now=NOW)
+    assert task["clean"]["deletes_before_ms"] == kept_from

@@ -120,7 +120,7 @@ def test_a_dry_run_is_refused_where_the_run_would_be(run: Command) -> None:
     for kind in ("merge", "clean"):
         asked, tried = run("table", kind, "dry.plain"), run("table", kind, "dry.plain", "--dry-run")
         assert asked.code == tried.code == 2
-        assert "plain table: it takes expire, rewrite" in tried.err
+        assert "plain table: it takes deletes, expire, manifests, orphans, rewrite" in tried.err
 
 
 def test_a_store_is_not_dropped_alone_and_the_whole_is_named(run: Command) -> None:
@@ -135,6 +135,21 @@ def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: 
     said = run("table", "merge", keyed, "--dry-run")
     assert said.out == "would merge 0 pending rows into a base of 0 rows\n"
     assert run("job", "list", "--table", keyed, "--json").json == []
+
+
+def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, keyed: str) -> None:
+    options = ["--strategy", "sort", "--sort-by", "a, b", "--where", "a > 1", "--all"]
+    job = run("table", "rewrite", keyed, *options, "--no-wait", "--json").json
+    wanted = {"strategy": "sort", "sort_order": ["a", "b"], "filter": "a > 1", "everything": True}
+    assert {key: job["params"][key] for key in wanted} == wanted
+    run("job", "cancel", job["id"])
+    refused = run("table", "rewrite", keyed, "--sort-by", "a", "--no-wait")
+    assert refused.code == 2
+    assert "no strategy that sorts" in refused.err
+    for kind in ("compact", "deletes", "manifests"):
+        job = run("table", kind, keyed, "--no-wait", "--json").json
+        assert (job["kind"], job["status"]) == (kind, "pending")
+        run("job", "cancel", job["id"])
 
 
 def test_a_job_is_asked_for_shown_canceled_and_retried(run: Command, keyed: str) -> None:

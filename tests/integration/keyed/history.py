@@ -175,8 +175,29 @@ class History(RuleBasedStateMachine):
         FakeOptimizer(self.table).run(until=step)
         self.table.finish(job_id)
 
+    def merge_a_part(self, draw: Draw[Any]) -> None:
+        """Of a backlog that is longer than one job may merge, over what was merged and packed before."""
+        for _ in range(2):
+            self.append_changes(draw)
+        before = self.table.show()
+        self.table.set_property("firn.merge.max-job-rows", str(draw(st.integers(1, 6))))
+        self.table.run("merge")
+        self.table.set_property("firn.merge.max-job-rows", None)
+        after = self.table.show()
+        assert before["watermark"] < after["watermark"] <= before["change_sequence"]
+        assert after["pending_rows"] < before["pending_rows"]
+
     def rewrite(self, _: Draw[Any]) -> None:
         self.table.run("rewrite")
+
+    def compact(self, _: Draw[Any]) -> None:
+        self.table.run("compact")
+
+    def pack_deletes(self, _: Draw[Any]) -> None:
+        self.table.run("deletes")
+
+    def rewrite_manifests(self, _: Draw[Any]) -> None:
+        self.table.run("manifests")
 
     def clean(self, _: Draw[Any]) -> None:
         self.table.run("clean")
@@ -317,7 +338,11 @@ WEIGHTS: Mapping[str, int] = {
     "merge_by_vectors": 3,
     "merge_while_others_write": 1,
     "merge_by_an_optimizer_that_falls_silent": 1,
+    "merge_a_part": 2,
     "rewrite": 2,
+    "compact": 2,
+    "pack_deletes": 1,
+    "rewrite_manifests": 1,
     "clean": 1,
     "expire": 2,
     "tag_base": 2,

@@ -52,6 +52,12 @@ class Table:
         server.spark.sql(f"CREATE TABLE {table.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
         return table
 
+    def set_property(self, key: str, value: str | None) -> None:
+        """Of the table's policy; None removes it."""
+        change = {"remove": [key]} if value is None else {"set": {key: value}}
+        answer = self.server.http.patch(f"/api/v1/catalogs/lake/tables/{self.short}/properties", json=change)
+        assert answer.is_success, answer.text
+
     @property
     def name(self) -> str:
         return f"lake.{self.short}"

@@ -105,7 +105,7 @@ def test_the_watermark_moves_under_a_merges_lease_only(orders: Lake) -> None:
     orders.append(CHANGE)
     with pytest.raises(CommitRefused, match="only a merge job"):
         orders.commit(merged(orders))
-    with pytest.raises(CommitRefused, match="only a merge job"):
+    with pytest.raises(CommitRefused, match="a rewrite job does not overwrite"):
         orders.commit(merged(orders), lease=orders.lease(JobKind.REWRITE))
 
 

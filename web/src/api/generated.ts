@@ -568,6 +568,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compact now
+         * @description Pack the small files of a keyed table's change store.
+         */
+        post: operations["compact_now_catalogs__catalog__tables__table__compact_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/compare": {
         parameters: {
             query?: never;
@@ -582,6 +602,26 @@ export interface paths {
         get: operations["compare_catalogs__catalog__tables__table__compare_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/deletes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pack delete files now
+         * @description Pack delete files, and drop those that delete nothing any more.
+         */
+        post: operations["deletes_now_catalogs__catalog__tables__table__deletes_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -682,6 +722,26 @@ export interface paths {
         get: operations["list_table_jobs_catalogs__catalog__tables__table__jobs_get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/manifests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rewrite manifests now
+         * @description Write the table's manifests anew: fewer, and by partition.
+         */
+        post: operations["manifests_now_catalogs__catalog__tables__table__manifests_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -986,7 +1046,7 @@ export interface paths {
         put?: never;
         /**
          * Rewrite now
-         * @description Bin-pack small files.
+         * @description Pack small files and such with many deleted rows; with another strategy also sort their rows.
          */
         post: operations["rewrite_now_catalogs__catalog__tables__table__rewrite_post"];
         delete?: never;
@@ -4002,6 +4062,33 @@ export interface components {
             name: string;
         };
         /**
+         * RewriteIn
+         * @description How a rewrite that was asked for is to work; what is left out is as the table's policy says.
+         *
+         *     `where` is an SQL condition: only files that may hold such rows are taken. `everything` takes files of any size.
+         */
+        RewriteIn: {
+            /**
+             * Everything
+             * @default false
+             */
+            everything?: boolean;
+            /**
+             * Sort Order
+             * @default []
+             */
+            sort_order?: string[];
+            strategy?: components["schemas"]["RewriteStrategy"] | null;
+            /** Where */
+            where?: string | null;
+        };
+        /**
+         * RewriteStrategy
+         * @description What a rewrite does besides packing files.
+         * @enum {string}
+         */
+        RewriteStrategy: "binpack" | "sort" | "zorder";
+        /**
          * RoleIn
          * @description A role to be created; it gives nothing until something is granted to it.
          */
@@ -6840,6 +6927,69 @@ export interface operations {
             };
         };
     };
+    compact_now_catalogs__catalog__tables__table__compact_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     compare_catalogs__catalog__tables__table__compare_get: {
         parameters: {
             query: {
@@ -6878,6 +7028,69 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    deletes_now_catalogs__catalog__tables__table__deletes_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7121,6 +7334,69 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    manifests_now_catalogs__catalog__tables__table__manifests_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8000,7 +8276,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RewriteIn"] | null;
+            };
+        };
         responses: {
             /** @description Successful Response */
             202: {

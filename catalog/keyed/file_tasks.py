@@ -1,0 +1,92 @@
+"""What an optimizer is told of jobs that change files and no rows: rewrite, compact, deletes, manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from catalog.iceberg.json import Json
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable
+from catalog.names import TableName
+
+MIB = 2**20
+GIB = 2**30
+
+
+class RewriteStrategy(StrEnum):
+    """What a rewrite does besides packing files."""
+
+    BINPACK = "binpack"  # nothing
+    SORT = "sort"  # rows are sorted, and a file holds a range of them
+    ZORDER = "zorder"  # rows are sorted along a curve that keeps what is near in any of several columns together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePolicy:
+    """What the owner of a table asked of its files, or whoever asked for one rewrite of it."""
+
+    strategy: RewriteStrategy = RewriteStrategy.BINPACK
+    sort_order: Sequence[str] = ()
+    filter: str | None = None
+    target_file_bytes: int = 128 * MIB
+    small_file_bytes: int = 96 * MIB
+    min_files: int = 5
+    max_delete_ratio: float = 0.2
+    max_job_bytes: int = 10 * GIB
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactPolicy:
+    """What the owner of a keyed table asked of the files of its change store."""
+
+    target_file_bytes: int = 64 * MIB
+    min_files: int = 10
+
+
+def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
+    """The facts for writing files of a plain table or of a base store anew."""
+    return {
+        "table": str(table),
+        "parts": [*table.namespace, table.name],
+        "strategy": str(policy.strategy),
+        "sort_order": list(policy.sort_order),
+        "filter": policy.filter,
+        "target_file_size": policy.target_file_bytes,
+        "small_file_size": policy.small_file_bytes,
+        "min_files": policy.min_files,
+        "max_delete_ratio": policy.max_delete_ratio,
+        "max_job_bytes": policy.max_job_bytes,
+        "everything": policy.everything,
+    }
+
+
+def compact_task(keyed: KeyedTable, name: TableName, policy: CompactPolicy) -> Json:
+    """The facts for packing a change store's small files.
+
+    Merged files are there to stay only where a sequence field makes merged deletes count on; elsewhere they wait for
+    the next clean, and packing them would be for nothing.
+    """
+    return {
+        "parts": [*name.as_namespace, CHANGE],
+        "watermark": keyed.watermark,
+        "target_file_size": policy.target_file_bytes,
+        "min_files": policy.min_files,
+        "pack_merged": keyed.spec.sequence_field is not None,
+    }
+
+
+def deletes_task(table: TableName, *, min_files: int) -> Json:
+    """The facts for packing and dropping delete files of a plain table or of a base store."""
+    return {"parts": [*table.namespace, table.name], "min_files": min_files}
+
+
+def manifests_task(tables: Sequence[TableName], *, max_count: int) -> Json:
+    """The facts for writing manifests anew where a table has more than these."""
+    return {"tables": [[*table.namespace, table.name] for table in tables], "max_count": max_count}
+
+
+def files_of(name: TableName, *, is_keyed: bool) -> TableName:
+    """The table that holds the rows: base for a keyed table, itself for a plain one."""
+    return TableName(name.as_namespace, BASE) if is_keyed else name

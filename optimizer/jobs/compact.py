@@ -1,0 +1,130 @@
+"""Compact: small files of a change store are packed into larger ones. Rows keep their ids and sequence numbers.
+
+Iceberg's rewrite action does the writing and the committing, by its parts: as a whole it takes no choice of files, and
+numbers what it writes by the head. Here the packed files of one side of the watermark are numbered by the newest commit
+in them, so that they are pending or merged exactly as their rows are, and a clean finds them where it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.file_tasks import CompactTask
+from optimizer.java import each
+from optimizer.ledger import Ledger
+from optimizer.packing import ChangeFile, Pack, packs
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+
+def run(work: Work) -> Result:
+    """Pack what is pending, and what is merged where it is kept; each side in one commit."""
+    task = CompactTask.model_validate(work.lease.task)
+    table = work.session.table(task.parts)
+    ledger = Ledger.opened(work, table)
+    work.hold.stage("planning")
+    chosen = [] if table.currentSnapshot() is None else _chosen(work, task, table)
+    for is_pending in (False, True):
+        side = [one for one in chosen if one.pack.is_pending is is_pending]
+        if side:
+            work.hold.stage(f"packing {sum(len(one.pack.files) for one in side)} files into {len(side)}")
+            _pack(work, task, table, side)
+    changes = ledger.changes()
+    said = {
+        "packed_files": changes.removed_files,
+        "packed_bytes": changes.removed_bytes,
+        "added_files": changes.added_files,
+        "added_bytes": changes.added_bytes,
+        "gained": ledger.gained(),
+    }
+    if not work.hold.has_committed:
+        return Result(outcome=Outcome.NOTHING, result=said)
+    work.hold.say(f"{changes.removed_files} files became {changes.added_files}")
+    return Result(outcome=Outcome.COMMITTED, result=said)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A pack, the group that Iceberg's planner put its partition into, and the tasks that read its files."""
+
+    pack: Pack
+    group: Any
+    tasks: Sequence[Any]
+
+
+def _chosen(work: Work, task: CompactTask, table: Any) -> list[_Chosen]:
+    found: list[_Chosen] = []
+    for group in each(_planned(work, task, table).groups()):
+        tasks = list(group.fileScanTasks())
+        files = [
+            ChangeFile(index, one.file().fileSizeInBytes(), one.file().dataSequenceNumber())
+            for index, one in enumerate(tasks)
+        ]
+        made = packs(files, watermark=task.watermark, target_bytes=task.target_file_size, min_files=task.min_files)
+        wanted = (pack for pack in made if pack.is_pending or task.pack_merged)
+        found += [_Chosen(pack, group, [tasks[file.index] for file in pack.files]) for pack in wanted]
+    return found
+
+
+def _planned(work: Work, task: CompactTask, table: Any) -> Any:
+    """Every live file, grouped by partition."""
+    jvm = work.session.jvm
+    planner = jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(
+        table, jvm.org.apache.iceberg.expressions.Expressions.alwaysTrue(), table.currentSnapshot().snapshotId(), True
+    )
+    options = jvm.java.util.HashMap()
+    options.put("rewrite-all", "true")
+    options.put("target-file-size-bytes", str(task.target_file_size))
+    options.put("max-file-group-size-bytes", str(2**62))
+    planner.init(options)
+    return planner.plan()
+
+
+def _pack(work: Work, task: CompactTask, table: Any, side: Sequence[_Chosen]) -> None:
+    """Write one side's packs and commit them. What was written is deleted if no commit was asked for."""
+    jvm = work.session.jvm
+    table.refresh()
+    action = jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java).rewriteDataFiles(table).binPack()
+    action.option("target-file-size-bytes", str(task.target_file_size))
+    action.snapshotProperty("firn.job-id", work.lease.job_id)
+    action.init(table.currentSnapshot().snapshotId())
+    manager = action.commitManager(_numbered(table, max(one.pack.number for one in side)))
+    plan = _planned(work, task, table)
+    written = jvm.java.util.HashSet()
+    try:
+        for one in side:
+            written.add(action.rewriteFiles(plan, _group(work, task, one)))
+        work.hold.committing()
+    except BaseException:
+        for group in list(written):
+            manager.abortFileGroup(group)
+        raise
+    work.commit(lambda: manager.commitOrClean(written))
+
+
+def _group(work: Work, task: CompactTask, one: _Chosen) -> Any:
+    """Read in one piece, or it would be written in several."""
+    tasks = work.session.jvm.java.util.ArrayList()
+    for scan in one.tasks:
+        tasks.add(scan)
+    whole = max(2 * task.target_file_size, 2 * one.pack.bytes)
+    group = one.group
+    return work.session.jvm.org.apache.iceberg.actions.RewriteFileGroup(
+        group.info(), tasks, group.outputSpecId(), whole, whole, 1
+    )
+
+
+def _numbered(table: Any, number: int) -> int:
+    """The snapshot whose sequence number the packed files get: the first on main from this number on."""
+    return min(one for one in _main(table) if one[0] >= number)[1]
+
+
+def _main(table: Any) -> Iterator[tuple[int, int]]:
+    """Sequence number and id of main's snapshots, newest first."""
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        yield snapshot.sequenceNumber(), snapshot.snapshotId()
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.snapshot(parent)

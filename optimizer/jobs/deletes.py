@@ -1,0 +1,62 @@
+"""Deletes: delete files are packed into fewer, and those that apply to nothing any more are dropped.
+
+A deletion vector belongs to one data file and cannot be packed with others; where a data file is gone its vector goes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.file_tasks import DeletesTask
+from optimizer.java import each
+from optimizer.ledger import Ledger
+from optimizer.wire import Outcome, Result
+from optimizer.work import Work
+
+
+def run(work: Work) -> Result:
+    """Drop what dangles, then pack position deletes of a table in format 2, or what an upgrade has left of them."""
+    task = DeletesTask.model_validate(work.lease.task)
+    table = work.session.table(task.parts)
+    ledger = Ledger.opened(work, table)
+    if table.currentSnapshot() is None:
+        return Result(outcome=Outcome.NOTHING, result={"gained": ledger.gained()})
+    work.hold.stage("dropping delete files that apply to nothing")
+    dangling = drop_dangling(work, table)
+    table.refresh()
+    work.hold.stage("packing delete files")
+    work.commit(lambda: _pack(work, task, table))
+    changes = ledger.changes()
+    work.hold.has_committed = changes.commits > 0
+    said = {
+        "removed_delete_files": changes.removed_deletes,
+        "added_delete_files": changes.added_deletes,
+        "dangling_delete_files": dangling,
+        "gained": ledger.gained(),
+    }
+    if not changes.commits:
+        return Result(outcome=Outcome.NOTHING, result=said)
+    work.hold.say(f"{changes.removed_deletes} delete files became {changes.added_deletes}, {dangling} had dangled")
+    return Result(outcome=Outcome.COMMITTED, result=said)
+
+
+def drop_dangling(work: Work, table: Any) -> int:
+    """Drop delete files that apply to no live data file; how many. Raises as Work.commit does."""
+    action = _actions(work).removeDanglingDeleteFiles(table)
+    action.snapshotProperty("firn.job-id", work.lease.job_id)
+    had_committed = work.hold.has_committed
+    result = work.commit(action.execute)
+    dropped = sum(1 for _ in each(result.removedDeleteFiles()))
+    work.hold.has_committed = had_committed or dropped > 0
+    return dropped
+
+
+def _pack(work: Work, task: DeletesTask, table: Any) -> None:
+    action = _actions(work).rewritePositionDeletes(table)
+    action.option("min-input-files", str(task.min_files))
+    action.snapshotProperty("firn.job-id", work.lease.job_id)
+    action.execute()
+
+
+def _actions(work: Work) -> Any:
+    return work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)

@@ -1,0 +1,66 @@
+"""kill -9 of an optimizer between two commits of one rewrite: what is committed stays, the rest is planned again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from subprocess import Popen
+from threading import Lock
+
+import httpx
+import pytest
+
+from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.lossy_proxy import Forward, meddling_proxy
+from tests.optimizer.conftest import KeyedTable, a_worker
+from tests.optimizer.test_rewrite import check_readable, commits_of, files, insert, plain
+from tests.spark_fixtures import RunningServer, running_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server whose leases end soon."""
+    with running_server(tmp_path_factory.mktemp("firn") / "data", **QUICK) as running:
+        yield running
+
+
+@pytest.mark.parametrize("arrives", [False, True], ids=["before the second commit", "before its answer"])
+def test_what_was_committed_stays_and_the_rest_is_done_again(
+    server: RunningServer, tmp_path: Path, *, arrives: bool
+) -> None:
+    table: KeyedTable = plain(server, a_worker(server.url), "p")
+    for row in range(2):
+        insert(table, *[(row, part, "x") for part in "abc"])
+    before = table.rows()
+    job_id = table.ask("rewrite")
+    numbers, lock, processes = count(1), Lock(), list[Popen[bytes]]()
+
+    def kills(method: str, path: str, forward: Forward) -> httpx.Response | None:
+        if method != "POST" or "/tables/t" not in path:
+            return forward()
+        with lock:
+            number = next(numbers)
+            if number == 1:
+                return forward()
+            if number == 2 and arrives:
+                forward()
+            processes[0].kill()
+            return None
+
+    with meddling_proxy(server.url, kills) as proxy, mortal_optimizer(proxy.url, tmp_path, "never 1") as process:
+        processes.append(process)
+        assert process.wait(240) == -9
+    wait_for(lambda: server.get(f"jobs/{job_id}")["status"] not in ("committing", "unknown"), "the job's end")
+    assert server.get(f"jobs/{job_id}")["status"] == "succeeded"
+    done = 2 if arrives else 1
+    assert commits_of(table, job_id) == [("replace", "2")] * done
+    assert table.rows() == before
+    check_readable(table)
+    rest = table.run("rewrite")
+    assert (rest["status"], rest["result"]["groups_done"]) == ("succeeded", 3 - done)
+    assert len(files(table)) == 3
+    assert table.rows() == before
+    check_readable(table)
