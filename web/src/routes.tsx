@@ -20,7 +20,7 @@ import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job';
 import { JobsPage } from './pages/jobs';
-import { OptimizersPage } from './pages/optimizers';
+import { OptimizersPage } from './pages/optimizers/page';
 import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
 import { TablePage } from './pages/table';

@@ -214,6 +214,14 @@ export const optimizers = (seesServer: boolean) =>
     refetchInterval: PULSE_MS,
   });
 
+export const groups = (seesServer: boolean) =>
+  queryOptions({
+    queryKey: ['groups'],
+    enabled: seesServer,
+    queryFn: () => answered(api.GET('/groups')),
+    refetchInterval: SLOW_MS,
+  });
+
 export const events = (catalog: string, limit: number) =>
   queryOptions({
     queryKey: ['events', catalog, limit],

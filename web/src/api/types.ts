@@ -16,6 +16,7 @@ export type RollbackIn = Schemas['RollbackIn'];
 export type Topic = Schemas['Topic'];
 export type View = Schemas['ViewOut'];
 export type ViewVersion = Schemas['ViewVersionOut'];
+export type Group = Schemas['GroupOut'];
 export type Health = Schemas['HealthOut'];
 export type HiveRow = Schemas['HiveTableOut'];
 export type HiveReport = Schemas['server__api__hive__ReportOut'];
