@@ -155,6 +155,21 @@ export const tablePolicy = (catalog: string, name: string) =>
     queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/policy', at(catalog, name))),
   });
 
+export const tableHealth = (catalog: string, name: string, since: string | null) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'health', since],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/health', at(catalog, name))),
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOW_MS,
+  });
+
+export const tableBlockers = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'blockers'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/blockers', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+  });
+
 export const policy = (catalog: string, namespace: string | undefined) =>
   queryOptions({
     queryKey: ['policy', catalog, namespace],
