@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Table, bindparam, delete, func, or_, select, tuple_
+from sqlalchemy import Table, bindparam, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from catalog.errors import Invalid
@@ -86,10 +86,14 @@ class SqlStandings:
         self.session.execute(delete(StandingRow).where(StandingRow.relation_id.in_(relation_ids)))
 
     def long_ago(self, before: datetime, now: datetime, *, limit: int) -> Sequence[RelationId]:
-        """Seen last before then, or after now: the clock was set back since."""
-        past, ahead = StandingRow.looked_at < before, StandingRow.looked_at > now
-        query = select(StandingRow.relation_id).where(or_(past, ahead)).order_by(StandingRow.looked_at).limit(limit)
-        return [RelationId(one) for one in self.session.scalars(query)]
+        """Seen last before then, or after now: the clock was set back since. One question would go through all."""
+        found: list[RelationId] = []
+        for when in (StandingRow.looked_at < before, StandingRow.looked_at > now):
+            query = (
+                select(StandingRow.relation_id).where(when).order_by(StandingRow.looked_at).limit(limit - len(found))
+            )
+            found += map(RelationId, self.session.scalars(query))
+        return found
 
     def list(self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None) -> Page[Relation]:
         """By one index from where the page before has ended."""
