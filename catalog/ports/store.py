@@ -262,6 +262,7 @@ class Jobs(Protocol):
         relation_id: RelationId | None = None,
         statuses: Collection[JobStatus] = (),
         kinds: Collection[JobKind] = (),
+        group: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> Page[Job]:

@@ -78,13 +78,14 @@ def list_jobs(
     catalog: Annotated[str | None, Query()] = None,
     status: Annotated[list[JobStatus] | None, Query()] = None,
     kind: Annotated[list[JobKind] | None, Query()] = None,
+    group: Annotated[str | None, Query()] = None,
 ) -> PageOut[JobOut]:
-    """All jobs of this server, or of one catalog."""
+    """All jobs of this server, or of one catalog or group."""
     with services.database.reading() as uow:
         within = None if catalog is None else CatalogName(catalog)
         found = visible.page(
             lambda size, start: uow.jobs.list(
-                catalog=within, statuses=status or (), kinds=kind or (), limit=size, cursor=start
+                catalog=within, statuses=status or (), kinds=kind or (), group=group, limit=size, cursor=start
             ),
             lambda job: visible.readable(Securable.of(job.catalog, job.table)),
             within=Securable(within),

@@ -352,7 +352,8 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
 
 def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[list[str], dict[str, str]]:  # noqa: FBT001 (a fact)
     """What may be asked for now, and why the rest may not."""
-    wanted = ["rewrite", "deletes", "manifests", "expire", "drop"]
+    keeping = ["expire", "orphans", "ttl", "statistics", "tags"]
+    wanted = ["rewrite", "deletes", "manifests", *keeping, "drop"]
     if keyed is not None:
         wanted = ["merge", "clean", "compact", *wanted]
     cannot = dict.fromkeys(wanted, "a job is active on this table") if busy else {}

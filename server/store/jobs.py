@@ -131,6 +131,7 @@ class SqlJobs:
         relation_id: RelationId | None = None,
         statuses: Collection[JobStatus] = (),
         kinds: Collection[JobKind] = (),
+        group: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> Page[Job]:
@@ -144,6 +145,8 @@ class SqlJobs:
             query = query.where(JobRow.status.in_(statuses))
         if kinds:
             query = query.where(JobRow.kind.in_(kinds))
+        if group is not None:
+            query = query.where(JobRow.grp == group)
         if cursor is not None:
             query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()

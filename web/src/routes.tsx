@@ -18,9 +18,10 @@ import { TokensPage } from './pages/access/tokens';
 import { HivePage } from './pages/hive';
 import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
-import { JobPage } from './pages/job';
+import { JobPage } from './pages/job/page';
 import { JobsPage } from './pages/jobs';
-import { OptimizersPage } from './pages/optimizers';
+import { OptimizersPage } from './pages/optimizers/page';
+import { OptimizingPage } from './pages/optimizing/page';
 import { PoliciesPage } from './pages/policy/page';
 import { SettingsPage } from './pages/settings';
 import { TablePage } from './pages/table';
@@ -80,6 +81,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/hive', element: <HivePage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },
+          { path: '/optimizing', element: <OptimizingPage /> },
           { path: '/jobs', element: <JobsPage /> },
           { path: '/jobs/:id', element: <JobPage /> },
           { path: '/optimizers', element: <OptimizersPage /> },

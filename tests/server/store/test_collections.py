@@ -374,6 +374,8 @@ def test_jobs_are_listed_newest_first_and_counted(database: Database) -> None:
         assert [one.id for one in uow.jobs.list(limit=9).items] == [job.id for job in reversed(jobs)]
         assert [one.id for one in uow.jobs.list(statuses=[JobStatus.FAILED], limit=9).items] == [jobs[1].id]
         assert [one.id for one in uow.jobs.list(kinds=[JobKind.EXPIRE], limit=9).items] == [jobs[2].id]
+        assert len(uow.jobs.list(group=jobs[0].group, limit=9).items) == len(jobs)
+        assert uow.jobs.list(group="nobody's", limit=9).items == []
         assert [one.id for one in uow.jobs.list(relation_id=jobs[0].relation_id, limit=9).items] == [jobs[0].id]
         first = uow.jobs.list(limit=2)
         rest = uow.jobs.list(limit=2, cursor=first.next_cursor)

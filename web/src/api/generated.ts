@@ -1406,7 +1406,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first
-         * @description All jobs of this server, or of one catalog.
+         * @description All jobs of this server, or of one catalog or group.
          */
         get: operations["list_jobs_jobs_get"];
         put?: never;
@@ -9624,6 +9624,7 @@ export interface operations {
                 catalog?: string | null;
                 status?: components["schemas"]["JobStatus"][] | null;
                 kind?: components["schemas"]["JobKind"][] | null;
+                group?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };

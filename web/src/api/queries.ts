@@ -5,13 +5,15 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TokenKind, Topic, Verdict } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TableSort, TokenKind, Topic, Verdict } from './types';
 import { ACTIVE } from './types';
 
 const PULSE_MS = 3000;
 const BAR_MS = 1000;
 const SLOW_MS = 15_000;
 const PAGE = 100;
+
+const paged = { initialPageParam: undefined as string | undefined };
 
 export const keys = { pulse: ['pulse'] } as const;
 
@@ -48,6 +50,8 @@ export interface TableFilter {
   kind?: TableKind;
   namespace?: string;
   search?: string;
+  sort?: TableSort;
+  health_below?: number;
 }
 
 export const tables = (catalog: string, filter: TableFilter, limit = PAGE) =>
@@ -155,6 +159,21 @@ export const tablePolicy = (catalog: string, name: string) =>
     queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/policy', at(catalog, name))),
   });
 
+export const tableHealth = (catalog: string, name: string, since: string | null) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'health', since],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/health', at(catalog, name))),
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOW_MS,
+  });
+
+export const tableBlockers = (catalog: string, name: string) =>
+  queryOptions({
+    queryKey: ['table', catalog, name, 'blockers'],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/blockers', at(catalog, name))),
+    refetchInterval: SLOW_MS,
+  });
+
 export const policy = (catalog: string, namespace: string | undefined) =>
   queryOptions({
     queryKey: ['policy', catalog, namespace],
@@ -179,6 +198,7 @@ export interface JobFilter {
   catalog?: string;
   status?: JobStatus[];
   kind?: JobKind[];
+  group?: string;
 }
 
 export const jobs = (filter: JobFilter, limit = PAGE) =>
@@ -212,6 +232,32 @@ export const optimizers = (seesServer: boolean) =>
     enabled: seesServer,
     queryFn: () => answered(api.GET('/optimizers')),
     refetchInterval: PULSE_MS,
+  });
+
+/** All background work at a glance: one question for the overview, for the groups and for why nothing runs. */
+export const optimizing = (seesServer: boolean) =>
+  queryOptions({
+    queryKey: ['optimizing'],
+    enabled: seesServer,
+    queryFn: () => answered(api.GET('/optimizing')),
+    refetchInterval: PULSE_MS,
+  });
+
+export const deletedBy = (id: string) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['job', id, 'deleted'],
+    queryFn: ({ pageParam }) =>
+      answered(api.GET('/jobs/{job_id}/deleted', { params: { path: { job_id: id }, query: { limit: 20, cursor: pageParam } } })),
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+export const groups = (seesServer: boolean) =>
+  queryOptions({
+    queryKey: ['groups'],
+    enabled: seesServer,
+    queryFn: () => answered(api.GET('/groups')),
+    refetchInterval: SLOW_MS,
   });
 
 export const events = (catalog: string, limit: number) =>
@@ -298,8 +344,6 @@ export const hiveReport = (catalog: string, name: string, primaryKey: string[]) 
     staleTime: Infinity,
     retry: false,
   });
-
-const paged = { initialPageParam: undefined as string | undefined };
 
 export const principals = (kind: 'users' | 'services', enabled: boolean) =>
   infiniteQueryOptions({

@@ -28,6 +28,18 @@ export function Bar({ done, total, label, thin = false }: BarProps) {
   );
 }
 
+/** How much of something is in use: a small bar and its figures. */
+export function Load({ used, of, label, text }: { used: number; of: number; label: string; text?: string }) {
+  return (
+    <span className={styles.load}>
+      <span className={styles.meter} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={used}>
+        <span className={styles.meterFill} style={{ width: `${percent(used, of)}%` }} />
+      </span>
+      <span>{text ?? `${used} of ${of}`}</span>
+    </span>
+  );
+}
+
 /** "3,200 of 5,000 files · 410 files/s · 4 s left" */
 export function paceText(done: number, total: number, unit: string, elapsed: number): string {
   const noun = unit === '' ? 'steps' : unit;

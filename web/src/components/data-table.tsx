@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Checkbox, Menu, Skeleton, Tooltip } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
-import { IconColumns3 } from '@tabler/icons-react';
+import { IconArrowDown, IconArrowUp, IconColumns3 } from '@tabler/icons-react';
 import type { KeyboardEvent, MouseEvent, ReactNode } from 'react';
 import { Link, useNavigate } from 'react-router';
 
@@ -18,6 +18,8 @@ export interface Column<Row> {
   /** Starts hidden; the column choice brings it. */
   extra?: boolean;
   help?: string;
+  /** What the server calls the order by this column; its heading then sorts. */
+  sort?: string;
 }
 
 interface DataTableProps<Row> {
@@ -33,6 +35,8 @@ interface DataTableProps<Row> {
   aside?: ReactNode;
   more?: { has: boolean; loading: boolean; load: () => void };
   select?: { chosen: ReadonlySet<string>; set: (chosen: Set<string>) => void; can: (row: Row) => boolean };
+  /** The order that the server gives the rows in. */
+  sorted?: { by: string; set: (by: string) => void };
   /** Without frame and column choice: a table inside something else. */
   plain?: boolean;
 }
@@ -79,7 +83,7 @@ function Shown({ rows, more }: { rows: readonly unknown[] | undefined; more: boo
   return <span className={styles.shown}>{more ? `the first ${rows.length}` : rows.length === 0 ? 'nothing' : `${rows.length} listed`}</span>;
 }
 
-function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataTableProps<Row>) {
+function Grid<Row>({ name, columns, rows, id, link, empty, more, select, sorted }: DataTableProps<Row>) {
   const navigate = useNavigate();
   const openRow = (event: MouseEvent<HTMLTableRowElement>, to: string | undefined) => {
     const target = event.target as HTMLElement;
@@ -96,7 +100,7 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataT
           <tr>
             {select && <SelectAll rows={rows ?? []} id={id} select={select} />}
             {columns.map((column) => (
-              <Head key={column.key} column={column} />
+              <Head key={column.key} column={column} sorted={sorted} />
             ))}
           </tr>
         </thead>
@@ -144,15 +148,27 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select }: DataT
   );
 }
 
-function Head<Row>({ column }: { column: Column<Row> }) {
+function Head<Row>({ column, sorted }: { column: Column<Row>; sorted: DataTableProps<Row>['sorted'] }) {
+  const { title, key, sort } = column;
+  const isSorted = sorted !== undefined && sort === sorted.by;
+  const down = sort !== 'name';
   return (
     <th
       scope="col"
       className={column.right ? styles.right : ''}
       style={column.wide ? { width: '100%' } : undefined}
       title={column.help}
+      aria-sort={isSorted ? (down ? 'descending' : 'ascending') : undefined}
     >
-      {column.title === '' ? <span className="hidden">{column.key}</span> : column.title}
+      {title === '' && <span className="hidden">{key}</span>}
+      {sorted !== undefined && sort !== undefined ? (
+        <button type="button" className={styles.sort} onClick={() => sorted.set(sort)}>
+          {title}
+          {isSorted && (down ? <IconArrowDown size={12} aria-hidden /> : <IconArrowUp size={12} aria-hidden />)}
+        </button>
+      ) : (
+        title
+      )}
     </th>
   );
 }

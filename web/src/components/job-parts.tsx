@@ -103,6 +103,7 @@ export function jobColumns(withTable: boolean): Column<Job>[] {
         </div>
       ),
     },
+    { key: 'group', title: 'Group', cell: (job) => <span className="mono dim">{job.group}</span>, extra: true },
     { key: 'attempt', title: 'Attempt', cell: (job) => <Count value={job.attempt} />, right: true, extra: true },
     { key: 'owner', title: 'Optimizer', cell: (job) => <span className="mono dim">{job.owner ?? '–'}</span>, extra: true },
     { key: 'took', title: 'Took', cell: (job) => <JobTime job={job} />, right: true },

@@ -1,6 +1,7 @@
 import { ActionIcon, AppShell, Burger, Button, Kbd, Menu, Tooltip, useMantineColorScheme } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import {
+  IconActivity,
   IconAlertTriangleFilled,
   IconChevronDown,
   IconCpu,
@@ -112,6 +113,7 @@ function Places() {
     { to: paths.home(name), label: 'Home', icon: IconHome, end: true },
     { to: paths.tables(name), label: 'Tables', icon: IconTable },
     { to: paths.hive(name), label: 'Hive', icon: IconHexagonLetterH },
+    { to: paths.optimizing(), label: 'Optimizing', icon: IconActivity },
     { to: paths.jobs(), label: 'Jobs', icon: IconListDetails, badge: active },
     { to: paths.optimizers(), label: 'Optimizers', icon: IconCpu },
     ...(access ? [{ to: paths.access(), label: 'Access', icon: IconShieldLock }] : []),

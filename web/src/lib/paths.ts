@@ -16,6 +16,7 @@ export const paths = {
   upgrade: (name: string, table: string, operation?: string | null) =>
     `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade${operation ? `?operation=${operation}` : ''}`,
   imports: (name: string, operation?: string | null) => `${catalog(name)}/import${operation ? `?operation=${operation}` : ''}`,
+  optimizing: () => '/optimizing',
   jobs: () => '/jobs',
   job: (id: string) => `/jobs/${id}`,
   optimizers: () => '/optimizers',

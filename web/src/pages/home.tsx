@@ -39,7 +39,7 @@ function Figures({ catalog }: { catalog: string }) {
   const { data: commits } = useQuery(events(catalog, 100));
   const now = useNow();
   const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
-  const busy = workers?.filter((one) => one.job_id !== null).length ?? 0;
+  const busy = workers?.filter((one) => one.jobs.length > 0).length ?? 0;
   const rows = hour.reduce((sum, event) => sum + event.added_rows, 0);
   return (
     <div className={styles.figures}>

@@ -8,8 +8,8 @@ import type { Table } from '../api/types';
 import { useDo } from '../components/ask';
 import { DataTable } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
-import { JobBar, jobColumns, TableName } from '../components/job-parts';
-import { JobMark, KindMark } from '../components/marks';
+import { jobColumns, TableName } from '../components/job-parts';
+import { KindMark } from '../components/marks';
 import { useWhyNot } from '../components/me';
 import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
@@ -18,8 +18,11 @@ import { need, onTable } from '../lib/access';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
+import { Blockers } from './table/blockers';
+import { HealthPanel } from './table/health';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
+import { NextStep } from './table/next';
 import { PolicyTab } from './table/policy';
 import { PropertiesTab } from './table/properties';
 import { RefsTab } from './table/refs';
@@ -50,9 +53,15 @@ export function TablePage() {
       actions={table.kind === 'view' ? undefined : <TableActions table={table} />}
     >
       {error && <ProblemNote error={error} what="what you see may be old" />}
-      {table.kind !== 'view' && <Next table={table} />}
+      {table.kind !== 'view' && (
+        <>
+          <Blockers table={table} />
+          <NextStep table={table} />
+          <HealthPanel table={table} />
+        </>
+      )}
       <Panel>
-        <Health table={table} />
+        <Figures table={table} />
       </Panel>
       {table.kind === 'keyed' && <StoresStrip table={table} />}
       <Timeline catalog={catalog} table={name} />
@@ -115,35 +124,7 @@ function Protection({ table }: { table: Table }) {
   );
 }
 
-/** The one sentence: what runs, what is due, or why nothing is. */
-function Next({ table }: { table: Table }) {
-  const { next, active_job: job } = table;
-  return (
-    <div className={styles.next}>
-      {job !== null ? (
-        <>
-          <JobMark status={job.status} />
-          <span className="grow">
-            <Link className="inline" to={paths.job(job.id)}>{job.kind}</Link>: {job.reason}
-          </span>
-          {job.status === 'pending' ? <span className="dim">waits for an optimizer</span> : <JobBar job={job} />}
-        </>
-      ) : (
-        <span>
-          <b>next:</b> {next.due ? `${next.kind ?? 'a job'} is due now, ${next.why}` : next.why}
-          {next.next_at !== null && (
-            <>
-              {' '}
-              – looked at again <When at={next.next_at} />
-            </>
-          )}
-        </span>
-      )}
-    </div>
-  );
-}
-
-function Health({ table }: { table: Table }) {
+function Figures({ table }: { table: Table }) {
   const main = table.stores.base ?? table.stores.table;
   const keyed = table.kind === 'keyed';
   return (

@@ -1,15 +1,16 @@
-import { Button, TextInput } from '@mantine/core';
+import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDisclosure } from '@mantine/hooks';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { tables } from '../api/queries';
-import type { TableKind, TableRow } from '../api/types';
+import type { TableKind, TableRow, TableSort } from '../api/types';
 import { Choice } from '../components/choice';
 import { Databases } from '../components/databases';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, When } from '../components/figures';
+import { HealthBar } from '../components/health';
 import { TableName } from '../components/job-parts';
 import { KindMark } from '../components/marks';
 import { Empty } from '../components/notes';
@@ -30,19 +31,30 @@ const KINDS = [
   { value: 'dropped', label: 'Dropped' },
 ];
 
+const BELOW = ['90', '75', '50', '25'];
+
 const COLUMNS: Column<TableRow>[] = [
-  { key: 'name', title: 'Table', cell: (row) => <TableName table={fullName(row)} />, wide: true },
+  { key: 'name', title: 'Table', cell: (row) => <TableName table={fullName(row)} />, wide: true, sort: 'name' },
+  { key: 'health', title: 'Health', cell: (row) => <Health row={row} />, sort: 'health', help: '100: there is nothing to do; why on hover' },
   { key: 'kind', title: 'Kind', cell: (row) => <KindMark kind={row.kind} /> },
   { key: 'hive', title: 'Hive', cell: (row) => <span className="mono dim">{row.hive_name ?? '–'}</span>, help: 'the Hive table it was upgraded from' },
   { key: 'rows', title: 'Rows', cell: (row) => <Count value={row.records} />, right: true, help: 'in the base store for a keyed table' },
-  { key: 'pending', title: 'Pending', cell: (row) => <Pending row={row} />, right: true, help: 'changes not yet merged' },
-  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true },
-  { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true },
+  { key: 'pending', title: 'Pending', cell: (row) => <Pending row={row} />, right: true, help: 'changes not yet merged', sort: 'pending' },
+  { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true, sort: 'size' },
+  { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true, sort: 'files' },
   { key: 'small', title: 'Small', cell: (row) => <Count value={row.small_files} />, right: true, help: 'small files since the last rewrite' },
   { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={row.delete_files} />, right: true, extra: true },
   { key: 'snapshots', title: 'Snapshots', cell: (row) => <Count value={row.snapshots} />, right: true, extra: true },
-  { key: 'written', title: 'Last write', cell: (row) => <When at={row.last_commit_at} />, right: true },
+  { key: 'written', title: 'Last write', cell: (row) => <When at={row.last_commit_at} />, right: true, sort: 'last_commit' },
 ];
+
+function Health({ row }: { row: TableRow }) {
+  return (
+    <span title={row.why ?? undefined}>
+      <HealthBar score={row.health} label={`health of ${fullName(row)}`} />
+    </span>
+  );
+}
 
 function Pending({ row }: { row: TableRow }) {
   if (row.kind !== 'keyed') return <span className="dim">–</span>;
@@ -84,6 +96,15 @@ export function TablesPage() {
               onChange={(event) => find(event.currentTarget.value)}
               className={styles.search}
             />
+            {kind !== 'hive' && kind !== 'dropped' && (
+              <Select
+                aria-label="health"
+                w={150}
+                value={get('health') ?? ''}
+                onChange={(value) => set({ health: value ?? undefined })}
+                data={[{ value: '', label: 'Any health' }, ...BELOW.map((score) => ({ value: score, label: `Health below ${score}` }))]}
+              />
+            )}
           </div>
           {kind === 'hive' && <HiveList catalog={catalog} filter={{ state: 'hive', ...optional({ database, search: get('search') }) }} />}
           {kind === 'dropped' && <DroppedList catalog={catalog} database={database} search={get('search')} />}
@@ -103,10 +124,12 @@ function optional<T extends object>(values: T): { [Key in keyof T]?: Exclude<T[K
 }
 
 function List({ catalog, create }: { catalog: string; create: () => void }) {
-  const [get] = useUrlState();
+  const [get, set] = useUrlState();
   const kind = get('kind') as TableKind | undefined;
-  const filter = optional({ kind, namespace: get('database'), search: get('search') });
-  const found = useInfiniteQuery(tables(catalog, filter));
+  const below = get('health');
+  const sort = get('sort') as TableSort | undefined;
+  const filter = optional({ kind, namespace: get('database'), search: get('search'), health_below: below === undefined ? undefined : Number(below) });
+  const found = useInfiniteQuery(tables(catalog, optional({ ...filter, sort })));
   const filtered = Object.keys(filter).length > 0;
   return (
     <DataTable
@@ -116,10 +139,11 @@ function List({ catalog, create }: { catalog: string; create: () => void }) {
       error={found.error}
       id={fullName}
       link={(row) => paths.table(catalog, fullName(row))}
+      sorted={{ by: sort ?? 'name', set: (by) => set({ sort: by === 'name' ? undefined : by }) }}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={
         filtered ? (
-          <Empty title="No table is like that">Take another kind, database or part of a name.</Empty>
+          <Empty title="No table is like that">Take another kind, database, health or part of a name.</Empty>
         ) : (
           <Empty
             title={`${catalog} has no tables yet`}

@@ -1,68 +1,78 @@
-import { Modal } from '@mantine/core';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Button, Menu, Modal } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
+import { IconChevronDown } from '@tabler/icons-react';
+import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import type { Job, Planned, Table } from '../../api/types';
+import type { JobKind, Table } from '../../api/types';
 import { Act } from '../../components/act';
 import { useDo } from '../../components/ask';
-import { ProblemNote } from '../../components/notes';
-import { Facts } from '../../components/panel';
+import { useWhyNot } from '../../components/me';
 import { need, onTable } from '../../lib/access';
-import { bytes } from '../../lib/format';
+import { KINDS, kindsOf } from '../../lib/kinds';
 import { fullName } from '../../lib/paths';
+import { LockTable } from './blockers';
 import { DropTable } from './drop';
+import { DryRun } from './dry-run';
 
-type Kind = 'merge' | 'rewrite' | 'clean' | 'expire';
-
-const ACTIONS: Record<Kind, { label: string; says: string }> = {
-  merge: {
-    label: 'Merge now',
-    says: 'An optimizer brings the pending changes into the base store. Readers see the same rows before, during and after it.',
-  },
-  rewrite: {
-    label: 'Rewrite',
-    says: 'An optimizer packs small files into larger ones. Rows do not change; the old files stay for as long as snapshots need them.',
-  },
-  clean: {
-    label: 'Clean',
-    says: 'An optimizer takes changes that are merged already out of the change store. Readers see the same rows.',
-  },
-  expire: {
-    label: 'Expire',
-    says: 'Old snapshots are removed, and with them the files that Firn wrote and nothing else needs. Time travel to them ends; this cannot be undone.',
-  },
-};
+const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
+const whyNot = (table: Table, kind: JobKind): string | null => (table.can.includes(kind) ? null : (table.cannot[kind] ?? 'This table does not take it.'));
 
 /** What can be asked for now; what cannot says why. */
 export function TableActions({ table }: { table: Table }) {
-  const kinds: Kind[] = table.kind === 'keyed' ? ['merge', 'rewrite', 'clean', 'expire'] : ['rewrite', 'expire'];
-  const [asking, ask] = useState<Kind | undefined>();
+  const { first, more } = kindsOf(table);
+  const [asking, ask] = useState<JobKind | undefined>();
   return (
     <>
-      {kinds.map((kind, index) => (
+      {first.map((kind) => (
         <Act
           key={kind}
-          variant={index === 0 && table.kind === 'keyed' ? 'filled' : 'default'}
-          needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
-          disabledReason={table.can.includes(kind) ? null : (table.cannot[kind] ?? 'This table does not take it.')}
+          variant={kind === 'merge' ? 'filled' : 'default'}
+          needs={needsOf(table)}
+          disabledReason={whyNot(table, kind)}
           onClick={() => ask(kind)}
         >
-          {ACTIONS[kind].label}
+          {kind === 'merge' ? 'Merge now' : KINDS[kind].label}
         </Act>
       ))}
+      {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}
       {table.hive_name !== null && <Sync table={table} hive={table.hive_name} />}
+      <LockTable table={table} />
       <DropTable table={table} />
       <Modal
         opened={asking !== undefined}
         onClose={() => ask(undefined)}
-        title={asking === undefined ? '' : `${ACTIONS[asking].label}: ${fullName(table)}`}
+        title={asking === undefined ? '' : `${KINDS[asking].label}: ${fullName(table)}`}
         closeButtonProps={{ 'aria-label': 'close' }}
       >
         {asking !== undefined && <DryRun table={table} kind={asking} close={() => ask(undefined)} />}
       </Modal>
     </>
+  );
+}
+
+function MoreJobs({ table, kinds, ask }: { table: Table; kinds: JobKind[]; ask: (kind: JobKind) => void }) {
+  const lacks = useWhyNot()(...needsOf(table));
+  return (
+    <Menu position="bottom-end" width={250}>
+      <Menu.Target>
+        <Button variant="default" rightSection={<IconChevronDown size={13} aria-hidden />}>
+          More jobs
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {kinds.map((kind) => {
+          const why = lacks ?? whyNot(table, kind);
+          return (
+            // Stays reachable by keyboard, or the reason could not be read.
+            <Menu.Item key={kind} aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && ask(kind)}>
+              <span className={why === null ? '' : 'dim'}>{KINDS[kind].label}…</span>
+              {why !== null && <div className="dim" style={{ fontSize: 12 }}>{why}</div>}
+            </Menu.Item>
+          );
+        })}
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 
@@ -76,75 +86,8 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
     notifications.show({ title: `Synced with ${hive}`, message: outcome.did });
   });
   return (
-    <Act
-      variant="default"
-      loading={sync.isPending}
-      needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
-      disabledReason={table.can.includes('sync') ? null : (table.cannot.sync ?? 'This table is not linked to Hive.')}
-      onClick={() => sync.mutate()}
-    >
+    <Act variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
       Sync
     </Act>
-  );
-}
-
-/** Starts a job, or with `dry` only says what it would find. */
-function post(table: Table, kind: Kind, dry: boolean): Promise<Job | Planned> {
-  const options = { params: { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } } };
-  switch (kind) {
-    case 'merge':
-      return answered(api.POST('/catalogs/{catalog}/tables/{table}/merge', options));
-    case 'rewrite':
-      return answered(api.POST('/catalogs/{catalog}/tables/{table}/rewrite', options));
-    case 'clean':
-      return answered(api.POST('/catalogs/{catalog}/tables/{table}/clean', options));
-    case 'expire':
-      return answered(api.POST('/catalogs/{catalog}/tables/{table}/expire', options));
-  }
-}
-
-/** How many, and how large where that is known. */
-function touched(one: Planned['touches'][number]): string {
-  const count = one.count.toLocaleString('en-US');
-  return one.bytes === null ? count : `${count}, ${bytes(one.bytes)}`;
-}
-
-function DryRun({ table, kind, close }: { table: Table; kind: Kind; close: () => void }) {
-  const queries = useQueryClient();
-  const dry = useQuery({
-    queryKey: ['dry-run', table.catalog, fullName(table), kind, table.version, table.snapshots],
-    queryFn: async () => (await post(table, kind, true)) as Planned,
-  });
-  const start = useMutation({
-    mutationFn: () => post(table, kind, false),
-    onSuccess: async () => {
-      await queries.invalidateQueries();
-      close();
-    },
-  });
-  return (
-    <div className="stack">
-      <div>{ACTIONS[kind].says}</div>
-      {dry.data && (
-        <>
-          <div>
-            It would <b>{dry.data.would}</b>.
-          </div>
-          <Facts facts={dry.data.touches.map((one) => ({ name: one.what, value: touched(one) }))} />
-          {dry.data.notes.map((note) => (
-            <div key={note}>{note}</div>
-          ))}
-        </>
-      )}
-      {(dry.error ?? start.error) && <ProblemNote error={dry.error ?? start.error} />}
-      <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Act variant="default" onClick={close}>
-          Not now
-        </Act>
-        <Act loading={start.isPending} onClick={() => start.mutate()}>
-          {ACTIONS[kind].label}
-        </Act>
-      </div>
-    </div>
   );
 }

@@ -1,0 +1,54 @@
+import { changesOf, compared } from '../lib/gain';
+import styles from './gain.module.css';
+
+/** Quantities before and after, as a job would change them. */
+export function GainTable({ figures }: { figures: Readonly<Record<string, unknown>> }) {
+  const changes = changesOf(figures);
+  if (changes.length === 0) return null;
+  return (
+    <table className={styles.table} aria-label="what would be gained">
+      <thead>
+        <tr>
+          <th scope="col">Gain</th>
+          <th scope="col">now</th>
+          <th scope="col">then</th>
+        </tr>
+      </thead>
+      <tbody>
+        {changes.map(({ key, name, before, after, changes: differs }) => (
+          <tr key={key}>
+            <th scope="row">{name}</th>
+            <td>{before}</td>
+            <td className={differs ? styles.better : 'dim'}>{after}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** What was predicted of a job beside what came of it. */
+export function ComparedTable({ predicted, gained }: { predicted: Readonly<Record<string, unknown>>; gained: Readonly<Record<string, unknown>> }) {
+  return (
+    <table className={styles.table} aria-label="predicted and gained">
+      <thead>
+        <tr>
+          <td />
+          <th scope="col">before</th>
+          <th scope="col">predicted</th>
+          <th scope="col">gained</th>
+        </tr>
+      </thead>
+      <tbody>
+        {compared(predicted, gained).map((one) => (
+          <tr key={one.key}>
+            <th scope="row">{one.name}</th>
+            <td>{one.before}</td>
+            <td>{one.predicted ?? <span className="dim">–</span>}</td>
+            <td className={styles.better}>{one.gained ?? <span className="dim">–</span>}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,68 @@
+/** The kinds of jobs, as people ask for them. */
+import type { JobKind } from '../api/types';
+
+interface Kind {
+  label: string;
+  says: string;
+}
+
+export const KINDS: Record<JobKind, Kind> = {
+  merge: {
+    label: 'Merge',
+    says: 'An optimizer brings the pending changes into the base store. Readers see the same rows before, during and after it.',
+  },
+  rewrite: {
+    label: 'Rewrite',
+    says: 'An optimizer packs small files into larger ones. Rows do not change; the old files stay for as long as snapshots need them.',
+  },
+  compact: {
+    label: 'Compact',
+    says: 'An optimizer packs the small files of the change store. What is pending stays pending, in fewer files.',
+  },
+  deletes: {
+    label: 'Pack deletes',
+    says: 'An optimizer packs delete files, and drops those that delete nothing any more. Readers see the same rows.',
+  },
+  manifests: {
+    label: 'Rewrite manifests',
+    says: 'An optimizer writes the lists of files anew, fewer and by partition, so that queries plan faster. No data file is touched.',
+  },
+  clean: {
+    label: 'Clean',
+    says: 'An optimizer takes changes that are merged already out of the change store. Readers see the same rows.',
+  },
+  expire: {
+    label: 'Expire',
+    says: 'Old snapshots are removed, and with them the files that Firn wrote and nothing else needs. Time travel to them ends; this cannot be undone.',
+  },
+  orphans: {
+    label: 'Look for orphans',
+    says: 'An optimizer looks for files at the table’s place that nothing refers to. They are set aside, can be put back for a while, and are deleted after that.',
+  },
+  ttl: {
+    label: 'Delete old rows',
+    says: 'Rows that are older than the policy keeps are deleted. Time travel reaches them until their snapshots expire.',
+  },
+  statistics: {
+    label: 'Count values',
+    says: 'An optimizer counts distinct values, which helps engines to plan joins. No data file is touched.',
+  },
+  tags: {
+    label: 'Tag now',
+    says: 'The tags that the policy asks for are made, and those whose time is over are dropped.',
+  },
+  sync: {
+    label: 'Sync',
+    says: 'What Hive-side writers did is brought into the table.',
+  },
+};
+
+export const JOB_KINDS = Object.keys(KINDS) as JobKind[];
+/** Shown as buttons of their own; the others are in a menu. */
+const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
+
+/** The kinds that fit a table, told by what may and what may not be asked for now: buttons first, then the menu. */
+export function kindsOf(table: { can: readonly string[]; cannot: Readonly<Record<string, string>> }): { first: JobKind[]; more: JobKind[] } {
+  const fits = JOB_KINDS.filter((kind) => kind !== 'sync' && (table.can.includes(kind) || kind in table.cannot));
+  return { first: fits.filter((kind) => FIRST.includes(kind)), more: fits.filter((kind) => !FIRST.includes(kind)) };
+}

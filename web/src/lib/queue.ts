@@ -1,0 +1,69 @@
+/** The queue of background work, told group by group. */
+import { many, span } from './format';
+
+export interface Standing {
+  name: string;
+  slots: number;
+  running: number;
+  waiting: number;
+  oldest_seconds: number | null;
+}
+
+export interface Told {
+  key: string;
+  tone: 'info' | 'bad';
+  title: string;
+  text: string;
+}
+
+const wait = (jobs: number): string => `${many(jobs, 'job')} ${jobs === 1 ? 'waits' : 'wait'}`;
+
+/** Groups in which jobs wait and nobody can take them. */
+export function stuck(groups: readonly Standing[]): Standing[] {
+  return groups.filter(({ waiting, slots }) => waiting > 0 && slots === 0);
+}
+
+/** Why nothing runs, or why something waits, one sentence for each group that has something to say. */
+export function whyNothingRuns(groups: readonly Standing[]): Told[] {
+  if (groups.every(({ waiting, running }) => waiting === 0 && running === 0)) {
+    return [{ key: '', tone: 'info', title: 'Nothing runs because nothing is due.', text: "Each table's page says what its next job will be, when and why." }];
+  }
+  return groups.flatMap((group): Told[] => {
+    const { name, waiting, slots, running, oldest_seconds: oldest } = group;
+    const since = oldest === null ? '' : `, the oldest for ${span(oldest)}`;
+    if (waiting === 0) return [];
+    if (slots === 0) {
+      return [{ key: name, tone: 'bad', title: `${wait(waiting)}${since} because no optimizer of group ${name} runs`, text: start(name) }];
+    }
+    if (running >= slots) {
+      return [{ key: name, tone: 'info', title: `${wait(waiting)} in group ${name}${since}: ${many(slots, 'slot')}, all in use`, text: 'They begin as slots become free.' }];
+    }
+    if (running > 0) return [];
+    return [{ key: name, tone: 'info', title: `${wait(waiting)} in group ${name}${since} and will be taken in a moment`, text: `${many(slots, 'slot')} of it ${slots === 1 ? 'is' : 'are'} free.` }];
+  });
+}
+
+function start(group: string): string {
+  return `Start one with: firn optimizer${group === 'default' ? '' : ` --group ${group}`}`;
+}
+
+/** Per minute in words that small numbers keep: 0.4 jobs in an hour is not 0. */
+export function perMinute(value: number): string {
+  return value >= 10 ? String(Math.round(value)) : String(Number(value.toFixed(2)));
+}
+
+interface Done {
+  kind: string;
+  status: string;
+  jobs: number;
+}
+
+/** Kinds that fail more often than they succeed, the worst first: those that the planner backs off from. */
+export function failing(done: readonly Done[]): { kind: string; failed: number; succeeded: number }[] {
+  const kinds = [...new Set(done.map(({ kind }) => kind))];
+  const sum = (kind: string, status: string) => done.filter((one) => one.kind === kind && one.status === status).reduce((total, one) => total + one.jobs, 0);
+  return kinds
+    .map((kind) => ({ kind, failed: sum(kind, 'failed'), succeeded: sum(kind, 'succeeded') }))
+    .filter(({ failed, succeeded }) => failed >= 2 && failed > succeeded)
+    .sort((one, other) => other.failed - one.failed);
+}

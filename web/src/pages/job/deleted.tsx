@@ -1,0 +1,72 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+
+import { answered, api } from '../../api/client';
+import { deletedBy } from '../../api/queries';
+import type { Job, OrphanBatch } from '../../api/types';
+import { Act } from '../../components/act';
+import { useDo } from '../../components/ask';
+import { DataTable, type Column } from '../../components/data-table';
+import { Bytes, When } from '../../components/figures';
+import { need, onTable } from '../../lib/access';
+import { many } from '../../lib/format';
+
+interface TakenFile {
+  batch: OrphanBatch;
+  file: OrphanBatch['files'][number];
+}
+
+const COLUMNS: Column<TakenFile>[] = [
+  { key: 'path', title: 'File', cell: ({ file }) => <div className="mono wrap-anywhere" style={{ minWidth: 260 }}>{file.path}</div>, wide: true },
+  { key: 'state', title: 'Now', cell: ({ file }) => SAYS[file.state] ?? file.state },
+  { key: 'bytes', title: 'Size', cell: ({ file }) => <Bytes value={file.bytes} />, right: true },
+  { key: 'modified', title: 'Last written', cell: ({ file }) => <When at={file.modified} />, right: true },
+  { key: 'until', title: 'Kept until', cell: ({ batch }) => <When at={batch.deleted_after} />, right: true, help: 'after that it may be deleted for good' },
+];
+
+const SAYS: Record<string, string> = {
+  moving: 'being set aside',
+  aside: 'set aside',
+  noted: 'noted, left in place',
+  deleting: 'being deleted',
+  deleted: 'deleted',
+};
+
+/** Every file that a job for orphans has taken, and a way back while there is one. */
+export function Deleted({ job }: { job: Job }) {
+  const found = useInfiniteQuery({ ...deletedBy(job.id), enabled: job.kind === 'orphans' });
+  const restore = useDo('cannot put them back', () =>
+    answered(
+      api.POST('/catalogs/{catalog}/tables/{table}/quarantine/restore', {
+        params: { path: { catalog: job.catalog, table: job.table } },
+        body: { job_id: job.id },
+      }),
+    ),
+  );
+  if (job.kind !== 'orphans') return null;
+  const files = found.data?.pages.flatMap((page) => page.items.flatMap((batch) => batch.files.map((file) => ({ batch, file }))));
+  const aside = files?.filter(({ file }) => file.state === 'aside' || file.state === 'noted').length ?? 0;
+  return (
+    <DataTable
+      name="files it took"
+      title={files === undefined ? 'Files it took' : `${many(files.length, 'file')} taken`}
+      aside={
+        <Act
+          variant="default"
+          size="compact-xs"
+          needs={need(onTable(job.catalog, job.table), 'maintain')}
+          loading={restore.isPending}
+          disabledReason={aside > 0 ? null : 'Nothing of it is set aside: there is nothing to put back.'}
+          onClick={() => restore.mutate()}
+        >
+          Put back
+        </Act>
+      }
+      columns={COLUMNS}
+      rows={files}
+      error={found.error}
+      id={({ file }) => file.path}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+      empty={<p style={{ margin: 0, padding: 14, fontSize: 13 }} className="dim">It has taken no file.</p>}
+    />
+  );
+}

@@ -1,0 +1,95 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams } from 'react-router';
+
+import { answered, api } from '../../api/client';
+import { job as jobQuery } from '../../api/queries';
+import { ACTIVE, type Job, type JobStatus } from '../../api/types';
+import { Act } from '../../components/act';
+import { useDo } from '../../components/ask';
+import { isLive, JobBar, TableLink } from '../../components/job-parts';
+import { JobMark } from '../../components/marks';
+import { Note, ProblemNote } from '../../components/notes';
+import { Facts, Page, Panel } from '../../components/panel';
+import { need, onTable } from '../../lib/access';
+import { paths } from '../../lib/paths';
+import { Deleted } from './deleted';
+import { factsOf, Outcome } from './facts';
+import { Log } from './log';
+import { Stages } from './stages';
+
+const FATES: Partial<Record<JobStatus, string>> = {
+  failed: 'What it had not committed is gone. The planner tries again with growing pauses, or press Retry.',
+  unknown: 'It was committing when its optimizer fell silent. The server looks into its own record and settles it; nothing is lost meanwhile.',
+  pending: 'That was the attempt before: it waits to be taken again.',
+};
+
+/** One job: how it stands, why it was planned, what it did, its log. */
+export function JobPage() {
+  const { id = '' } = useParams();
+  const { data: job, error } = useQuery(jobQuery(id));
+  if (job === undefined) return <Page title="Job">{error && <ProblemNote error={error} />}</Page>;
+  return (
+    <Page
+      title={
+        <>
+          {job.kind} of <TableLink catalog={job.catalog} table={job.table} />
+        </>
+      }
+      sub={<JobMark status={job.status} />}
+      actions={<Actions job={job} />}
+    >
+      <Panel>
+        <Stages job={job} />
+        {isLive(job) && <JobBar job={job} thin={false} />}
+      </Panel>
+      {job.error !== null && (
+        <Note tone={job.status === 'failed' ? 'bad' : 'warn'} title={job.error}>
+          {FATES[job.status]}
+        </Note>
+      )}
+      <Panel title="What is known">
+        <Facts columns facts={factsOf(job)} />
+      </Panel>
+      <Outcome job={job} />
+      <Deleted job={job} />
+      <Log job={job} />
+    </Page>
+  );
+}
+
+function Actions({ job }: { job: Job }) {
+  const navigate = useNavigate();
+  const at = { params: { path: { job_id: job.id } } };
+  const needs = need(onTable(job.catalog, job.table), 'maintain');
+  const cancel = useDo('cannot cancel', () => answered(api.POST('/jobs/{job_id}/cancel', at)));
+  const retry = useDo('cannot retry', async () => {
+    const next = await answered(api.POST('/jobs/{job_id}/retry', at));
+    await navigate(paths.job(next.id));
+  });
+  return (
+    <>
+      <Act
+        variant="default"
+        needs={needs}
+        loading={retry.isPending}
+        disabledReason={job.can.includes('retry') ? null : `Only a failed or canceled job can be tried again; this one is ${job.status}.`}
+        onClick={() => retry.mutate()}
+      >
+        Retry
+      </Act>
+      <Act
+        variant="default"
+        needs={needs}
+        loading={cancel.isPending}
+        disabledReason={job.can.includes('cancel') ? null : whyNoCancel(job)}
+        onClick={() => cancel.mutate()}
+      >
+        Cancel
+      </Act>
+    </>
+  );
+}
+
+function whyNoCancel(job: Job): string {
+  return ACTIVE.includes(job.status) ? 'Its commit is in the table already: it can no longer be taken back.' : `It has ended: ${job.status}.`;
+}

@@ -1,0 +1,89 @@
+import { Button, Modal, NumberInput, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+
+import { answered, api } from '../../api/client';
+import type { Group } from '../../api/types';
+import { Act } from '../../components/act';
+import { ProblemNote } from '../../components/notes';
+
+interface GroupFormProps {
+  /** The group whose settings are changed; without one a new one is made. */
+  group?: Group;
+  opened: boolean;
+  close: () => void;
+}
+
+export function GroupForm({ group, opened, close }: GroupFormProps) {
+  return (
+    <Modal opened={opened} onClose={close} title={group === undefined ? 'Create group' : `Group ${group.name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+      <Fields group={group} close={close} />
+    </Modal>
+  );
+}
+
+function Fields({ group, close }: { group: Group | undefined; close: () => void }) {
+  const queries = useQueryClient();
+  const [name, setName] = useState(group?.name ?? '');
+  const [description, setDescription] = useState(group?.description ?? '');
+  const [reserved, setReserved] = useState(group?.reserved_slots ?? 1);
+  const [quota, setQuota] = useState(Math.round((group?.catalog_quota ?? 1) * 100));
+  const save = useMutation({
+    mutationFn: () => {
+      const settings = { description, reserved_slots: reserved, catalog_quota: quota / 100 };
+      return group === undefined
+        ? answered(api.POST('/groups', { body: { name, ...settings } }))
+        : answered(api.PUT('/groups/{group}', { params: { path: { group: group.name } }, body: settings }));
+    },
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <form onSubmit={submit} className="stack">
+      {group === undefined && (
+        <TextInput
+          label="Name"
+          description="Tables come into it by the policy firn.optimize.group, optimizers by --group"
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          data-autofocus
+        />
+      )}
+      <TextInput label="For" placeholder="what it is there for" value={description} onChange={(event) => setDescription(event.currentTarget.value)} />
+      <NumberInput
+        size="xs"
+        label="Slots kept for short jobs"
+        description="Long jobs leave so many slots free, so that a small merge need not wait for a big rewrite"
+        min={0}
+        allowDecimal={false}
+        value={reserved}
+        onChange={(value) => setReserved(Number(value))}
+      />
+      <NumberInput
+        size="xs"
+        label="Quota of a catalog"
+        description="From this share of the group's time within an hour on a catalog's jobs stand back; 100 % means never"
+        min={1}
+        max={100}
+        suffix=" %"
+        value={quota}
+        onChange={(value) => setQuota(Number(value))}
+      />
+      {save.error && <ProblemNote error={save.error} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Button variant="default" onClick={close}>
+          Not now
+        </Button>
+        <Act type="submit" loading={save.isPending} disabledReason={name.trim() === '' ? 'Give it a name.' : null}>
+          {group === undefined ? 'Create' : 'Save'}
+        </Act>
+      </div>
+    </form>
+  );
+}

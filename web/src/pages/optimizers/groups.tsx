@@ -1,0 +1,107 @@
+import { ActionIcon, Menu } from '@mantine/core';
+import { IconDots, IconPlus } from '@tabler/icons-react';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import { Act } from '../../components/act';
+import { Ask } from '../../components/ask';
+import { Load } from '../../components/bar';
+import { DataTable, type Column } from '../../components/data-table';
+import { Count } from '../../components/figures';
+import { useWhyNot } from '../../components/me';
+import { SERVER, type Need } from '../../lib/access';
+import { whyNotDropped, type GroupLoad } from '../../lib/fleet';
+import { GroupForm } from './group-form';
+
+export const MAINTAIN: Need[] = [{ privilege: 'maintain', on: SERVER }];
+
+const COLUMNS: Column<GroupLoad>[] = [
+  { key: 'name', title: 'Group', cell: ({ group }) => <span className="mono">{group.name}</span> },
+  {
+    key: 'description',
+    title: 'For',
+    cell: ({ group }) => <span className="wrap-anywhere">{group.description === '' ? <span className="dim">–</span> : group.description}</span>,
+    wide: true,
+  },
+  { key: 'load', title: 'Slots in use', cell: (one) => <Load used={one.busy} of={one.slots} label={`slots of group ${one.group.name}`} /> },
+  { key: 'optimizers', title: 'Optimizers', cell: (one) => <Count value={one.optimizers} />, right: true },
+  {
+    key: 'reserved',
+    title: 'Kept for short jobs',
+    cell: ({ group }) => <Count value={group.reserved_slots} />,
+    right: true,
+    help: 'slots that long jobs leave free',
+  },
+  {
+    key: 'quota',
+    title: 'Quota of a catalog',
+    cell: ({ group }) => (group.catalog_quota >= 1 ? <span className="dim">none</span> : `${Math.round(group.catalog_quota * 100)} %`),
+    right: true,
+    help: "share of the group's time within an hour from which on a catalog's jobs stand back",
+  },
+  { key: 'act', title: '', cell: (one) => <GroupActions load={one} />, right: true },
+];
+
+/** Whose slots a table's jobs may use. */
+export function Groups({ loads, error }: { loads: GroupLoad[] | undefined; error: unknown }) {
+  const [creating, create] = useState(false);
+  return (
+    <>
+      <DataTable
+        name="groups"
+        title="Groups"
+        aside={
+          <Act variant="subtle" size="compact-xs" leftSection={<IconPlus size={13} />} needs={MAINTAIN} onClick={() => create(true)}>
+            Create group
+          </Act>
+        }
+        columns={COLUMNS}
+        rows={loads}
+        error={error}
+        id={(one) => one.group.name}
+        empty={null}
+      />
+      <GroupForm opened={creating} close={() => create(false)} />
+    </>
+  );
+}
+
+function GroupActions({ load }: { load: GroupLoad }) {
+  const { group } = load;
+  const [doing, set] = useState<'settings' | 'drop' | undefined>();
+  const lacks = useWhyNot()(...MAINTAIN);
+  const stays = lacks ?? whyNotDropped(load);
+  const close = () => set(undefined);
+  return (
+    <>
+      <Menu position="bottom-end" width={260}>
+        <Menu.Target>
+          <ActionIcon size="sm" aria-label={`actions on group ${group.name}`}>
+            <IconDots size={15} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item disabled={lacks !== null} onClick={() => set('settings')}>
+            Settings…
+            {lacks !== null && <div style={{ whiteSpace: 'normal', fontSize: 12 }}>{lacks}</div>}
+          </Menu.Item>
+          <Menu.Item disabled={stays !== null} onClick={() => set('drop')}>
+            Drop…
+            {stays !== null && <div style={{ whiteSpace: 'normal', fontSize: 12 }}>{stays}</div>}
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {doing === 'settings' && <GroupForm group={group} opened close={close} />}
+      <Ask
+        title={`Drop group ${group.name}`}
+        opened={doing === 'drop'}
+        close={close}
+        yes="Drop"
+        danger
+        act={() => answered(api.DELETE('/groups/{group}', { params: { path: { group: group.name } } }))}
+      >
+        Its settings are forgotten. Tables whose policy names it wait until an optimizer of that group comes.
+      </Ask>
+    </>
+  );
+}

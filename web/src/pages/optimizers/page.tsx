@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query';
+
+import { groups as groupsQuery } from '../../api/queries';
+import { useOptimizers, useSeesServer } from '../../components/me';
+import { Empty } from '../../components/notes';
+import { Page, Panel } from '../../components/panel';
+import { Snippet } from '../../components/snippet';
+import { loadsOf } from '../../lib/fleet';
+import { Groups } from './groups';
+import { Workers } from './workers';
+
+/** The processes that run jobs, and the groups they work in. */
+export function OptimizersPage() {
+  const sees = useSeesServer();
+  const workers = useOptimizers();
+  const groups = useQuery(groupsQuery(sees));
+  if (!sees) {
+    return (
+      <Page title="Optimizers">
+        <Panel>
+          <Empty title="You may not see the optimizers">They work on every table: it takes the privilege “list” on the server.</Empty>
+        </Panel>
+      </Page>
+    );
+  }
+  const loads = groups.data && workers.data && loadsOf(groups.data, workers.data);
+  return (
+    <Page title="Optimizers" sub="PySpark processes that take jobs from this server, run them and report. Stopping one loses nothing.">
+      <Groups loads={loads} error={groups.error ?? workers.error} />
+      <Workers workers={workers.data} error={workers.error} />
+      <Panel title="Start one more">
+        <div className="stack">
+          <Snippet label="local optimizer" code={`firn optimizer --server ${location.origin}`} />
+          <span className="dim">
+            Runs Spark on the machine's own cores and needs Java 17 or 21. With <span className="mono">--group NAME</span> it serves only tables whose policy
+            says <span className="mono">firn.optimize.group=NAME</span>.
+          </span>
+        </div>
+      </Panel>
+    </Page>
+  );
+}

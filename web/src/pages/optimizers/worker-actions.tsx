@@ -1,0 +1,94 @@
+import { Modal, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import type { Optimizer } from '../../api/types';
+import { Act } from '../../components/act';
+import { useDo } from '../../components/ask';
+import { ProblemNote } from '../../components/notes';
+import { many } from '../../lib/format';
+import { MAINTAIN } from './groups';
+
+type Wish = 'drain' | 'stop';
+
+const SAYS: Record<Wish, string> = {
+  drain: 'It takes no more jobs and finishes what it holds. It stays, and can be let work again.',
+  stop: 'It takes no more jobs, finishes what it holds, and then ends. One that is started by the server may be replaced.',
+};
+
+/** Drain, stop, and back; each asked once. */
+export function WorkerActions({ optimizer }: { optimizer: Optimizer }) {
+  const [wish, want] = useState<Wish | undefined>();
+  const at = { params: { path: { optimizer_id: optimizer.id } } };
+  const undrain = useDo('cannot let it work', () => answered(api.POST('/optimizers/{optimizer_id}/undrain', at)));
+  const gone = optimizer.silent ? 'It is silent: nothing reaches it.' : null;
+  const name = `${optimizer.host}:${optimizer.pid}`;
+  return (
+    <span className="row" style={{ gap: 4, justifyContent: 'flex-end' }}>
+      {optimizer.draining ? (
+        <Act variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} loading={undrain.isPending} onClick={() => undrain.mutate()} aria-label={`let ${name} work`}>
+          Let it work
+        </Act>
+      ) : (
+        <Act variant="default" size="compact-xs" needs={MAINTAIN} disabledReason={gone} onClick={() => want('drain')} aria-label={`drain ${name}`}>
+          Drain
+        </Act>
+      )}
+      <Act
+        variant="default"
+        size="compact-xs"
+        needs={MAINTAIN}
+        disabledReason={gone ?? (optimizer.stopping ? 'It has been asked to stop already.' : null)}
+        onClick={() => want('stop')}
+        aria-label={`stop ${name}`}
+      >
+        Stop
+      </Act>
+      <Modal opened={wish !== undefined} onClose={() => want(undefined)} title={`${wish === 'stop' ? 'Stop' : 'Drain'} ${name}`} closeButtonProps={{ 'aria-label': 'close' }}>
+        {wish !== undefined && <Wished optimizer={optimizer} wish={wish} close={() => want(undefined)} />}
+      </Modal>
+    </span>
+  );
+}
+
+function Wished({ optimizer, wish, close }: { optimizer: Optimizer; wish: Wish; close: () => void }) {
+  const queries = useQueryClient();
+  const [why, setWhy] = useState('');
+  const doing = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/optimizers/{optimizer_id}/drain', {
+          params: { path: { optimizer_id: optimizer.id } },
+          body: { stop: wish === 'stop', why: why.trim() === '' ? null : why.trim() },
+        }),
+      ),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        doing.mutate();
+      }}
+    >
+      <div>
+        {SAYS[wish]} It holds {optimizer.jobs.length === 0 ? 'no job now' : many(optimizer.jobs.length, 'job')}.
+      </div>
+      <TextInput label="Why" placeholder="shown to others" value={why} onChange={(event) => setWhy(event.currentTarget.value)} data-autofocus />
+      {doing.error && <ProblemNote error={doing.error} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Act variant="default" onClick={close}>
+          Not now
+        </Act>
+        <Act type="submit" loading={doing.isPending}>
+          {wish === 'stop' ? 'Stop' : 'Drain'}
+        </Act>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,91 @@
+import { Link } from 'react-router';
+
+import type { Optimizer } from '../../api/types';
+import { Load } from '../../components/bar';
+import { DataTable, type Column } from '../../components/data-table';
+import { Bytes, When } from '../../components/figures';
+import { HEALTHY, Mark, NEVER_RAN, WARNING } from '../../components/marks';
+import { Empty } from '../../components/notes';
+import { bytes } from '../../lib/format';
+import { paths } from '../../lib/paths';
+import { WorkerActions } from './worker-actions';
+
+const COLUMNS: Column<Optimizer>[] = [
+  { key: 'host', title: 'Host', cell: (one) => <span className="mono">{`${one.host}:${one.pid}`}</span> },
+  { key: 'state', title: 'State', cell: (one) => <State optimizer={one} />, wide: true },
+  { key: 'group', title: 'Group', cell: (one) => <span className="mono">{one.group}</span> },
+  { key: 'load', title: 'Slots in use', cell: (one) => <Load used={one.jobs.length} of={one.slots} label={`slots of ${one.host}:${one.pid}`} /> },
+  { key: 'heap', title: 'Heap', cell: (one) => <Heap memory={one.memory} />, help: "of its JVM; the process's own memory on hover" },
+  { key: 'rss', title: 'Process', cell: (one) => <Bytes value={one.memory.rss} />, right: true, extra: true, help: 'memory of the process as the system counts it' },
+  { key: 'spark', title: 'Spark', cell: (one) => <Fact optimizer={one} names={['spark_version', 'spark']} /> },
+  { key: 'master', title: 'Master', cell: (one) => <Fact optimizer={one} names={['master']} /> },
+  { key: 'version', title: 'Firn', cell: (one) => <span className="mono">{one.version}</span>, extra: true },
+  { key: 'launch', title: 'Launch', cell: (one) => <span className="mono dim">{one.launch ?? 'by hand'}</span>, extra: true },
+  { key: 'id', title: 'Id', cell: (one) => <span className="mono dim">{one.id}</span>, extra: true },
+  { key: 'since', title: 'Since', cell: (one) => <When at={one.registered_at} />, right: true },
+  { key: 'seen', title: 'Last heard', cell: (one) => <When at={one.last_seen_at} />, right: true },
+  { key: 'act', title: '', cell: (one) => <WorkerActions optimizer={one} />, right: true },
+];
+
+/** The processes: what each runs, how full it is, and how to make it go. */
+export function Workers({ workers, error }: { workers: Optimizer[] | undefined; error: unknown }) {
+  return (
+    <DataTable
+      name="optimizers"
+      title="Optimizers"
+      columns={COLUMNS}
+      rows={workers}
+      error={error}
+      id={(one) => one.id}
+      empty={<Empty title="No optimizer runs">Tables stay readable and writable; merges and rewrites wait until one comes. Start one as shown below.</Empty>}
+    />
+  );
+}
+
+function State({ optimizer }: { optimizer: Optimizer }) {
+  const { silent, stopping, draining, why, jobs } = optimizer;
+  if (silent) return <Mark look={{ ...WARNING, says: 'silent: its jobs have gone back' }} />;
+  if (draining) {
+    const says = stopping ? 'ends when it has finished' : 'takes no more jobs';
+    return (
+      <Mark look={{ ...NEVER_RAN, says }}>
+        <span className="wrap-anywhere">
+          {says}
+          {why !== null && `: ${why}`}
+        </span>
+      </Mark>
+    );
+  }
+  if (jobs.length === 0) return <Mark look={{ ...HEALTHY, says: 'waits for work' }} />;
+  return (
+    <Mark look={{ ...HEALTHY, says: 'busy' }}>
+      <span>
+        runs{' '}
+        {jobs.map((job, index) => (
+          <span key={job}>
+            {index > 0 && ', '}
+            <Link className="inline mono" to={paths.job(job)}>
+              {job.slice(0, 8)}
+            </Link>
+          </span>
+        ))}
+      </span>
+    </Mark>
+  );
+}
+
+function Heap({ memory }: { memory: Record<string, number> }) {
+  const { heap_used: used, heap_max: most, rss } = memory;
+  if (used === undefined || most === undefined) return <span className="dim">–</span>;
+  return (
+    <span title={rss === undefined ? undefined : `${bytes(rss)} in all as the system counts it`}>
+      <Load used={used} of={most} label="heap" text={`${bytes(used)} of ${bytes(most)}`} />
+    </span>
+  );
+}
+
+function Fact({ optimizer, names }: { optimizer: Optimizer; names: string[] }) {
+  const value = names.map((name) => optimizer.facts[name]).find((one) => one !== undefined && one !== null);
+  if (typeof value !== 'string' && typeof value !== 'number') return <span className="dim">–</span>;
+  return <span className="mono">{value}</span>;
+}

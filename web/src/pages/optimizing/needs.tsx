@@ -1,0 +1,64 @@
+import { Button } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+
+import { jobs } from '../../api/queries';
+import type { Job, Optimizing } from '../../api/types';
+import { When } from '../../components/figures';
+import { Note } from '../../components/notes';
+import { many, span } from '../../lib/format';
+import { paths } from '../../lib/paths';
+import { failing, stuck } from '../../lib/queue';
+
+/** What does not come right by itself: nobody works in a group, nobody knows how a job ended, a kind fails again and again. */
+export function NeedsYou({ work }: { work: Optimizing }) {
+  const { data } = useInfiniteQuery(jobs({ status: ['unknown'] }, 5));
+  const unknown = data?.pages.flatMap((page) => page.items) ?? [];
+  const idle = stuck(work.groups);
+  const kinds = failing(work.last_day.by_kind);
+  if (idle.length + unknown.length + kinds.length === 0) {
+    return <Note title="Nothing needs you.">Groups without optimizers, jobs that ended nobody knows how, and kinds that keep failing appear here.</Note>;
+  }
+  return (
+    <section className="stack" style={{ gap: 8 }} aria-label="what needs you">
+      {idle.map(({ name, waiting, oldest_seconds: oldest }) => (
+        <Note key={name} tone="bad" title={`Group ${name}: ${many(waiting, 'job')} and no optimizer`} action={<Open to={paths.optimizers()} label="Optimizers" />}>
+          {oldest !== null && `The oldest waits for ${span(oldest)}. `}
+          Start one with <span className="mono">firn optimizer{name === 'default' ? '' : ` --group ${name}`}</span>.
+        </Note>
+      ))}
+      {unknown.map((job) => (
+        <Unknown key={job.id} job={job} />
+      ))}
+      {kinds.map(({ kind, failed, succeeded }) => (
+        <Note key={kind} tone="warn" title={`${kind} keeps failing`} action={<Open to={`${paths.jobs()}?show=failed&kind=${kind}`} label="Look at them" />}>
+          {failed} failed and {succeeded} succeeded within a day. The planner waits longer after each failure of a table.
+        </Note>
+      ))}
+    </section>
+  );
+}
+
+function Unknown({ job }: { job: Job }) {
+  return (
+    <Note
+      tone="warn"
+      title={
+        <>
+          {job.kind} of <span className="mono">{job.table}</span> ended and nobody knows how <When at={job.ended_at ?? job.created_at} />
+        </>
+      }
+      action={<Open to={paths.job(job.id)} label="Look at it" />}
+    >
+      {job.error ?? 'The server settles it from its own record.'}
+    </Note>
+  );
+}
+
+function Open({ to, label }: { to: string; label: string }) {
+  return (
+    <Button component={Link} to={to} variant="default">
+      {label}
+    </Button>
+  );
+}

@@ -1,0 +1,48 @@
+import type { Optimizing } from '../../api/types';
+import { DataTable, type Column } from '../../components/data-table';
+import { Bytes, Count } from '../../components/figures';
+import { Choice } from '../../components/choice';
+import { JobMark } from '../../components/marks';
+import { paths } from '../../lib/paths';
+import { useUrlState } from '../../lib/url-state';
+import styles from './optimizing.module.css';
+
+type Done = Optimizing['last_day']['by_kind'][number];
+
+const COLUMNS: Column<Done>[] = [
+  { key: 'kind', title: 'Job', cell: (one) => <span style={{ fontWeight: 500 }}>{one.kind}</span> },
+  { key: 'status', title: 'Ended', cell: (one) => <JobMark status={one.status} />, wide: true },
+  { key: 'jobs', title: 'Jobs', cell: (one) => <Count value={one.jobs} />, right: true },
+  { key: 'tables', title: 'Tables', cell: (one) => <Count value={one.tables} />, right: true },
+  { key: 'rewritten', title: 'Rewritten', cell: (one) => <Bytes value={one.bytes_rewritten} />, right: true },
+  { key: 'freed', title: 'Freed', cell: (one) => <Bytes value={one.bytes_freed} />, right: true },
+];
+
+/** What was done within the last hour or day, by kind of job. */
+export function Throughput({ work }: { work: Optimizing }) {
+  const [get, set] = useUrlState();
+  const within = get('within') ?? 'hour';
+  const done = within === 'day' ? work.last_day : work.last_hour;
+  return (
+    <DataTable
+      name="what was done"
+      title="What was done"
+      aside={
+        <Choice
+          label="within"
+          value={within}
+          set={(value) => set({ within: value === 'hour' ? undefined : value })}
+          options={[
+            { value: 'hour', label: 'Last hour' },
+            { value: 'day', label: 'Last day' },
+          ]}
+        />
+      }
+      columns={COLUMNS}
+      rows={done.by_kind}
+      id={(one) => `${one.kind} ${one.status}`}
+      link={(one) => `${paths.jobs()}?kind=${one.kind}&show=${one.status === 'failed' ? 'failed' : 'history'}`}
+      empty={<p className={`dim ${styles.quiet}`}>No job has ended within the last {within}.</p>}
+    />
+  );
+}

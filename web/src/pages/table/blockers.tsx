@@ -1,0 +1,119 @@
+import { Button, Modal, MultiSelect, Select, TextInput } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconLock } from '@tabler/icons-react';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type SyntheticEvent } from 'react';
+
+import { answered, api } from '../../api/client';
+import { tableBlockers } from '../../api/queries';
+import type { Blocker, JobKind, Table } from '../../api/types';
+import { Act } from '../../components/act';
+import { useDo } from '../../components/ask';
+import { When } from '../../components/figures';
+import { Note, ProblemNote } from '../../components/notes';
+import { need, onTable } from '../../lib/access';
+import { JOB_KINDS } from '../../lib/kinds';
+import { fullName } from '../../lib/paths';
+
+const needsOf = (table: Table) => need(onTable(table.catalog, fullName(table)), 'maintain');
+const at = (table: Table) => ({ catalog: table.catalog, table: fullName(table) });
+
+/** What keeps jobs from the table now, each with a way to lift it. */
+export function Blockers({ table }: { table: Table }) {
+  const { data } = useQuery(tableBlockers(table.catalog, fullName(table)));
+  return data?.map((blocker) => <Held key={blocker.id} table={table} blocker={blocker} />);
+}
+
+function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
+  const lift = useDo('cannot unlock', () =>
+    answered(api.DELETE('/catalogs/{catalog}/tables/{table}/blockers', { params: { path: at(table), query: { blocker: blocker.id } } })),
+  );
+  const what = blocker.kinds.length === 0 ? 'Jobs are' : `${blocker.kinds.join(', ')} ${blocker.kinds.length === 1 ? 'is' : 'are'}`;
+  return (
+    <Note
+      tone="warn"
+      title={
+        <>
+          {what} kept from this table; that ends <When at={blocker.until} />
+        </>
+      }
+      action={
+        <Act variant="default" needs={needsOf(table)} loading={lift.isPending} onClick={() => lift.mutate()} aria-label={`unlock: ${blocker.reason}`}>
+          Unlock
+        </Act>
+      }
+    >
+      {blocker.reason}
+      <span className="dim">
+        {' '}
+        – {blocker.set_by === null ? 'set' : `set by ${blocker.set_by}`} <When at={blocker.created_at} />
+      </span>
+    </Note>
+  );
+}
+
+/** Locks a table for a while, with a reason. */
+export function LockTable({ table }: { table: Table }) {
+  const [opened, { open, close }] = useDisclosure(false);
+  return (
+    <>
+      <Act variant="default" needs={needsOf(table)} leftSection={<IconLock size={13} aria-hidden />} onClick={open}>
+        Lock
+      </Act>
+      <Modal opened={opened} onClose={close} title={`Keep jobs from ${fullName(table)}`} closeButtonProps={{ 'aria-label': 'close' }}>
+        <LockForm table={table} close={close} />
+      </Modal>
+    </>
+  );
+}
+
+const HOUR_MS = 3_600_000;
+const SPANS = [
+  { value: '1', label: '1 hour' },
+  { value: '4', label: '4 hours' },
+  { value: '12', label: '12 hours' },
+  { value: '24', label: '1 day' },
+  { value: '72', label: '3 days' },
+  { value: '168', label: '1 week' },
+];
+
+function LockForm({ table, close }: { table: Table; close: () => void }) {
+  const queries = useQueryClient();
+  const [reason, setReason] = useState('');
+  const [hours, setHours] = useState('4');
+  const [kinds, setKinds] = useState<string[]>([]);
+  const lock = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/tables/{table}/blockers', {
+          params: { path: at(table) },
+          body: { reason: reason.trim(), until: new Date(Date.now() + Number(hours) * HOUR_MS).toISOString(), kinds: kinds as JobKind[] },
+        }),
+      ),
+    onSuccess: async () => {
+      await queries.invalidateQueries();
+      close();
+    },
+  });
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    lock.mutate();
+  };
+  return (
+    <form onSubmit={submit} className="stack">
+      <div>No new job begins on it until then; one that runs goes on. Reading and writing are not touched.</div>
+      <TextInput label="Why" placeholder="such as a backfill" value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+      <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? '4')} />
+      <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all of them' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
+      {lock.error && <ProblemNote error={lock.error} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Button variant="default" onClick={close}>
+          Not now
+        </Button>
+        <Act type="submit" loading={lock.isPending} disabledReason={reason.trim() === '' ? 'Say why: others will ask.' : null}>
+          Lock
+        </Act>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,105 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from 'react-router';
+
+import { answered, api } from '../../api/client';
+import type { paths as Api } from '../../api/generated';
+import type { Job, JobKind, Planned, Table } from '../../api/types';
+import { Act } from '../../components/act';
+import { Bytes, Count } from '../../components/figures';
+import { GainTable } from '../../components/gain';
+import { Note, ProblemNote } from '../../components/notes';
+import { KINDS } from '../../lib/kinds';
+import { fullName, paths } from '../../lib/paths';
+import styles from './dry-run.module.css';
+
+/** The kinds that the API has an address for. */
+type Runnable = { [Kind in JobKind]: `/catalogs/{catalog}/tables/{table}/${Kind}` extends keyof Api ? Kind : never }[JobKind];
+
+/** Starts a job, or with `dry` only says what it would find. */
+function post(table: Table, kind: JobKind, dry: boolean): Promise<Job | Planned> {
+  const options = { params: { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } } };
+  return answered(api.POST(`/catalogs/{catalog}/tables/{table}/${kind as Runnable}`, options));
+}
+
+interface DryRunProps {
+  table: Table;
+  kind: JobKind;
+  close: () => void;
+}
+
+/** What a job would touch and gain, and the button that starts it. */
+export function DryRun({ table, kind, close }: DryRunProps) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  // To find orphans every file has to be listed: that is a job too.
+  const isLong = kind === 'orphans';
+  const dry = useQuery({
+    queryKey: ['dry-run', table.catalog, fullName(table), kind, table.version, table.snapshots],
+    queryFn: async () => (await post(table, kind, true)) as Planned,
+    enabled: !isLong,
+    retry: false,
+  });
+  const start = useMutation({
+    mutationFn: (dryly: boolean) => post(table, kind, dryly),
+    onSuccess: async (made, dryly) => {
+      await queries.invalidateQueries();
+      close();
+      if (dryly && 'id' in made) await navigate(paths.job(made.id));
+    },
+  });
+  const problem = dry.error ?? start.error;
+  return (
+    <div className="stack">
+      <div>{KINDS[kind].says}</div>
+      {dry.isLoading && <div className="dim">Looking at what it would do…</div>}
+      {dry.data && <Told planned={dry.data} />}
+      {problem && <ProblemNote error={problem} />}
+      <div className="row" style={{ justifyContent: 'flex-end' }}>
+        <Act variant="default" onClick={close}>
+          Not now
+        </Act>
+        {isLong && (
+          <Act variant="default" loading={start.isPending && start.variables} onClick={() => start.mutate(true)}>
+            Only look
+          </Act>
+        )}
+        <Act loading={start.isPending && !start.variables} disabledReason={dry.error ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
+          {KINDS[kind].label}
+        </Act>
+      </div>
+    </div>
+  );
+}
+
+function Told({ planned }: { planned: Planned }) {
+  return (
+    <>
+      <div>
+        It would <b className="wrap-anywhere">{planned.would}</b>.
+      </div>
+      {planned.touches.length > 0 && (
+        <table className={styles.touches} aria-label="what it would touch">
+          <tbody>
+            {planned.touches.map(({ what, count, bytes }) => (
+              <tr key={what}>
+                <th scope="row">{what}</th>
+                <td>
+                  <Count value={count} />
+                </td>
+                <td>{bytes !== null && <Bytes value={bytes} className="dim" />}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <GainTable figures={planned.gain} />
+      {planned.notes.length > 0 && (
+        <Note title={planned.exact ? 'To know' : 'These numbers are estimates'}>
+          {planned.notes.map((note) => (
+            <div key={note}>{note}</div>
+          ))}
+        </Note>
+      )}
+    </>
+  );
+}

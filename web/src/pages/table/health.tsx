@@ -1,0 +1,53 @@
+import { useQuery } from '@tanstack/react-query';
+
+import { tableHealth } from '../../api/queries';
+import type { Table, TableHealth } from '../../api/types';
+import { toneOf } from '../../components/health';
+import { ProblemNote } from '../../components/notes';
+import { Panel } from '../../components/panel';
+import { percent, words } from '../../lib/format';
+import { fullName } from '../../lib/paths';
+import bars from '../../components/components.module.css';
+import styles from './health.module.css';
+
+type Loss = TableHealth['parts'][number];
+
+/** The score of a table and what takes its points. */
+export function HealthPanel({ table }: { table: Table }) {
+  const { data, error } = useQuery(tableHealth(table.catalog, fullName(table), table.last_commit_at));
+  if (data === undefined) return error ? <ProblemNote error={error} what="its health is not known" /> : null;
+  return (
+    <Panel>
+      <div className={styles.health}>
+        <div className={styles.score} title="100: there is nothing to do">
+          <div className={styles.label}>health</div>
+          <span className={`${styles.number} ${toneOf(data.score) === 'ok' ? '' : toneOf(data.score)}`}>{data.score}</span>
+          <span className="dim"> of 100</span>
+        </div>
+        <ul className={styles.parts}>
+          {data.parts.map((loss) => (
+            <Part key={loss.part} loss={loss} />
+          ))}
+        </ul>
+      </div>
+    </Panel>
+  );
+}
+
+function Part({ loss }: { loss: Loss }) {
+  const left = loss.of - loss.lost;
+  const share = percent(left, loss.of);
+  const points = `${Number(left.toFixed(1))} of ${loss.of} points`;
+  return (
+    <li className={styles.part} title={`${points}: ${loss.figure}`}>
+      <div className="row spread">
+        <span>{words(loss.part)}</span>
+        {loss.lost > 0 && <span className={styles.lost}>−{Number(loss.lost.toFixed(1))}</span>}
+      </div>
+      <div className={`${bars.meter} ${styles.meter}`} role="meter" aria-label={`${words(loss.part)}: ${points}`} aria-valuemin={0} aria-valuemax={loss.of} aria-valuenow={left}>
+        <div className={bars.meterFill} data-tone={toneOf(share)} style={{ width: `${share}%` }} />
+      </div>
+      <div className={styles.figure}>{loss.figure}</div>
+    </li>
+  );
+}
