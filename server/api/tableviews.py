@@ -29,7 +29,7 @@ from catalog.schematext import partition_text, type_text
 from catalog.standing import Sort, Standing
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
-from server.api.upkeep import BlockerOut
+from server.api.upkeep import TableBlockerOut
 from server.service.access.visible import Visible
 from server.service.facts import load_metadata
 from server.service.planner import facts_of, planned_relation
@@ -147,7 +147,7 @@ class NextOut(Out):
     why: str
     next_at: datetime | None
     predicted: PredictedOut | None
-    blocked_by: BlockerOut | None
+    blocked_by: TableBlockerOut | None
 
 
 class TableOut(TableRow):
@@ -377,7 +377,7 @@ def next_out(decision: Due | NotDue) -> NextOut:
     gain = None if decision.predicted is None else PredictedOut.model_validate(decision.predicted)
     if isinstance(decision, Due):
         return NextOut(due=True, kind=decision.kind, why=decision.why, next_at=None, predicted=gain, blocked_by=None)
-    blocker = None if decision.blocked_by is None else BlockerOut.of(decision.blocked_by)
+    blocker = None if decision.blocked_by is None else TableBlockerOut.of(decision.blocked_by)
     return NextOut(
         due=False, kind=decision.kind, why=decision.why, next_at=decision.next_at, predicted=gain, blocked_by=blocker
     )

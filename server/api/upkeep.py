@@ -27,7 +27,7 @@ class LossOut(Out):
     figure: str
 
 
-class HealthOut(Out):
+class TableHealthOut(Out):
     """100: there is nothing to do."""
 
     score: int
@@ -42,7 +42,7 @@ class BlockerIn(In):
     kinds: list[JobKind] = []
 
 
-class BlockerOut(Out):
+class TableBlockerOut(Out):
     """Until when jobs are kept from a table, from whom, and why; no kinds are all of them."""
 
     id: UUID
@@ -53,7 +53,7 @@ class BlockerOut(Out):
     set_by: str | None
 
     @classmethod
-    def of(cls, blocker: Blocker) -> BlockerOut:
+    def of(cls, blocker: Blocker) -> TableBlockerOut:
         """A blocker as it is shown."""
         return cls(
             id=blocker.id,
@@ -66,23 +66,23 @@ class BlockerOut(Out):
 
 
 @router.get("/health", summary="Score a table's health", responses=refusals(404))
-def show_health(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> HealthOut:
+def show_health(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> TableHealthOut:
     """How far the table is from having nothing to do, and what takes the points."""
     outlook = services.planner.outlook(catalog, table)
-    return HealthOut.model_validate(health_of(outlook.facts, outlook.now))
+    return TableHealthOut.model_validate(health_of(outlook.facts, outlook.now))
 
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))
-def list_blockers(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[BlockerOut]:
+def list_blockers(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> list[TableBlockerOut]:
     """Those that hold now."""
-    return [BlockerOut.of(one) for one in services.blockers.of(catalog, table)]
+    return [TableBlockerOut.of(one) for one in services.blockers.of(catalog, table)]
 
 
 @router.post("/blockers", status_code=201, summary="Block a table", responses=refusals(400, 404))
-def block_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: BlockerIn) -> BlockerOut:
+def block_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: BlockerIn) -> TableBlockerOut:
     """No new job begins until then; a running one goes on."""
     blocker = services.blockers.block(catalog, table, reason=body.reason, until=body.until, kinds=body.kinds)
-    return BlockerOut.of(blocker)
+    return TableBlockerOut.of(blocker)
 
 
 @router.delete("/blockers", status_code=204, summary="Unblock a table", responses=refusals(404))

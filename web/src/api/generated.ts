@@ -2335,6 +2335,18 @@ export interface components {
             until: string;
         };
         /**
+         * BlockerOut
+         * @description Why a table cannot be upgraded as it is, and what to do.
+         */
+        BlockerOut: {
+            /** Advice */
+            advice: string;
+            /** Code */
+            code: string;
+            /** Message */
+            message: string;
+        };
+        /**
          * CatalogIn
          * @description A catalog to be created.
          */
@@ -2794,12 +2806,28 @@ export interface components {
             detail?: components["schemas"]["ValidationError"][];
         };
         /**
+         * HealthOut
+         * @description How the server is.
+         */
+        HealthOut: {
+            /** Database */
+            database: string;
+            /** Last Event Id */
+            last_event_id: number;
+            /** Leads */
+            leads: boolean;
+            /** Tasks */
+            tasks: components["schemas"]["TaskOut"][];
+            /** Version */
+            version: string;
+        };
+        /**
          * HiveTableOut
          * @description One table of the metastore, as the last listing saw it.
          */
         HiveTableOut: {
             /** Blockers */
-            blockers: components["schemas"]["server__api__hive__BlockerOut"][];
+            blockers: components["schemas"]["BlockerOut"][];
             /** Columns */
             columns: number;
             /** Database */
@@ -3436,7 +3464,7 @@ export interface components {
          *     `kind` and `predicted` are of that job, or of the one that comes next; `next_at` is when time alone changes this.
          */
         NextOut: {
-            blocked_by: components["schemas"]["server__api__upkeep__BlockerOut"] | null;
+            blocked_by: components["schemas"]["TableBlockerOut"] | null;
             /** Due */
             due: boolean;
             kind: components["schemas"]["JobKind"] | null;
@@ -4669,6 +4697,43 @@ export interface components {
             table: string;
         };
         /**
+         * TableBlockerOut
+         * @description Until when jobs are kept from a table, from whom, and why; no kinds are all of them.
+         */
+        TableBlockerOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Kinds */
+            kinds: components["schemas"]["JobKind"][];
+            /** Reason */
+            reason: string;
+            /** Set By */
+            set_by: string | null;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
+         * TableHealthOut
+         * @description 100: there is nothing to do.
+         */
+        TableHealthOut: {
+            /** Parts */
+            parts: components["schemas"]["LossOut"][];
+            /** Score */
+            score: number;
+        };
+        /**
          * TableIn
          * @description A table to be created; with a primary key it is a keyed one.
          */
@@ -5198,18 +5263,6 @@ export interface components {
          */
         Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already";
         /**
-         * BlockerOut
-         * @description Why a table cannot be upgraded as it is, and what to do.
-         */
-        server__api__hive__BlockerOut: {
-            /** Advice */
-            advice: string;
-            /** Code */
-            code: string;
-            /** Message */
-            message: string;
-        };
-        /**
          * ColumnOut
          * @description A column as Hive spells it.
          */
@@ -5282,22 +5335,6 @@ export interface components {
             table: string;
         };
         /**
-         * HealthOut
-         * @description How the server is.
-         */
-        server__api__status__HealthOut: {
-            /** Database */
-            database: string;
-            /** Last Event Id */
-            last_event_id: number;
-            /** Leads */
-            leads: boolean;
-            /** Tasks */
-            tasks: components["schemas"]["TaskOut"][];
-            /** Version */
-            version: string;
-        };
-        /**
          * ColumnOut
          * @description A column.
          */
@@ -5314,43 +5351,6 @@ export interface components {
             required: boolean;
             /** Type */
             type: string;
-        };
-        /**
-         * BlockerOut
-         * @description Until when jobs are kept from a table, from whom, and why; no kinds are all of them.
-         */
-        server__api__upkeep__BlockerOut: {
-            /**
-             * Created At
-             * Format: date-time
-             */
-            created_at: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Kinds */
-            kinds: components["schemas"]["JobKind"][];
-            /** Reason */
-            reason: string;
-            /** Set By */
-            set_by: string | null;
-            /**
-             * Until
-             * Format: date-time
-             */
-            until: string;
-        };
-        /**
-         * HealthOut
-         * @description 100: there is nothing to do.
-         */
-        server__api__upkeep__HealthOut: {
-            /** Parts */
-            parts: components["schemas"]["LossOut"][];
-            /** Score */
-            score: number;
         };
     };
     responses: never;
@@ -7013,7 +7013,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__upkeep__BlockerOut"][];
+                    "application/json": components["schemas"]["TableBlockerOut"][];
                 };
             };
             /** @description Not Found */
@@ -7060,7 +7060,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__upkeep__BlockerOut"];
+                    "application/json": components["schemas"]["TableBlockerOut"];
                 };
             };
             /** @description Bad Request */
@@ -7506,7 +7506,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__upkeep__HealthOut"];
+                    "application/json": components["schemas"]["TableHealthOut"];
                 };
             };
             /** @description Not Found */
@@ -9613,7 +9613,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["server__api__status__HealthOut"];
+                    "application/json": components["schemas"]["HealthOut"];
                 };
             };
         };
