@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.report import RESULTS
 
-BENCHMARKS = ("upgrade", "read", "merge", "rest")
+BENCHMARKS = ("upgrade", "read", "merge", "rest", "cdc")
 
 
 def main(argv: list[str] | None = None) -> int:
