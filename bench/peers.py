@@ -49,7 +49,9 @@ def main(argv: list[str] | None = None) -> int:
         for number in range(given.rounds):
             for engine in given.engines:
                 summary = _run(engine, skew, given)
-                report.line("run", skew=skew, engine=engine, round=number, **(summary or {"failed": True}))
+                report.line(
+                    "run", **{"failed": True} | (summary or {}) | {"skew": skew, "engine": engine, "round": number}
+                )
                 failed |= summary is None
                 found[engine] += [summary] if summary is not None else []
         _compare(report, skew, {engine: runs for engine, runs in found.items() if runs})
@@ -73,7 +75,8 @@ def _run(engine: str, skew: str, given: argparse.Namespace) -> Summary | None:
     if done.returncode != 0:
         sys.stderr.write(f"{engine}: {done.stderr[-3000:]}\n")
         return None
-    return next(line for line in _events(done.stdout) if line["event"] == "summary")
+    summary = next(line for line in _events(done.stdout) if line.pop("event") == "summary")
+    return summary | {"failed": False}
 
 
 def _events(printed: str) -> Iterator[dict[str, Any]]:
