@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -84,9 +84,9 @@ def _summed(days: list[tuple[object, ...]]) -> Iterator[list[float]]:
 
 
 @contextmanager
-def stage(scratch: Path, memory: str) -> Iterator[Stage]:
-    """Start both and make the namespace."""
-    with running_server(scratch / "firn") as server, running_spark(scratch, memory=memory) as spark:
+def stage(scratch: Path, memory: str, environment: Mapping[str, str] | None = None) -> Iterator[Stage]:
+    """Start both and make the namespace; the server with these settings."""
+    with running_server(scratch / "firn", environment) as server, running_spark(scratch, memory=memory) as spark:
         session = session_on(spark, server)
         session.sql("CREATE NAMESPACE lake.db")
         yield Stage(server, session, Stopwatch([jvm_pid(spark)]))

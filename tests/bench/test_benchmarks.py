@@ -46,6 +46,16 @@ def test_read(tmp_path: Path) -> None:
     assert all(read["ratio"]["wall"] > 0 for read in reads.values())
 
 
+def test_cdc(tmp_path: Path) -> None:
+    sizes = ["--minutes", "0.5", "--every", "3", "--rows", "3000", "--changes", "100", "--pending-age", "3 s"]
+    lines = results(tmp_path, "cdc", *sizes, "--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg"))
+    ways = {line["way"]: line for line in lines if line["event"] == "way"}
+    assert ways["with"]["jobs"]["merge"] > 0
+    assert ways["without"]["jobs"] == {}
+    assert ways["with"]["batches"] > 1
+    assert "<svg" in (tmp_path / "cdc.svg").read_text(encoding="utf-8")
+
+
 def test_merge(tmp_path: Path) -> None:
     lines = results(tmp_path, "merge", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "recent")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
