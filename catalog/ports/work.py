@@ -55,6 +55,9 @@ class Standings(Protocol):
     def list(
         self, catalog: CatalogName, listing: Listing, *, limit: int, cursor: str | None = None
     ) -> Page[Relation]: ...
+    def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
+        """How many tables there are of each grade, which is named with the least health that it takes."""
+
     def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
         """The least healthy tables of all catalogs."""
 

@@ -29,6 +29,12 @@ def work_figures(found: Overview) -> Sequence[Figures]:
             ("group",),
             {(one.group.name,): one.slots for one in found.groups},
         ),
+        Figures(
+            "firn_tables",
+            "Tables by their health: good from 80, fair from 50.",
+            ("health",),
+            {(grade,): float(count) for grade, count in found.by_health.items()},
+        ),
         Figures("firn_due_tables", "Tables that the planner has still to look at.", (), {(): float(found.due_tables)}),
         Figures(
             "firn_jobs_ended_last_hour",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -28,6 +28,10 @@ class Load:
     leased: int
 
 
+GRADES: Mapping[str, int] = {"good": 80, "fair": 50, "poor": 0}
+"""The least health of each."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """What waits, what runs, what was done, and what it is all about."""
@@ -41,6 +45,8 @@ class Overview:
     last_day: Sequence[Done]
     overdue: Sequence[Job]
     worst: Sequence[tuple[Relation, Standing]]
+    by_health: Mapping[str, int]
+    """Tables by how healthy they are: see GRADES."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Optimizing:
                 last_day=uow.queue.done(now - DAY),
                 overdue=uow.queue.overdue(now, limit=LISTED),
                 worst=uow.standings.worst(limit=LISTED),
+                by_health=uow.standings.by_health(GRADES),
             )
 
     def _groups(self, uow: UnitOfWork, waiting: Sequence[Waiting], now: datetime) -> list[Load]:

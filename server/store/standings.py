@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Table, bindparam, delete, func, select, tuple_
+from sqlalchemy import Table, bindparam, case, delete, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 
 from catalog.errors import Invalid
@@ -109,6 +109,14 @@ class SqlStandings:
         query = select(RelationRow, StandingRow).join(StandingRow, StandingRow.relation_id == RelationRow.id)
         query = query.order_by(StandingRow.health, StandingRow.relation_id).limit(limit)
         return [(relation_from(relation), _standing(row)) for relation, row in self.session.execute(query)]
+
+    def by_health(self, grades: Mapping[str, int]) -> Mapping[str, int]:
+        """How many tables there are of each grade, which is named with the least health that it takes."""
+        highest_first = sorted(grades.items(), key=lambda one: one[1], reverse=True)
+        grade = case(*[(StandingRow.health >= least, name) for name, least in highest_first]).label("grade")
+        query = select(grade, func.count()).group_by("grade")
+        counted = {str(name): int(tables) for name, tables in self.session.execute(query)}
+        return {name: counted.get(name, 0) for name in grades}
 
 
 _CursorOf = Callable[[RelationRow, StandingRow], str]

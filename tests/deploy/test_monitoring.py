@@ -59,7 +59,7 @@ def test_panels_do_not_overlap_and_say_what_they_show() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_every_alert_waits_a_while_and_says_what_to_do(rule: dict[str, Any]) -> None:
-    assert re.fullmatch(r"\d+m", rule["for"])
+    assert re.fullmatch(r"\d+[mh]", rule["for"])
     assert rule["labels"]["severity"] in ("warning", "critical")
     assert rule["annotations"]["summary"]
     assert rule["annotations"]["action"].endswith((".", "`."))

@@ -49,3 +49,12 @@ def test_a_worker_that_is_just_starting_is_no_reason_to_fail(tmp_path: Path, mon
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     (tmp_path / "counter_1.db").touch()
     assert b'firn_jobs{status="pending"} 3.0' in exposition({"pending": 3}, {})
+
+
+def test_every_metric_is_on_the_operators_page(api: Api) -> None:
+    """Dashboard and alerts are written after that page."""
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text("utf-8")
+    told = set(re.findall(r"^# HELP (firn_\w+)", api.http.get("/metrics").text, re.MULTILINE))
+    # Of counters and histograms the library also says since when they count.
+    told = {name for name in told if not name.endswith("_created")}
+    assert told == set(re.findall(r"`(firn_[a-z_]+)(?:\{[^}]*\})?`", page))
