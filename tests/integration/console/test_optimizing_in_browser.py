@@ -150,7 +150,7 @@ def test_a_table_is_locked_with_a_reason_and_unlocked_by_keyboard(server: Server
     expect(page.get_by_role("tooltip")).to_contain_text("a backfill")
     page.get_by_role("button", name="unlock: a backfill").press("Enter")
     expect(page.get_by_text("Jobs are kept from this table")).to_have_count(0)
-    assert server.get("catalogs/lake/tables/shop.quiet/blockers") == []
+    assert not server.get("catalogs/lake/tables/shop.quiet/blockers")
 
 
 def test_a_dry_run_says_what_it_would_touch_before_a_job_is_asked_for(
