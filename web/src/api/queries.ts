@@ -260,6 +260,15 @@ export const groups = (seesServer: boolean) =>
     refetchInterval: SLOW_MS,
   });
 
+/** How a group's optimizers are started; refused for a group that only an optimizer names. */
+export const launch = (group: string) =>
+  queryOptions({
+    queryKey: ['groups', group, 'launch'],
+    queryFn: () => answered(api.GET('/groups/{group}/launch', { params: { path: { group } } })),
+    refetchInterval: SLOW_MS,
+    retry: false,
+  });
+
 export const events = (catalog: string, limit: number) =>
   queryOptions({
     queryKey: ['events', catalog, limit],

@@ -16,6 +16,7 @@ export type RollbackIn = Schemas['RollbackIn'];
 export type Topic = Schemas['Topic'];
 export type View = Schemas['ViewOut'];
 export type ViewVersion = Schemas['ViewVersionOut'];
+export type Launch = Schemas['LaunchOut'];
 export type Optimizing = Schemas['OptimizingOut'];
 export type TableSort = Schemas['Sort'];
 export type Group = Schemas['GroupOut'];

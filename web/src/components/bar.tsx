@@ -46,7 +46,7 @@ export function paceText(done: number, total: number, unit: string, elapsed: num
   const parts = [total > 0 ? `${done.toLocaleString('en-US')} of ${total.toLocaleString('en-US')} ${noun}` : many(done, noun, noun)];
   if (done > 0 && elapsed > 0.5) {
     const pace = done / elapsed;
-    parts.push(`${pace >= 10 ? Math.round(pace).toLocaleString('en-US') : pace.toFixed(1)} ${noun}/s`);
+    if (pace >= 0.1) parts.push(`${pace >= 10 ? Math.round(pace).toLocaleString('en-US') : pace.toFixed(1)} ${noun}/s`);
   }
   const left = remaining(done, total, elapsed);
   if (left !== null) parts.push(`${span(left)} left`);

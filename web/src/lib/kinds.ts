@@ -8,7 +8,7 @@ interface Kind {
 
 export const KINDS: Record<JobKind, Kind> = {
   merge: {
-    label: 'Merge',
+    label: 'Merge now',
     says: 'An optimizer brings the pending changes into the base store. Readers see the same rows before, during and after it.',
   },
   rewrite: {

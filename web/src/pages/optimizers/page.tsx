@@ -7,6 +7,7 @@ import { Page, Panel } from '../../components/panel';
 import { Snippet } from '../../components/snippet';
 import { loadsOf } from '../../lib/fleet';
 import { Groups } from './groups';
+import { Launches } from './launches';
 import { Workers } from './workers';
 
 /** The processes that run jobs, and the groups they work in. */
@@ -27,6 +28,7 @@ export function OptimizersPage() {
   return (
     <Page title="Optimizers" sub="PySpark processes that take jobs from this server, run them and report. Stopping one loses nothing.">
       <Groups loads={loads} error={groups.error ?? workers.error} />
+      <Launches groups={loads?.map(({ group }) => group.name) ?? []} />
       <Workers workers={workers.data} error={workers.error} />
       <Panel title="Start one more">
         <div className="stack">

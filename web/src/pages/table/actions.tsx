@@ -32,7 +32,7 @@ export function TableActions({ table }: { table: Table }) {
           disabledReason={whyNot(table, kind)}
           onClick={() => ask(kind)}
         >
-          {kind === 'merge' ? 'Merge now' : KINDS[kind].label}
+          {KINDS[kind].label}
         </Act>
       ))}
       {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}

@@ -28,13 +28,13 @@ function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
   const lift = useDo('cannot unlock', () =>
     answered(api.DELETE('/catalogs/{catalog}/tables/{table}/blockers', { params: { path: at(table), query: { blocker: blocker.id } } })),
   );
-  const what = blocker.kinds.length === 0 ? 'Jobs are' : `${blocker.kinds.join(', ')} ${blocker.kinds.length === 1 ? 'is' : 'are'}`;
+  const what = blocker.kinds.length === 0 ? 'Jobs' : `Jobs of the kind ${blocker.kinds.join(', ')}`;
   return (
     <Note
       tone="warn"
       title={
         <>
-          {what} kept from this table; that ends <When at={blocker.until} />
+          {what} are kept from this table; that ends <When at={blocker.until} />
         </>
       }
       action={
