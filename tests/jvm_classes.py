@@ -43,7 +43,7 @@ def _work(scratch: Path) -> None:
         server.spark.sql("INSERT INTO lake.db.plain VALUES (1, 'a'), (2, 'b')")
         server.spark.sql("MERGE INTO lake.db.plain t USING (SELECT 1 id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
         server.rows("SELECT v, count(*) FROM lake.db.plain GROUP BY v ORDER BY v")
-        table.run("rewrite", min_files="2")
+        table.run("rewrite")
         table.run("expire")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -205,6 +208,21 @@ class History(RuleBasedStateMachine):
     def expire(self, _: Draw[Any]) -> None:
         self.table.run("expire")
 
+    def remove_orphans(self, _: Draw[Any]) -> None:
+        """A file that nobody refers to goes aside; all others are of the table, though all of them are old."""
+        store = self.table.base if self.done["remove_orphans"] % 2 else self.table.change
+        orphan = Path(store.load()["location"].removeprefix("file://"), "data", f"orphan{self.number()}.parquet")
+        orphan.parent.mkdir(parents=True, exist_ok=True)
+        orphan.write_bytes(b"nobody's")
+        long_ago = time.time() - 30 * 86_400
+        for file in orphan.parents[1].rglob("*"):
+            os.utime(file, (long_ago, long_ago))
+        self.table.run("orphans")
+        assert not orphan.exists()
+
+    def count_values(self, _: Draw[Any]) -> None:
+        self.table.run("statistics")
+
     # -- references and partitions ---------------------------------------------------------------------------------
 
     def tag_base(self, _: Draw[Any]) -> None:
@@ -345,6 +363,8 @@ WEIGHTS: Mapping[str, int] = {
     "rewrite_manifests": 1,
     "clean": 1,
     "expire": 2,
+    "remove_orphans": 1,
+    "count_values": 1,
     "tag_base": 2,
     "drop_tag": 1,
     "partition_otherwise": 1,
