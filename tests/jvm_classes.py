@@ -6,6 +6,7 @@ Loading and verifying twenty thousand classes is half of what a short-lived Spar
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -53,6 +54,7 @@ def _end_jvm() -> None:
     gateway = session.sparkContext._gateway
     assert gateway is not None
     session.stop()
+    atexit.unregister(session.stop)  # there will be nobody to stop
     gateway.proc.stdin.close()
     assert gateway.proc.wait(DUMP_SECONDS) == 0
 
