@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
-    except Py4JError as error:  # asked for its memory before each lease, Java has not answered
+    except (Py4JError, ConnectionError) as error:  # asked for its memory before each lease, Java has not answered
         sys.stderr.write(f"firn: Java has ended: {error}\n      what it says is above\n")
         return 1
     finally:

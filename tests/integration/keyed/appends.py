@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -92,8 +93,13 @@ def _by_partition(metadata: Json, schema: Json, rows: Sequence[Row]) -> dict[tup
     sources = [names[field["source-id"]] for field in spec["fields"]]
     grouped: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        grouped.setdefault(tuple(row.get(source) for source in sources), []).append(row)
+        grouped.setdefault(tuple(_as_avro(row.get(source)) for source in sources), []).append(row)
     return grouped
+
+
+def _as_avro(value: Any) -> Any:
+    """Manifests count the days of a date."""
+    return (value - date(1970, 1, 1)).days if isinstance(value, date) else value
 
 
 def _write(metadata: Json, schema: Json, rows: Sequence[Row]) -> str:
