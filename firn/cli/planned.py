@@ -12,7 +12,8 @@ def tell_planned(show: Show, planned: Planned) -> None:
     """What a job would do, to what, and what would be gained."""
     show.line(f"would {planned.would}")
     rows = [(one.what, one.count, "" if one.bytes is None else size(one.bytes)) for one in planned.touches]
-    show.table(("what", "count", "size"), rows, none="")
+    if rows:
+        show.table(("what", "count", "size"), rows, none="")
     for name, written in _SHOWN:
         before, after = planned.gain.get(f"{name}_before"), planned.gain.get(f"{name}_after")
         if before is not None and after is not None and before != after:

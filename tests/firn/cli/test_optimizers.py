@@ -17,6 +17,8 @@ def test_an_optimizer_is_listed_drained_stopped_and_wanted_again(run: Command, c
     assert run("optimizer", "undrain", mine).out == f"{mine} is working, holding 0 jobs\n"
     gone = run("optimizer", "stop", "nobody")
     assert (gone.code, "not registered" in gone.err) == (1, True)
+    client.transport.change("DELETE", f"/optimizers/{mine}")
+    assert run("optimizer", "list").out == "no optimizers: start one with `firn optimizer`\n"
 
 
 def test_a_groups_launch_is_set_piece_by_piece_and_scaled(run: Command) -> None:

@@ -133,7 +133,7 @@ def test_a_store_is_not_dropped_alone_and_the_whole_is_named(run: Command) -> No
 
 def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: str) -> None:
     said = run("table", "merge", keyed, "--dry-run")
-    assert said.out == "would merge 0 pending rows into a base of 0 rows\n"
+    assert said.out == "would merge nothing: no change is pending\n"
     assert run("job", "list", "--table", keyed, "--json").json == []
 
 
