@@ -119,6 +119,12 @@ class Worker:
             return Result(outcome=Outcome.UNKNOWN, error=str(error))
         except Refused as error:
             return Result(outcome=Outcome.REFUSED, error=str(error))
+        except httpx.TransportError as error:
+            if hold.has_committed:
+                return Result(outcome=Outcome.COMMITTED, error=str(error))
+            # No fault of the job's: its lease lapses, and its record says what became of it.
+            log.warning("no answer, so the job is left to its lease: %s", error, extra={"job": lease.job_id})
+            return None
         except Exception as error:  # one of three places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
             if hold.is_lost or hold.is_handed_back:

@@ -58,13 +58,14 @@ def is_alive(pid: int) -> bool:
 
 
 def javas_of(pid: int) -> list[int]:
-    """The processes of the optimizer's own session."""
+    """The Java processes of the optimizer's own session; others in it come and go."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if os.getsid(int(entry.name)) == pid and int(entry.name) != pid:
+            is_java = (entry / "comm").read_text(encoding="utf-8").strip() == "java"
+            if is_java and os.getsid(int(entry.name)) == pid:
                 found.append(int(entry.name))
-        except ProcessLookupError:
+        except (ProcessLookupError, FileNotFoundError):
             continue
     return found
 
