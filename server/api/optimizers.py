@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from catalog.iceberg.json import HIGHEST_INT
+from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.optimizer import Optimizer
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
@@ -18,7 +18,7 @@ from server.service.optimizers import Coming, Shown
 router = APIRouter(prefix="/optimizers", tags=["optimizers"])
 
 MOST_SLOTS = 256
-Memory = dict[Annotated[str, Field(max_length=32)], Annotated[int, Field(ge=0, le=HIGHEST_INT)]]
+Memory = dict[Annotated[str, Field(max_length=32)], Annotated[int, Field(ge=0, le=HIGHEST_LONG)]]
 """Bytes by what they are of: `heap_used`, `heap_max`, `rss`."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from catalog.job import JobKind, JobStatus
 from catalog.names import TableName
+from catalog.optimizer import PROTOCOL
 from catalog.standing import Standing
 from tests.factories import LAKE, a_job
 from tests.server.api.conftest import TABLES, Api, good
@@ -155,3 +156,13 @@ def test_the_queue_and_what_was_done_are_in_the_metrics(api: Api) -> None:
     assert 'firn_jobs_ended_last_hour{kind="expire",status="succeeded"} 1.0' in text
     assert 'firn_bytes_freed_last_hour{kind="expire",status="succeeded"} 7.0' in text
     assert "\nfirn_due_tables 1.0\n" in text
+
+
+def test_an_optimizer_may_be_larger_than_a_32_bit_number_says(api: Api) -> None:
+    comes = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}
+    mine = api.http.post("/api/v1/optimizers", json=comes).json()["id"]
+    memory = {"heap_used": 3 * 2**30, "heap_max": 48 * 2**30, "rss": 64 * 2**30}
+    asked = {"optimizer_id": mine, "kinds": ["merge"], "wait_seconds": 0, "memory": memory}
+    assert api.http.post("/api/v1/leases", json=asked).status_code == 204
+    (shown,) = api.http.get("/api/v1/optimizers").json()
+    assert shown["memory"] == memory
