@@ -184,21 +184,22 @@ def _merge_into(work: Work, task: MergeTask, plan: Plan) -> None:
     for key, value in signature(work, task).items():
         spark.conf.set(f"spark.sql.iceberg.snapshot-property.{key}", value)
     try:
-        spark.sql(_merge_sql(work, task, plan))
+        spark.sql(merge_sql(work, task, _EFFECTIVE, plan.target_where))
     finally:
         for key in signature(work, task):
             spark.conf.unset(f"spark.sql.iceberg.snapshot-property.{key}")
 
 
-def _merge_sql(work: Work, task: MergeTask, plan: Plan) -> str:
+def merge_sql(work: Work, task: MergeTask, source: str, target_where: str | None = None) -> str:
+    """The statement that brings the changes of `source` into base; keys are met only where `target_where` holds."""
     same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in task.primary_key)
     names = ", ".join(quoted(column) for column in task.columns)
     values = ", ".join(f"s.{quoted(column)}" for column in task.columns)
     updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in task.columns)
     # No key is met outside the touched partitions, so the rest of base need not be read.
-    pruned = f" AND {plan.target_where}" if plan.target_where else ""
+    pruned = f" AND {target_where}" if target_where else ""
     return (
-        f"MERGE INTO {work.session.name(task.base.parts)} AS t USING {_EFFECTIVE} AS s ON {same_key}{pruned}"
+        f"MERGE INTO {work.session.name(task.base.parts)} AS t USING {source} AS s ON {same_key}{pruned}"
         " WHEN MATCHED AND s._op = 'D' THEN DELETE"
         f" WHEN MATCHED THEN UPDATE SET {updates}"
         f" WHEN NOT MATCHED AND s._op <> 'D' THEN INSERT ({names}) VALUES ({values})"

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.names import quoted
-from optimizer.jobs.merge import clean_after, signature, signed
+from optimizer.jobs.merge import clean_after, merge_sql, signature, signed
 from optimizer.keeping_tasks import KeyedTtl, TtlTask
 from optimizer.wire import MergeTask, Outcome, Result
 from optimizer.work import Work
@@ -81,20 +80,7 @@ def _merge_without(work: Work, task: TtlTask, keyed: KeyedTtl) -> None:
         work.commit(lambda: signed(staying.writeTo(work.session.name(merge.base.parts)), properties).append())
         return
     work.session.spark.sql(keyed.leaving or "").createOrReplaceTempView(_SOURCE)
-    work.commit(lambda: _run_signed(work, _merge_sql(work, merge), properties))
-
-
-def _merge_sql(work: Work, merge: MergeTask) -> str:
-    same_key = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in merge.primary_key)
-    names = ", ".join(quoted(column) for column in merge.columns)
-    values = ", ".join(f"s.{quoted(column)}" for column in merge.columns)
-    updates = ", ".join(f"t.{quoted(column)} = s.{quoted(column)}" for column in merge.columns)
-    return (
-        f"MERGE INTO {work.session.name(merge.base.parts)} AS t USING {_SOURCE} AS s ON {same_key}"
-        " WHEN MATCHED AND s._op = 'D' THEN DELETE"
-        f" WHEN MATCHED THEN UPDATE SET {updates}"
-        f" WHEN NOT MATCHED AND s._op <> 'D' THEN INSERT ({names}) VALUES ({values})"
-    )
+    work.commit(lambda: _run_signed(work, merge_sql(work, merge, _SOURCE), properties))
 
 
 def _snapshot_ids(work: Work, task: TtlTask) -> set[int]:
