@@ -13,7 +13,7 @@ from typing import Any
 
 from optimizer.jobs.merge import clean_after, merge_sql, signature, signed
 from optimizer.keeping_tasks import KeyedTtl, TtlTask
-from optimizer.wire import MergeTask, Outcome, Result
+from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
 _SOURCE = "firn_leaving"
