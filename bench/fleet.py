@@ -25,7 +25,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from bench.fleet_lake import CATALOG, commits, commits_on, fill
+from bench.fleet_lake import CATALOG, commits, commits_on, fill, opened
 from bench.report import RESULTS, Report
 from catalog.job import JobKind
 from catalog.names import RelationId
@@ -39,8 +39,7 @@ from server.service.optimizers import Coming
 from server.service.services import Services
 from server.settings import Settings
 from server.store.schema import upgrade_schema
-from server.store.session import Sessions, open_engine
-from server.store.uow import SqlDatabase
+from server.store.session import open_engine
 from tests.postgres_fixtures import postgres_server
 
 DATABASES = ("sqlite", "postgresql")
@@ -72,15 +71,17 @@ def database_urls(wanted: Sequence[str], directory: Path) -> Iterator[list[tuple
         yield [*found, ("postgresql", server.url(server.new_database()))]
 
 
-def filled(name: str, url: str, tables: int, directory: Path, report: Report) -> Fleet:
+@contextmanager
+def filled(name: str, url: str, tables: int, directory: Path, report: Report) -> Iterator[Fleet]:
     """A server's services over so many tables that nobody has looked at."""
     engine = open_engine(url)
     upgrade_schema(engine)
-    database = SqlDatabase(Sessions(engine))
-    began = time.perf_counter()
-    ids = fill(database, tables, min(tables, _FIRST_LOOK))
-    report.line("fill", database=name, tables=tables, seconds=round(time.perf_counter() - began, 1))
-    return Fleet(name, url, build_services(Settings(data_dir=directory / name), database), ids)
+    engine.dispose()
+    with opened(url) as database:
+        began = time.perf_counter()
+        ids = fill(database, tables, min(tables, _FIRST_LOOK))
+        report.line("fill", database=name, tables=tables, seconds=round(time.perf_counter() - began, 1))
+        yield Fleet(name, url, build_services(Settings(data_dir=directory / name), database), ids)
 
 
 def first_look(fleet: Fleet, report: Report) -> None:
@@ -263,18 +264,23 @@ def main(argv: list[str] | None = None) -> int:
         database_urls(given.databases, Path(place)) as urls,
     ):
         for name, url in urls:
-            fleet = filled(name, url, given.tables, Path(place), report)
-            first_look(fleet, report)
-            analyze(fleet)
-            idle(fleet, given.rounds, report)
-            commit_costs(fleet, given.clients, given.seconds, report)
-            first_look(fleet, report)
-            busy(fleet, given.clients, given.seconds, report)
-            analyze(fleet)
-            pages(fleet, given.rounds, report)
-            size(fleet, report)
+            with filled(name, url, given.tables, Path(place), report) as fleet:
+                measure(fleet, given, report)
     report.save(given.out)
     return 0
+
+
+def measure(fleet: Fleet, given: argparse.Namespace, report: Report) -> None:
+    """All of it on one database, in the order in which a fleet grows busy."""
+    first_look(fleet, report)
+    analyze(fleet)
+    idle(fleet, given.rounds, report)
+    commit_costs(fleet, given.clients, given.seconds, report)
+    first_look(fleet, report)
+    busy(fleet, given.clients, given.seconds, report)
+    analyze(fleet)
+    pages(fleet, given.rounds, report)
+    size(fleet, report)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime
 from uuid import uuid4
@@ -30,9 +31,14 @@ _FILES = 5
 _FILE_BYTES = 4 * 2**20
 
 
-def opened(url: str) -> SqlDatabase:
-    """The database behind a URL."""
-    return SqlDatabase(Sessions(open_engine(url)))
+@contextmanager
+def opened(url: str) -> Iterator[SqlDatabase]:
+    """The database behind a URL; its connections are closed at the end."""
+    engine = open_engine(url)
+    try:
+        yield SqlDatabase(Sessions(engine))
+    finally:
+        engine.dispose()
 
 
 def fill(database: SqlDatabase, tables: int, due: int) -> list[RelationId]:
@@ -136,7 +142,8 @@ def commit(uow: UnitOfWork, relation_id: RelationId, number: int, *, counted: bo
 
 def commits(url: str, ids: Sequence[RelationId], seconds: float, seed: int, *, counted: bool) -> list[float]:
     """One client that commits for so long; the seconds that each commit took."""
-    return commits_on(opened(url), ids, seconds, seed, counted=counted)
+    with opened(url) as database:
+        return commits_on(database, ids, seconds, seed, counted=counted)
 
 
 def commits_on(
