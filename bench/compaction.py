@@ -1,10 +1,15 @@
-"""Compaction: how many small tables an optimizer packs in a minute.
+"""Compaction: a table of very many small files, and very many small tables.
 
     python -m bench.compaction
     python -m bench.compaction --part small --tables 60 --files 5 --slots 1 4
+    python -m bench.compaction --part large --rows 200000 --pieces 100 --rounds 1
 
 `small`: tables of a few small files each, all waiting when the optimizer begins. It is a process of its own, warmed up
 by some tables more. What counts is the time from the first lease to the last report, as the server has noted them.
+
+`large`: one table in a thousand files. Firn's time is from the request for the job to its end, the optimizer's code
+running in the Spark in which its peer, `CALL rewrite_data_files` with no options, runs as well, in turns, each on a
+new table with the same rows. `read` is a scan of all columns before and after.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -24,27 +30,98 @@ from statistics import median
 import pyarrow as pa
 from pyiceberg.catalog.rest import RestCatalog
 
-from bench.measure import cpu_seconds
+from bench.keyed import Stage, stage
+from bench.measure import Cost, cpu_seconds, ratio
+from bench.measure import median as median_cost
+from bench.orders import Orders, Skew, generate
 from bench.report import Report
 from bench.running import RunningServer, running_server
+from bench.working import Working, working
 from firn.wire import Job
 
-PARTS = ("small",)
+PARTS = ("small", "large")
 NAMESPACE = "small"
 ROWS = 1000
 WARM_UP = 4
 LONGEST = 1800.0
+FIRN, BY_HAND = "firn", "rewrite_data_files"
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """One packing of the large table, and a scan of it before and after."""
+
+    before: Cost
+    packing: Cost
+    after: Cost
+
+    def to_json(self) -> dict[str, dict[str, float]]:
+        """All three."""
+        return {"before": self.before.to_json(), "packing": self.packing.to_json(), "after": self.after.to_json()}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the parts; an exit code other than 0 says that a job did not do what it should."""
     given = _arguments(argv)
-    report = Report("compaction", tables=given.tables, files=given.files, rows=ROWS)
+    small = {"tables": given.tables, "files": given.files, "rows": ROWS}
+    large = {"rows": given.rows, "pieces": given.pieces, "rounds": given.rounds}
+    report = Report("compaction", small=small, large=large)
     with tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch:
-        for slots in given.slots:
-            small_tables(report, Path(scratch) / f"slots-{slots}", slots, given)
+        if "small" in given.part:
+            for slots in given.slots:
+                small_tables(report, Path(scratch) / f"slots-{slots}", slots, given)
+        if "large" in given.part:
+            large_table(report, Path(scratch), given)
     report.save(given.out)
     return 0
+
+
+def large_table(report: Report, scratch: Path, given: argparse.Namespace) -> None:
+    """Both ways on tables alike, the other first in every other round; the first round only warms up."""
+    found: dict[str, list[Packed]] = {way: [] for way in (FIRN, BY_HAND)}
+    with stage(scratch, given.memory) as running:
+        optimizer = working(running)
+        orders = generate(scratch / "orders", rows=given.rows, changes=0, skew=Skew.UNIFORM, batches=0)
+        for number in range(given.rounds + 1):
+            for way in (FIRN, BY_HAND) if number % 2 else (BY_HAND, FIRN):
+                packed = _packed_large(running, optimizer if way == FIRN else None, orders, given.pieces)
+                report.line("round", number=number, way=way, **packed.to_json())
+                if number:
+                    found[way].append(packed)
+    by_hand = median_cost([one.packing for one in found[BY_HAND]])
+    for way, rounds in found.items():
+        packing = median_cost([one.packing for one in rounds])
+        before, after = (median_cost([getattr(one, when) for one in rounds]) for when in ("before", "after"))
+        report.line(
+            "large table",
+            way=way,
+            times_by_hand=ratio(packing, by_hand),
+            packing=packing.to_json(),
+            read_before=before.to_json(),
+            read_after=after.to_json(),
+        )
+
+
+def _packed_large(running: Stage, optimizer: Working | None, orders: Orders, pieces: int) -> Packed:
+    """A new table, packed by the optimizer or, without one, by hand; checked before and after."""
+    name = running.table_of_small_files(orders, pieces)
+    running.check(name, orders.totals[0])
+    before, _ = running.read("scan", name)
+    packing, files = running.clock.cost(lambda: _pack(running, optimizer, name))
+    after, _ = running.read("scan", name)
+    running.check(name, orders.totals[0])
+    if files != pieces:
+        raise RuntimeError(f"{files} of {pieces} files were packed")
+    running.spark.sql(f"DROP TABLE lake.{name}")
+    return Packed(before, packing, after)
+
+
+def _pack(running: Stage, optimizer: Working | None, name: str) -> int:
+    """How many files were packed."""
+    if optimizer is None:
+        (row,) = running.spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}')").collect()
+        return int(row["rewritten_data_files_count"])
+    return int(str(optimizer.run(running.server.client.tables[name].rewrite()).result["rewritten_files"]))
 
 
 def small_tables(report: Report, scratch: Path, slots: int, given: argparse.Namespace) -> None:
@@ -131,10 +208,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.compaction", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--part", choices=PARTS, default="small", help="what to measure (default: %(default)s)")
+    parser.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="what to measure (default: both)")
     parser.add_argument("--tables", type=int, default=60)
     parser.add_argument("--files", type=int, default=5, help="in each table")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4], help="jobs side by side, in turns")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of the large table (default: %(default)s)")
+    parser.add_argument("--pieces", type=int, default=1000, help="files of the large table (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="of the large table (default: %(default)s)")
     parser.add_argument("--memory", default="2g", help="heap of Spark's JVM (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="directory for the file of results (default: none is written)")
     return parser.parse_args(argv)

@@ -46,6 +46,13 @@ class Stage:
         self._load(f"lake.{name}", orders)
         return name
 
+    def table_of_small_files(self, orders: Orders, files: int) -> str:
+        """A new plain table with the same rows in so many files, unpartitioned, as one write left them."""
+        name = f"db.small{next(NUMBERS)}"
+        self.spark.sql(f"CREATE TABLE lake.{name} ({COLUMNS}) USING iceberg")
+        self.spark.read.parquet(str(orders.load)).repartition(files, "id").writeTo(f"lake.{name}").append()
+        return name
+
     def write_batch(self, name: str, orders: Orders, number: int = 0) -> Cost:
         """Upsert and delete what a batch says, in two commits."""
 

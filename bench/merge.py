@@ -15,24 +15,18 @@ is what it took before to commit the changes to the change store, upserts and de
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
-import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
 from bench.keyed import Stage, stage
 from bench.measure import Cost, median, ratio
 from bench.orders import NAMES, Orders, Skew, generate
 from bench.report import Report
-from optimizer.client import connect
-from optimizer.jobs import JOBS
-from optimizer.worker import Worker
+from bench.working import Working, working
 
 BY_HAND = "merge into"
 WARM_ROWS = 20_000
@@ -54,8 +48,7 @@ class Contest:
     """Both sides, ready to merge."""
 
     stage: Stage
-    worker: Worker
-    optimizer_id: str
+    optimizer: Working
 
     def firn(self, orders: Orders, mode: str) -> Merged:
         """A new keyed table, the batch, and the merge as the optimizer runs it."""
@@ -79,12 +72,7 @@ class Contest:
         return Merged(merge, read, compacting=compacting)
 
     def _merged(self, name: str, mode: str) -> str:
-        client = self.stage.server.client
-        job = client.tables[name].merge(mode=mode)
-        self.worker.work_once(self.optimizer_id)
-        job = client.jobs.get(job.id)
-        if job.status != "succeeded":
-            raise RuntimeError(f"the merge of {name} has {job.status}: {job.error}")
+        job = self.optimizer.run(self.stage.server.client.tables[name].merge(mode=mode))
         return str(job.result["mode"])
 
 
@@ -97,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
         tempfile.TemporaryDirectory(prefix="firn-bench-") as scratch,
         stage(Path(scratch), given.memory) as running,
     ):
-        contest = _contest(running)
+        contest = Contest(running, working(running))
         warm = generate(Path(scratch) / "warm", rows=WARM_ROWS, changes=WARM_ROWS // 20, skew=Skew.UNIFORM)
         for mode in given.modes:
             contest.firn(warm, mode)
@@ -140,19 +128,6 @@ def measure(contest: Contest, report: Report, orders: Orders, skew: Skew, given:
 def _batch(merges: Sequence[Merged]) -> dict[str, float] | None:
     batches = [one.batch for one in merges if one.batch is not None]
     return median(batches).to_json() if batches else None
-
-
-def _contest(running: Stage) -> Contest:
-    about = {
-        "group": "default",
-        "host": "bench",
-        "pid": os.getpid(),
-        "version": "0",
-        "facts": {"spark": pyspark.__version__},
-    }
-    api = connect(running.server.url)
-    worker = Worker(api, running.spark, JOBS, about, threading.Event())
-    return Contest(running, worker, api.register(**about).id)
 
 
 def _merge_into(table: str) -> str:

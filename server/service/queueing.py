@@ -46,20 +46,21 @@ class Shares:
     uow: UnitOfWork
     now: datetime
     lease: timedelta
-    _used: dict[str, Used] = field(default_factory=dict)
+    _used: dict[GroupName, Used] = field(default_factory=dict)
+    _quotas: dict[GroupName, float] = field(default_factory=dict)
 
     def charged(self, job: Job, policy: Policy) -> Job:
         """The job with a later deadline where its table or catalog has had more than its share."""
-        used = self._of(GroupName(job.group))
-        group = self.uow.groups.settings_of(GroupName(job.group))
-        back = used.back(
-            job.catalog,
-            job.relation_id,
-            table_quota=policy["firn.optimize.quota"],
-            catalog_quota=group.catalog_quota,
-        )
+        group = GroupName(job.group)
+        used, quota = self._of(group), self._quota(group)
+        back = used.back(job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota)
         used.add(job.catalog, job.relation_id, job.predicted_seconds)
         return replace(job, deadline=deadline(job.kind, job.priority, job.created_at, back=back))
+
+    def _quota(self, group: GroupName) -> float:
+        if group not in self._quotas:
+            self._quotas[group] = self.uow.groups.settings_of(group).catalog_quota
+        return self._quotas[group]
 
     def _of(self, group: GroupName) -> Used:
         if group not in self._used:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Integer, Select, Table, bindparam, func, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
@@ -17,6 +17,7 @@ from catalog.ports.page import Page
 from catalog.queue import bytes_freed, bytes_rewritten
 from server.store import cursor as cursors
 from server.store.session import ReadSession
+from server.store.upsert import insert_unless_taken
 from server.store.work_rows import JobCommitRow, JobLogRow, JobRow
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
@@ -46,6 +47,19 @@ _SAME = [
     "result",
     "predicted",
 ]
+_TABLE = cast("Table", JobRow.__table__)
+
+
+def _last_of(kind: JobKind) -> Select[tuple[int]]:
+    """The numbers of a table's newest jobs of one kind, by an index."""
+    of = select(_TABLE.c.number).where(_TABLE.c.relation_id == bindparam("relation_id"), _TABLE.c.kind == kind)
+    newest = of.order_by(_TABLE.c.number.desc()).limit(bindparam("most", type_=Integer))
+    return select(newest.subquery().c.number)
+
+
+_LAST_OF_EACH_KIND = (
+    select(_TABLE).where(_TABLE.c.number.in_(union_all(*map(_last_of, JobKind)))).order_by(_TABLE.c.number.desc())
+)
 
 
 @dataclass(frozen=True)
@@ -56,12 +70,7 @@ class SqlJobs:
 
     def add(self, job: Job) -> bool:
         """False when the table has an active job already."""
-        try:
-            with self.session.begin_nested():
-                self.session.add(JobRow(**_values(job)))
-        except IntegrityError:
-            return False
-        return True
+        return insert_unless_taken(self.session, JobRow, _values(job))
 
     def get(self, job_id: JobId) -> Job:
         """NotFound when there is none."""
@@ -98,10 +107,9 @@ class SqlJobs:
         return [job_from(row) for row in self.session.scalars(query)]
 
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
-        """Newest first. A query for each kind: a table has had many merges since its last look for orphans."""
-        query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
-        found = [row for kind in JobKind for row in self.session.scalars(query.where(JobRow.kind == kind))]
-        return [job_from(row) for row in sorted(found, key=lambda row: row.number, reverse=True)]
+        """Newest first. Each kind is looked up: a table has had many merges since its last look for orphans."""
+        given = {"relation_id": relation_id, "most": limit}
+        return [job_from(row) for row in self.session.execute(_LAST_OF_EACH_KIND, given)]
 
     def next_pending(self, group: str, kinds: Collection[JobKind], *, long: bool = True) -> Job | None:
         """By the index of the queue."""
@@ -196,7 +204,7 @@ def _values(job: Job) -> dict[str, Any]:
     return values | named | moved
 
 
-def job_from(row: JobRow) -> Job:
+def job_from(row: Any) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
     values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))

@@ -28,6 +28,7 @@ from server.store.metrics import SqlMetrics
 from server.store.optimizers import SqlOptimizers
 from server.store.orphans import SqlOrphanBatches
 from server.store.plans import SqlPlans
+from server.store.prepared import Prepared
 from server.store.queue import SqlQueue
 from server.store.relations import SqlKeyedTables, SqlRelations
 from server.store.rows import UtcDateTime
@@ -36,7 +37,7 @@ from server.store.standings import SqlStandings
 from server.store.stats import SqlStats
 from server.store.turns import turns_for
 
-_NOW = select(func.clock_timestamp(type_=UtcDateTime))
+_NOW = Prepared(select(func.clock_timestamp(type_=UtcDateTime)))
 
 
 class SqlUnitOfWork:
@@ -77,7 +78,9 @@ class SqlUnitOfWork:
         """The database's clock, in UTC. SQLite has none of its own: all its servers are on this machine."""
         if self.session.get_bind().dialect.name == "sqlite":
             return datetime.now(UTC)
-        return self.session.execute(_NOW).scalar_one()
+        ((now,),) = _NOW.all(self.session, {})
+        assert isinstance(now, datetime)
+        return now
 
 
 class SqlDatabase:

@@ -33,10 +33,15 @@ def test_upgrade(tmp_path: Path) -> None:
 
 
 def test_compaction(tmp_path: Path) -> None:
-    lines = results(tmp_path, "compaction", "--part", "small", "--tables", "3", "--slots", "1", "2")
+    small_sizes = ["--tables", "3", "--slots", "1", "2"]
+    large_sizes = ["--rows", "3000", "--pieces", "10", "--rounds", "1", "--memory", "1g"]
+    lines = results(tmp_path, "compaction", *small_sizes, *large_sizes)
     small = {line["slots"]: line["tables_per_minute"] for line in lines if line["event"] == "small tables"}
     assert sorted(small) == [1, 2]
     assert min(small.values()) > 0
+    large = {line["way"]: line["packing"]["wall_s"] for line in lines if line["event"] == "large table"}
+    assert sorted(large) == ["firn", "rewrite_data_files"]
+    assert min(large.values()) > 0
 
 
 def test_read(tmp_path: Path) -> None:

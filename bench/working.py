@@ -1,0 +1,45 @@
+"""An optimizer's own code in the benchmark's Spark, so that both sides of a comparison share one warm JVM."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+
+import pyspark
+
+from bench.keyed import Stage
+from firn.wire import Job
+from optimizer.client import connect
+from optimizer.jobs import JOBS
+from optimizer.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """A worker that is registered at the server and takes one job when it is told to."""
+
+    stage: Stage
+    worker: Worker
+    optimizer_id: str
+
+    def run(self, job: Job) -> Job:
+        """Do the job that was just asked for; as it ended, RuntimeError when it did not succeed."""
+        self.worker.work_once(self.optimizer_id)
+        ended = self.stage.server.client.jobs.get(job.id)
+        if ended.status != "succeeded":
+            raise RuntimeError(f"the {ended.kind} of {ended.table} has {ended.status}: {ended.error}")
+        return ended
+
+
+def working(stage: Stage) -> Working:
+    """Register it."""
+    about = {
+        "group": "default",
+        "host": "bench",
+        "pid": os.getpid(),
+        "version": "0",
+        "facts": {"spark": pyspark.__version__},
+    }
+    api = connect(stage.server.url)
+    return Working(stage, Worker(api, stage.spark, JOBS, about, threading.Event()), api.register(**about).id)
