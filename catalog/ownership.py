@@ -16,6 +16,8 @@ from catalog.relation import Relation, RelationKind
 
 QUARANTINE = "_firn_quarantine"
 """The directory of a catalog's warehouse that files which nobody refers to are moved into."""
+ANY_HOST = "hdfs://"
+"""How a reading on HDFS begins, followed by its path: one name node has many names."""
 _HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
 
 
@@ -24,11 +26,20 @@ def quarantine_of(warehouse: str) -> str:
     return f"{warehouse.rstrip('/')}/{QUARANTINE}"
 
 
-def why_not_inside(relation: Relation, properties: Mapping[str, str], warehouse: str) -> str | None:
-    """Why files of this table are not Firn's to delete, by what the table says of itself; None when they may be."""
-    own, root = canonical(relation.location), canonical(warehouse)
+def why_not_inside(location: str, warehouse: str) -> str | None:
+    """Why what a listing finds below this location is not Firn's to judge; None when it is."""
+    own, root = canonical(location), canonical(warehouse)
     if not lies_in(own, root) or own == root:
-        return f"its location {relation.location} is not inside the catalog's warehouse"
+        return f"its location {location} is not inside the catalog's warehouse"
+    return None
+
+
+def why_not_said_to_be_its_own(relation: Relation, properties: Mapping[str, str]) -> str | None:
+    """Why files of this table are not Firn's to delete, by what the table says of itself; None when they may be.
+
+    Firn sets gc.enabled=false on its own stores and on tables that are linked to Hive, to keep engines from deleting;
+    on any other table its owner has said that files are shared.
+    """
     is_plain = relation.kind is RelationKind.TABLE and relation.hive_name is None
     if is_plain and properties.get("gc.enabled", "true").strip().lower() == "false":
         return "its property gc.enabled=false says that its files are not its own"
@@ -37,11 +48,11 @@ def why_not_inside(relation: Relation, properties: Mapping[str, str], warehouse:
 
 def why_shared(locations: Iterable[str], places: Iterable[Place]) -> str | None:
     """The first of others' places that may hold one of these or lie in it, in words; None when there is none."""
-    mine = {location: _readings(location) for location in locations}
+    mine = {location: readings(location) for location in locations}
     for place in places:
-        its = _readings(place.location)
-        for location, readings in mine.items():
-            if any(overlaps(one, other) for one in readings for other in its):
+        its = readings(place.location)
+        for location, own in mine.items():
+            if any(overlaps(one, other) for one in own for other in its):
                 return f"{place.used_by} uses {place.location}, in or around {location}"
     return None
 
@@ -59,7 +70,7 @@ def named_places(used_by: str, facts: Any) -> Iterator[Place]:
             yield from named_places(used_by, value)
 
 
-def _readings(location: str) -> set[str]:
-    """As it is written and percent-decoded; a name node has many names, so it does not tell two places apart."""
+def readings(location: str) -> set[str]:
+    """What a location may stand for: as it is written and percent-decoded; name nodes do not tell two places apart."""
     written = {canonical(location), canonical(unquote(location))}
-    return {_HDFS_HOST.sub("hdfs:/", one) if _HDFS_HOST.match(one) else one for one in written}
+    return {_HDFS_HOST.sub(ANY_HOST, one) for one in written}

@@ -75,6 +75,19 @@ def canonical(location: str) -> str:
     return f"{_SAME_STORE.get(scheme, scheme)}://{host}{_clean('/' + path)}".rstrip("/")
 
 
+def spellings(location: str) -> frozenset[str]:
+    """The regular ways to write a place down: by each scheme, with and without a slash at the end."""
+    own = canonical(location)
+    scheme, sign, rest = own.partition("://")
+    if sign:
+        found = {
+            f"{one}://{rest}" for one in (scheme, *(other for other, same in _SAME_STORE.items() if same == scheme))
+        }
+    else:
+        found = {own, f"file:{own}", f"file://{own}", f"file://localhost{own}"}
+    return frozenset(found | {f"{one}/" for one in found})
+
+
 def _clean(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
 

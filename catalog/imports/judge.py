@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from catalog.iceberg.json import Json
 from catalog.imports.entry import EntryState
-from catalog.imports.names import is_inside
 from catalog.imports.newest import Header, base_name
+from catalog.places import canonical, lies_in
 from catalog.relation import Relation, RelationKind
 
 
@@ -109,13 +109,13 @@ def _conflict(reason: str, hint: str) -> Verdict:
 
 def warnings_of(candidate: Candidate, warehouse: str) -> tuple[str, ...]:
     """What its new owner should know: files that are or will be written outside of the catalog's warehouse."""
-    properties = candidate.metadata.get("properties") or {}
+    properties, root = candidate.metadata.get("properties") or {}, canonical(warehouse)
     said = []
-    if not is_inside(candidate.header.location, warehouse):
+    if not lies_in(canonical(candidate.header.location), root):
         said.append(f"it lies outside of the catalog's warehouse, at {candidate.header.location}")
     for key in ("write.metadata.path", "write.data.path", "write.object-storage.path", "write.folder-storage.path"):
         place = properties.get(key)
-        if place is not None and not is_inside(place, warehouse):
+        if place is not None and not lies_in(canonical(place), root):
             said.append(f"{key} leads outside of the catalog's warehouse, to {place}")
     if properties.get("gc.enabled") == "false":
         said.append("gc.enabled is false and stays so: engines delete no files of it")

@@ -92,21 +92,6 @@ def expire_task(tables: Sequence[tuple[TableName, Json, Leaving]]) -> Json:
     }
 
 
-def why_no_deletes(
-    location: str, properties: Mapping[str, str], *, is_plain: bool, used_by: Sequence[str]
-) -> str | None:
-    """Why no file below a table's location may be deleted; None when its files are its own.
-
-    `used_by` names what else has files in or around it. Firn sets gc.enabled=false on its own stores and on tables that
-    are linked to Hive, to keep engines from deleting; on any other table its owner has said that files are shared.
-    """
-    if used_by:
-        return f"{used_by[0]} has files in or around {location}"
-    if is_plain and properties.get("gc.enabled", "true").strip().lower() == "false":
-        return "its property gc.enabled=false says that its files are not its own"
-    return None
-
-
 def _kept_by(
     branch: Mapping[str, Any], policy: ExpirePolicy, now: datetime, lineage: Lineage, ends: Mapping[int, int]
 ) -> set[int]:

@@ -72,13 +72,11 @@ class DroppedRelations(Protocol):
         """Every location of live and restorable relations and of known Hive tables, without those of one entry."""
 
     def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
-        """Those of live, dropped and Hive tables that hold one of these locations or lie in it.
+        """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
-        Without those of the relations `but_for`, and of the stores that they own. For locations written plainly.
+        Partitions of linked tables and what is being purged are among them; the relations `but_for` and the stores
+        that they own are not.
         """
-
-    def places_of_others(self, but_for: Collection[UUID]) -> Sequence[Place]:
-        """All of those, wherever they are and however they are written; what is being purged is among them."""
 
     def places_in_purge(self) -> Sequence[Place]:
         """Locations whose files are being deleted."""

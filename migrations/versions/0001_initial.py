@@ -157,6 +157,7 @@ def upgrade() -> None:
         "hive_ground",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("partition", sa.String(length=2048), nullable=False),
+        sa.Column("location", sa.Text(), nullable=False),
         sa.Column("ground", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("relation_id", "partition", name=op.f("pk_hive_ground")),
     )

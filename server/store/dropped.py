@@ -17,7 +17,7 @@ from catalog.ports.page import Page
 from catalog.relation import Relation
 from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
-from server.store.meeting import kept_relation, places_meeting, places_of_others
+from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
 from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, StandingRow, TableStatsRow
 from server.store.session import ReadSession
@@ -170,10 +170,6 @@ class SqlDropped:
     def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
         """See server.store.meeting."""
         return list(places_meeting(self.session, locations, but_for))
-
-    def places_of_others(self, but_for: Collection[UUID]) -> Sequence[Place]:
-        """See server.store.meeting."""
-        return list(places_of_others(self.session, but_for))
 
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""

@@ -129,7 +129,7 @@ class SqlGrounds:
         """Insert or replace."""
         self.remove(relation_id, grounds.keys())
         self.session.add_all(
-            GroundRow(relation_id=relation_id, partition=partition, ground=_packed(ground))
+            GroundRow(relation_id=relation_id, partition=partition, location=ground["location"], ground=_packed(ground))
             for partition, ground in grounds.items()
         )
         self.session.flush()

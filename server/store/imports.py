@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import delete, or_, select, update
 
 from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.imports.names import spellings
 from catalog.imports.spec import Secrets
 from catalog.names import SEPARATOR, encode_namespace
 from catalog.operation import OperationId, OperationKind
+from catalog.places import spellings
 from catalog.ports.page import Page
 from server.store import cursor as cursors
 from server.store.session import ReadSession

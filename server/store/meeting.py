@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select, true
+from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.dropped import Place
-from catalog.imports.names import spellings
-from catalog.places import canonical, overlaps
+from catalog.ownership import ANY_HOST, readings
+from catalog.places import overlaps, spellings
 from catalog.relation import Relation
 from server.store.catalogs import begins
 from server.store.relations import relation_from
-from server.store.rows import DroppedRelationRow, HiveTableRow, RelationRow, UtcDateTime
+from server.store.rows import DroppedRelationRow, GroundRow, HiveTableRow, RelationRow, UtcDateTime
 from server.store.session import ReadSession
 
 _COLUMNS = RelationRow.__table__.columns
@@ -24,64 +24,62 @@ _NO_FORMER = '%"former_locations": []%'
 
 
 def places_meeting(session: ReadSession, locations: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
-    """Places of live, dropped and Hive tables that overlap one of these.
+    """Places of live, dropped and Hive tables that overlap one of these, however either is written.
 
-    The database finds what may, by how the locations begin; `overlaps` decides.
+    The database finds what may, by how locations are usually written, and all that are written oddly; the comparison
+    of all their readings decides.
     """
-    wanted = [canonical(location) for location in locations]
+    wanted = {reading for location in locations for reading in readings(location)}
     for place in (
-        *_live(session, _near_live(wanted), but_for),
-        *_dropped(session, _near_dropped(wanted), but_for),
-        *_hive(session, _near(HiveTableRow.location, wanted)),
+        *_live(session, wanted, but_for),
+        *_dropped(session, wanted, but_for),
+        *_hive(session, wanted),
+        *_grounds(session, wanted, but_for),
     ):
-        if any(overlaps(canonical(place.location), one) for one in wanted):
+        if any(overlaps(one, other) for one in readings(place.location) for other in wanted):
             yield place
 
 
-def places_of_others(session: ReadSession, but_for: Collection[UUID]) -> Iterator[Place]:
-    """Every place of live, dropped and Hive tables, however it is written."""
-    yield from _live(session, true(), but_for)
-    yield from _dropped(session, true(), but_for)
-    yield from _hive(session, true())
-
-
-def _near_live(wanted: Sequence[str]) -> ColumnElement[bool]:
-    return or_(
-        _near(RelationRow.location, wanted),
-        _near(RelationRow.metadata_location, wanted),
-        cast(RelationRow.former_locations, Text) != "[]",
-    )
-
-
-def _near_dropped(wanted: Sequence[str]) -> ColumnElement[bool]:
-    return or_(
-        _near(DroppedRelationRow.location, wanted),
-        _near(DroppedRelationRow.metadata_location, wanted),
-        cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
-    )
-
-
-def _live(session: ReadSession, which: ColumnElement[bool], but_for: Collection[UUID]) -> Iterator[Place]:
+def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
     query = select(RelationRow).where(
         RelationRow.id.not_in(but_for),
         or_(RelationRow.owner_id.is_(None), RelationRow.owner_id.not_in(but_for)),
-        which,
+        or_(
+            _near(RelationRow.location, wanted),
+            _near(RelationRow.metadata_location, wanted),
+            cast(RelationRow.former_locations, Text) != "[]",
+        ),
     )
     for relation in map(relation_from, session.scalars(query)):
         yield from _places_of(f"{relation.catalog}.{relation.name}", relation)
 
 
-def _dropped(session: ReadSession, which: ColumnElement[bool], but_for: Collection[UUID]) -> Iterator[Place]:
-    query = select(DroppedRelationRow).where(DroppedRelationRow.id.not_in(but_for), which)
+def _dropped(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
+    query = select(DroppedRelationRow).where(
+        DroppedRelationRow.id.not_in(but_for),
+        or_(
+            _near(DroppedRelationRow.location, wanted),
+            _near(DroppedRelationRow.metadata_location, wanted),
+            cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
+        ),
+    )
     for relation in map(kept_relation, session.scalars(query)):
         if relation.owner_id not in but_for:
             yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
 
 
-def _hive(session: ReadSession, which: ColumnElement[bool]) -> Iterator[Place]:
+def _hive(session: ReadSession, wanted: Collection[str]) -> Iterator[Place]:
     query = select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
-    for database, name, location in session.execute(query.where(which)):
+    for database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
         yield Place(f"the Hive table {database}.{name}", location)
+
+
+def _grounds(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
+    """Partitions of linked tables, which may lie anywhere."""
+    query = select(RelationRow.hive_name, GroundRow.location).join(RelationRow, RelationRow.id == GroundRow.relation_id)
+    query = query.where(GroundRow.relation_id.not_in(but_for), _near(GroundRow.location, wanted))
+    for name, location in session.execute(query):
+        yield Place(f"the Hive table {name}", location)
 
 
 def _places_of(used_by: str, relation: Relation) -> Iterator[Place]:
@@ -90,11 +88,27 @@ def _places_of(used_by: str, relation: Relation) -> Iterator[Place]:
             yield Place(used_by, location)
 
 
-def _near(column: InstrumentedAttribute[Any], wanted: Sequence[str]) -> ColumnElement[bool]:
-    """Whether what the column names may hold or lie in one of these places, however it is spelled."""
+def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> ColumnElement[bool]:
+    """Whether what the column names may hold or lie in one of these places."""
     inside = [begins(column, one) for place in wanted for one in spellings(place) if one.endswith("/")]
     around = {one for place in wanted for above in _lineage(place) for one in spellings(above)}
-    return or_(column.in_(sorted(around)), *inside)
+    anywhere = [one for place in wanted if place.startswith(ANY_HOST) for one in _on_any_host(column, place)]
+    return or_(column.in_(sorted(around)), *inside, *anywhere, _is_odd(column))
+
+
+def _on_any_host(column: InstrumentedAttribute[Any], place: str) -> Iterator[ColumnElement[bool]]:
+    path = place.removeprefix(ANY_HOST)
+    yield column.contains(f"{path}/", autoescape=True)
+    for above in (*_lineage(path), ""):
+        yield column.endswith(above, autoescape=True) if above else column.not_like("%://%/_%")
+        yield column.endswith(f"{above}/", autoescape=True)
+
+
+def _is_odd(column: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
+    """Percent-encoded, or with parts of a path that mean nothing: those are compared in Python."""
+    doubled = (column.like(pattern) for pattern in ("%//%//%", "/%//%", "file:/_%//%"))
+    dotted = (column.like(pattern) for pattern in ("%/./%", "%/../%", "%/.", "%/.."))
+    return or_(column.contains("%", autoescape=True), *doubled, *dotted)
 
 
 def _lineage(place: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Invalid
-from catalog.places import checked_warehouse, metastore_uris
+from catalog.places import checked_warehouse, metastore_uris, spellings
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,9 @@ def test_metastores_are_named_as_hive_names_them() -> None:
     for wrong in ("", "a:9083", "http://a:9083", "thrift://", "thrift://a:port"):
         with pytest.raises(Invalid):
             metastore_uris(wrong)
+
+
+def test_one_place_has_many_spellings() -> None:
+    assert {"/w/t", "file:/w/t", "file:///w/t/", "file://localhost/w/t"} <= spellings("file:///w/t")
+    assert spellings("s3n://b/t/") == {f"{scheme}://b/t{end}" for scheme in ("s3", "s3a", "s3n") for end in ("", "/")}
+    assert {"abfs://c@a/t", "abfss://c@a/t"} <= spellings("abfs://c@a/t")

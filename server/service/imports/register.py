@@ -9,10 +9,10 @@ from catalog.errors import Conflict, Invalid, NotFound
 from catalog.iceberg.formats import checked
 from catalog.iceberg.view import checked_view
 from catalog.imports.judge import Act, Candidate, Present, Rules, Verdict, judge
-from catalog.imports.names import spellings
 from catalog.imports.newest import Header, header_of, number_of
 from catalog.imports.spec import checked_place
 from catalog.names import CatalogName, TableName
+from catalog.places import spellings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind, TableStats
 from catalog.stats import advanced

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog.job import Lease, check_lease
-from catalog.keeping.expiry import why_no_deletes
 from catalog.names import TableName
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
-from server.service.places import kin
+from server.service.ownership import tables_of, why_not_its_own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +38,9 @@ class OwnPlaces:
 
     def of_relation(self, uow: UnitOfWork, relation: Relation) -> list[OwnPlace]:
         """Of a plain table, or of a keyed one's stores."""
-        stores: Sequence[Relation] = uow.relations.stores_of(relation.id) or [relation]
-        return [self._place(uow, store) for store in stores]
+        return [self._place(uow, table) for table in tables_of(uow, relation)]
 
-    def _place(self, uow: UnitOfWork, relation: Relation) -> OwnPlace:
-        others = uow.dropped.places_meeting([relation.location], but_for=kin(relation))
-        reason = why_no_deletes(
-            relation.location,
-            load_metadata(self.metadata, relation).get("properties", {}),
-            is_plain=relation.kind is RelationKind.TABLE and relation.hive_name is None,
-            used_by=[other.used_by for other in others],
-        )
-        return OwnPlace(name=relation.name, location=relation.location, kept_because=reason)
+    def _place(self, uow: UnitOfWork, table: Relation) -> OwnPlace:
+        properties = {table.id: load_metadata(self.metadata, table).get("properties", {})}
+        reason = why_not_its_own(uow, table, properties, by_listing=False)
+        return OwnPlace(name=table.name, location=table.location, kept_because=reason)

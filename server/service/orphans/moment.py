@@ -47,7 +47,7 @@ def moment_of(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> Moment:
     relation = uow.relations.get(job.relation_id)
     tables = tables_of(uow, relation)
     properties = {one.id: load_metadata(metadata, one).get("properties", {}) for one in tables}
-    reason = why_not_its_own(uow, relation, properties)
+    reason = why_not_its_own(uow, relation, properties, by_listing=True)
     if reason is not None:
         raise Conflict(
             f"no file of {relation.name} is taken for an orphan: {reason}",

@@ -10,7 +10,7 @@ import pytest
 from catalog.errors import Invalid
 from catalog.imports.entry import EntryState
 from catalog.imports.judge import Act, Candidate, Present, Rules, judge, warnings_of
-from catalog.imports.names import is_inside, name_of_directory, spellings
+from catalog.imports.names import name_of_directory
 from catalog.imports.newest import Header
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
 from catalog.relation import RelationKind
@@ -98,13 +98,6 @@ def test_directories_become_names(path: str, depth: int | None, into: tuple[str,
 def test_a_directory_without_one_above_it_names_no_table() -> None:
     with pytest.raises(Invalid, match="names a namespace"):
         name_of_directory(["orders"], depth=None, into=())
-
-
-def test_one_place_has_many_spellings() -> None:
-    assert {"/w/t", "file:/w/t", "file:///w/t/"} <= spellings("file:///w/t")
-    assert {"s3://b/t", "s3a://b/t"} <= spellings("s3n://b/t/")
-    assert is_inside("file:/w/t", "file:///w")
-    assert not is_inside("/w2/t", "/w")
 
 
 def test_what_is_not_there_is_added_unless_another_lies_in_its_place() -> None:

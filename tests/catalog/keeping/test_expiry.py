@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from catalog.iceberg.json import Json
-from catalog.keeping.expiry import ExpirePolicy, Leaving, expire_task, leaving, why_no_deletes
+from catalog.keeping.expiry import ExpirePolicy, Leaving, expire_task, leaving
 from catalog.moments import milliseconds
 from catalog.names import TableName
 
@@ -98,10 +98,3 @@ def test_tables_that_nothing_leaves_are_left_out_and_parts_may_hold_dots() -> No
     empty, some = Leaving(snapshot_ids=(), refs={}), Leaving(snapshot_ids=(4, 2), refs={"t": 2})
     (only,) = expire_task([(table, metadata, some), (other, metadata, empty)])["tables"]
     assert (only["parts"], only["snapshot_ids"], only["refs"]) == (["db", "a.b", "base"], [2, 4], {"t": 2})
-
-
-def test_files_are_deleted_only_where_they_are_the_tables_own() -> None:
-    assert why_no_deletes("s3://b/t", {}, is_plain=True, used_by=[]) is None
-    assert why_no_deletes("s3://b/t", {"gc.enabled": "false"}, is_plain=False, used_by=[]) is None
-    assert "gc.enabled" in str(why_no_deletes("s3://b/t", {"gc.enabled": "False "}, is_plain=True, used_by=[]))
-    assert "lake.db.other" in str(why_no_deletes("s3://b/t", {}, is_plain=False, used_by=["lake.db.other"]))

@@ -18,13 +18,13 @@ from tests.server.service import sharing
 from tests.server.service.sharing import OTHER, filled
 
 
-def why(lake: Lake) -> str | None:
+def why(lake: Lake, *, by_listing: bool = True) -> str | None:
     with lake.services.database.reading() as uow:
         relation = uow.relations.find(LAKE, PLAIN) or uow.relations.find(LAKE, ORDERS)
         assert relation is not None
         tables = tables_of(uow, relation)
         properties = {one.id: lake.metadata(one.name).get("properties", {}) for one in tables}
-        return why_not_its_own(uow, relation, properties)
+        return why_not_its_own(uow, relation, properties, by_listing=by_listing)
 
 
 def test_a_table_alone_at_its_place_owns_it(lake: Lake) -> None:
@@ -119,11 +119,13 @@ def test_a_place_that_others_may_need_is_not_the_tables_own(
     location = filled(lake)
     needs_it(lake, location)
     assert reason in (why(lake) or "")
+    assert reason in (why(lake, by_listing=False) or "")
 
 
 def test_outside_the_warehouse_nothing_is_the_tables_own(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
     filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
     assert "not inside the catalog's warehouse" in (why(lake) or "")
+    assert why(lake, by_listing=False) is None
 
 
 def test_a_table_at_the_warehouses_root_owns_nothing(lake: Lake) -> None:
@@ -140,3 +142,4 @@ def test_a_plain_table_that_says_its_files_are_not_its_own_is_believed(lake: Lak
     filled(lake)
     lake.commit(altered(PLAIN, set_property("gc.enabled", "false")))
     assert "gc.enabled=false" in (why(lake) or "")
+    assert "gc.enabled=false" in (why(lake, by_listing=False) or "")
