@@ -1,12 +1,12 @@
 """What was dropped: how long it can be brought back, and what becomes of its files after that.
 
-The rules of a purge are in `why_kept`: Firn deletes what a dropped table's own metadata reaches inside the table's own
-location, and only where nothing else can need it.
+A purge deletes what a dropped table's own metadata reaches inside the table's own location, and only where nothing else
+can need it: see catalog.ownership.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,10 +16,9 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.names import CatalogName, TableName, dotted
-from catalog.places import canonical, data_paths, lies_in, overlaps
+from catalog.places import canonical, data_paths, lies_in
 from catalog.policy.policy import PROTECTED
 from catalog.policy.units import parse_duration
-from catalog.relation import Relation, RelationKind
 
 RETENTION = "firn.drop.retention"
 DEFAULT_RETENTION = "7 d"
@@ -116,26 +115,6 @@ def check_catalog_properties(properties: Mapping[str, str]) -> None:
 def is_protected(properties: Mapping[str, str]) -> bool:
     """Whether these properties forbid the drop; an engine's misspelt `true` does, too."""
     return properties.get(PROTECTED, "false").strip().lower() not in {"false", ""}
-
-
-def why_kept(
-    relation: Relation, properties: Mapping[str, str], *, warehouse: str, in_use: Iterable[Place]
-) -> str | None:
-    """Why a purge of this dropped relation may delete nothing at all; None when it may.
-
-    `in_use` are the places of everything else: live tables, what can still be brought back, Hive tables.
-    """
-    own = canonical(relation.location)
-    root = canonical(warehouse)
-    if not lies_in(own, root) or own == root:
-        return f"its location {relation.location} is not inside the catalog's warehouse"
-    is_plain = relation.kind is RelationKind.TABLE and relation.hive_name is None
-    if is_plain and properties.get("gc.enabled", "true").strip().lower() == "false":
-        return "its property gc.enabled=false says that its files are not its own"
-    for place in in_use:
-        if overlaps(own, canonical(place.location)):
-            return f"{place.used_by} uses {place.location}"
-    return None
 
 
 def belongs_to(location: str, own: str) -> bool:

@@ -68,14 +68,13 @@ class DroppedRelations(Protocol):
     def purging(self) -> Sequence[Dropped]:
         """Whose files are being deleted."""
 
-    def places_in_use(self, but_for: UUID) -> Sequence[Place]:
-        """Every location of live and restorable relations and of known Hive tables, without those of one entry."""
-
-    def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
+    def places_meeting(
+        self, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool = True
+    ) -> Sequence[Place]:
         """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
-        Partitions of linked tables and what is being purged are among them; the relations `but_for` and the stores
-        that they own are not.
+        The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
+        Partitions that Hive reads count for every table, those of a linked one for itself, too.
         """
 
     def places_in_purge(self) -> Sequence[Place]:

@@ -1,13 +1,12 @@
 """The proof that a table's places are its own, as far as the database can give it.
 
-Whoever deletes files because a listing or a difference names them asks here first, and deletes nothing when there is a
-reason against it. What other systems keep there, only the storage can tell: see server.service.orphans.
+Whoever deletes files because a listing, a difference or a drop names them asks here first, and deletes nothing when
+there is a reason against it. What other systems keep there, only the storage can tell: see server.service.orphans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from uuid import UUID
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from catalog.dropped import Place
 from catalog.names import RelationId
@@ -34,14 +33,21 @@ def why_not_its_own(
     whoever acts on the answer keeps others from adding any (`uow.catalogs.hold_all`), or asks again.
     """
     tables = tables_of(uow, relation)
-    warehouse = uow.catalogs.get(relation.catalog).warehouse
-    for one in tables:
-        reason = why_not_inside(one.location, warehouse) if by_listing else None
-        reason = reason or why_not_said_to_be_its_own(one, properties[one.id])
-        if reason is not None:
-            return reason
-    locations = [one.location for one in tables]
-    return why_shared(locations, _places_of_others(uow, locations, {*kin(relation), *(one.id for one in tables)}))
+    reason = _why_not_inside(uow, tables) if by_listing else None
+    own = {*kin(relation), *(one.id for one in tables)}
+    return reason or _why_not_theirs(uow, tables, properties, uow.dropped.places_meeting(_locations(tables), own))
+
+
+def why_dropped_not_its_own(
+    uow: UnitOfWork, relations: Sequence[Relation], properties: Mapping[RelationId, Mapping[str, str]]
+) -> str | None:
+    """The same of the relations of one drop, whose files a purge is to delete.
+
+    Another drop that is being purged already needs its files no more.
+    """
+    tables = [one for one in relations if one.metadata_location is not None]
+    others = uow.dropped.places_meeting(_locations(tables), [one.id for one in relations], in_purge=False)
+    return _why_not_inside(uow, tables) or _why_not_theirs(uow, tables, properties, others)
 
 
 def tables_of(uow: UnitOfWork, relation: Relation) -> Sequence[Relation]:
@@ -49,8 +55,27 @@ def tables_of(uow: UnitOfWork, relation: Relation) -> Sequence[Relation]:
     return uow.relations.stores_of(relation.id) if relation.kind is RelationKind.KEYED else [relation]
 
 
-def _places_of_others(uow: UnitOfWork, locations: Sequence[str], but_for: Collection[UUID]) -> Iterator[Place]:
-    yield from uow.dropped.places_meeting(locations, but_for=but_for)
+def _locations(tables: Sequence[Relation]) -> list[str]:
+    return [one.location for one in tables]
+
+
+def _why_not_inside(uow: UnitOfWork, tables: Sequence[Relation]) -> str | None:
+    reasons = (why_not_inside(one.location, uow.catalogs.get(one.catalog).warehouse) for one in tables)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _why_not_theirs(
+    uow: UnitOfWork,
+    tables: Sequence[Relation],
+    properties: Mapping[RelationId, Mapping[str, str]],
+    others: Iterable[Place],
+) -> str | None:
+    said = (why_not_said_to_be_its_own(one, properties[one.id]) for one in tables)
+    reason = next((one for one in said if one is not None), None)
+    return reason or why_shared(_locations(tables), [*others, *_places_of_firn(uow)])
+
+
+def _places_of_firn(uow: UnitOfWork) -> Iterator[Place]:
     for catalog in uow.catalogs.list():
         yield Place("Firn's quarantine", quarantine_of(catalog.warehouse))
     for operation in uow.operations.unfinished():

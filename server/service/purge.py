@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress, belongs_to, why_kept
+from catalog.dropped import Dropped, DroppedKind, DroppedState, PurgeProgress, belongs_to
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
@@ -22,6 +22,7 @@ from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.metadata import MetadataFiles
+from server.service.ownership import why_dropped_not_its_own
 from server.service.retire import event_of
 from server.service.undrop import DryRunEnds
 
@@ -208,7 +209,7 @@ class Purges:
         except NotFound:
             return None
 
-    def _properties(self, relations: Sequence[Relation]) -> Mapping[UUID, Mapping[str, str]]:
+    def _properties(self, relations: Sequence[Relation]) -> Mapping[RelationId, Mapping[str, str]]:
         found = {one.id: self._found(one) for one in relations if one.metadata_location is not None}
         return {relation_id: (metadata or {}).get("properties", {}) for relation_id, metadata in found.items()}
 
@@ -263,22 +264,11 @@ def _was_purged(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> bool:
 
 
 def _why_kept(
-    uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], properties: Mapping[UUID, Mapping[str, str]]
+    uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], properties: Mapping[RelationId, Mapping[str, str]]
 ) -> str | None:
     """The first reason to delete nothing of it; while nobody can add a relation."""
     try:
-        warehouse = uow.catalogs.get(entry.catalog).warehouse
+        uow.catalogs.get(entry.catalog)
     except NotFound:
         return "its catalog is gone"
-    in_use = list(uow.dropped.places_in_use(entry.id))
-    for one in relations:
-        if one.hive_name is not None:
-            grounds = uow.grounds.of(one.id).values()
-            in_use += [Place(f"the Hive table {one.hive_name}", ground["location"]) for ground in grounds]
-    for one in relations:
-        if one.metadata_location is None:
-            continue
-        kept = why_kept(one, properties[one.id], warehouse=warehouse, in_use=in_use)
-        if kept is not None:
-            return kept
-    return None
+    return why_dropped_not_its_own(uow, relations, properties)

@@ -19,7 +19,7 @@ from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
 from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
-from server.store.rows import DroppedRelationRow, DroppedRow, HiveTableRow, RelationRow, StandingRow, TableStatsRow
+from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, StandingRow, TableStatsRow
 from server.store.session import ReadSession
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
@@ -137,39 +137,11 @@ class SqlDropped:
         query = select(DroppedRow).where(DroppedRow.state == DroppedState.PURGING).order_by(DroppedRow.number)
         return [_entry(row) for row in self.session.scalars(query)]
 
-    def places_in_use(self, but_for: UUID) -> Sequence[Place]:
-        """Live relations first: one that is dropped meanwhile is then seen among the dropped."""
-        live = self.session.execute(
-            select(
-                RelationRow.catalog,
-                RelationRow.namespace,
-                RelationRow.name,
-                RelationRow.location,
-                RelationRow.metadata_location,
-                RelationRow.former_locations,
-            )
-        )
-        found = [
-            Place(f"{catalog}.{namespace.replace(SEPARATOR, '.')}.{name}", location)
-            for catalog, namespace, name, own, metadata, former in live
-            for location in (own, metadata, *former)
-            if location is not None
-        ]
-        kept = select(DroppedRow.path, DroppedRelationRow.relation)
-        kept = kept.join(DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id)
-        kept = kept.where(DroppedRow.id != but_for, DroppedRow.state == DroppedState.DROPPED)
-        found += [
-            Place(f"{path.replace(SEPARATOR, '.')}, which was dropped and can be brought back,", location)
-            for path, row in self.session.execute(kept)
-            for location in (row["location"], row["metadata_location"], *row["former_locations"])
-            if location is not None
-        ]
-        hive = self.session.execute(select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location))
-        return found + [Place(f"the Hive table {database}.{name}", location) for database, name, location in hive]
-
-    def places_meeting(self, locations: Collection[str], *, but_for: Collection[UUID]) -> Sequence[Place]:
+    def places_meeting(
+        self, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool = True
+    ) -> Sequence[Place]:
         """See server.store.meeting."""
-        return list(places_meeting(self.session, locations, but_for))
+        return list(places_meeting(self.session, locations, but_for, in_purge=in_purge))
 
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""

@@ -10,20 +10,22 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from catalog.dropped import Place
+from catalog.dropped import DroppedState, Place
 from catalog.ownership import ANY_HOST, readings
 from catalog.places import overlaps, spellings
 from catalog.relation import Relation
 from server.store.catalogs import begins
 from server.store.relations import relation_from
-from server.store.rows import DroppedRelationRow, GroundRow, HiveTableRow, RelationRow, UtcDateTime
+from server.store.rows import DroppedRelationRow, DroppedRow, GroundRow, HiveTableRow, RelationRow, UtcDateTime
 from server.store.session import ReadSession
 
 _COLUMNS = RelationRow.__table__.columns
 _NO_FORMER = '%"former_locations": []%'
 
 
-def places_meeting(session: ReadSession, locations: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
+def places_meeting(
+    session: ReadSession, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool
+) -> Iterator[Place]:
     """Places of live, dropped and Hive tables that overlap one of these, however either is written.
 
     The database finds what may, by how locations are usually written, and all that are written oddly; the comparison
@@ -32,9 +34,9 @@ def places_meeting(session: ReadSession, locations: Collection[str], but_for: Co
     wanted = {reading for location in locations for reading in readings(location)}
     for place in (
         *_live(session, wanted, but_for),
-        *_dropped(session, wanted, but_for),
+        *_dropped(session, wanted, but_for, in_purge=in_purge),
         *_hive(session, wanted),
-        *_grounds(session, wanted, but_for),
+        *_grounds(session, wanted),
     ):
         if any(overlaps(one, other) for one in readings(place.location) for other in wanted):
             yield place
@@ -54,7 +56,9 @@ def _live(session: ReadSession, wanted: Collection[str], but_for: Collection[UUI
         yield from _places_of(f"{relation.catalog}.{relation.name}", relation)
 
 
-def _dropped(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
+def _dropped(
+    session: ReadSession, wanted: Collection[str], but_for: Collection[UUID], *, in_purge: bool
+) -> Iterator[Place]:
     query = select(DroppedRelationRow).where(
         DroppedRelationRow.id.not_in(but_for),
         or_(
@@ -63,6 +67,9 @@ def _dropped(session: ReadSession, wanted: Collection[str], but_for: Collection[
             cast(DroppedRelationRow.relation, Text).not_like(_NO_FORMER),
         ),
     )
+    if not in_purge:
+        query = query.join(DroppedRow, DroppedRow.id == DroppedRelationRow.dropped_id)
+        query = query.where(DroppedRow.state == DroppedState.DROPPED)
     for relation in map(kept_relation, session.scalars(query)):
         if relation.owner_id not in but_for:
             yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
@@ -74,12 +81,12 @@ def _hive(session: ReadSession, wanted: Collection[str]) -> Iterator[Place]:
         yield Place(f"the Hive table {database}.{name}", location)
 
 
-def _grounds(session: ReadSession, wanted: Collection[str], but_for: Collection[UUID]) -> Iterator[Place]:
-    """Partitions of linked tables, which may lie anywhere."""
-    query = select(RelationRow.hive_name, GroundRow.location).join(RelationRow, RelationRow.id == GroundRow.relation_id)
-    query = query.where(GroundRow.relation_id.not_in(but_for), _near(GroundRow.location, wanted))
-    for name, location in session.execute(query):
-        yield Place(f"the Hive table {name}", location)
+def _grounds(session: ReadSession, wanted: Collection[str]) -> Iterator[Place]:
+    """Partitions of linked tables, dropped ones too: they may lie anywhere, and Hive reads them."""
+    query = select(RelationRow.hive_name, GroundRow.location)
+    query = query.outerjoin_from(GroundRow, RelationRow, RelationRow.id == GroundRow.relation_id)
+    for name, location in session.execute(query.where(_near(GroundRow.location, wanted))):
+        yield Place(f"the Hive table {name or 'of a dropped table'}", location)
 
 
 def _places_of(used_by: str, relation: Relation) -> Iterator[Place]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from catalog.hive.indexed import IndexedTable
 from catalog.names import TableName
+from catalog.ports.store import UnitOfWork
 from server.service.tables import TableDefinition
-from tests.factories import LAKE, NOW
+from tests.factories import LAKE, NOW, a_relation, an_operation
 from tests.server.lake import COLUMNS, PLAIN, Lake, altered
 from tests.server.service.dropping import append_files, files_below, unlisted
 
@@ -78,3 +81,27 @@ def a_hive_table(lake: Lake, location: str) -> None:
     )
     with lake.services.database.writing() as uow:
         uow.hive.replace(LAKE, "shop", [table])
+
+
+def a_percent_encoded_spelling(lake: Lake, location: str) -> None:
+    there = location.replace("/db/", "/d%62/") + "/data"
+    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=there))
+
+
+def a_partition_of_a_linked_hive_table(lake: Lake, location: str) -> None:
+    linked = a_relation(name=OTHER, hive_name="shop.orders", location="file:/far/away", metadata_location=None)
+
+    def link(uow: UnitOfWork) -> None:
+        uow.relations.add(linked)
+        uow.grounds.put(linked.id, {"day=1": {"location": f"{location}/data/day=1"}})
+
+    _written(lake, link)
+
+
+def an_operation_under_way(lake: Lake, location: str) -> None:
+    _written(lake, lambda uow: uow.operations.add(an_operation(journal={"roots": [f"{location}/data/new"]})))
+
+
+def _written(lake: Lake, write: Callable[[UnitOfWork], object]) -> None:
+    with lake.services.database.writing() as uow:
+        write(uow)

@@ -9,10 +9,9 @@ import pytest
 from catalog.dropped import DroppedState
 from catalog.names import CatalogName
 from catalog.ownership import QUARANTINE
-from catalog.ports.store import UnitOfWork
 from server.service.ownership import tables_of, why_not_its_own
 from server.service.tables import TableDefinition
-from tests.factories import LAKE, a_relation, an_operation
+from tests.factories import LAKE
 from tests.server.lake import BASE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
 from tests.server.service import sharing
 from tests.server.service.sharing import OTHER, filled
@@ -50,30 +49,6 @@ def a_purge_that_has_begun(lake: Lake, location: str) -> None:
         assert uow.dropped.get(LAKE, entry.id).state is DroppedState.PURGING
 
 
-def a_percent_encoded_spelling(lake: Lake, location: str) -> None:
-    there = location.replace("/db/", "/d%62/") + "/data"
-    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=there))
-
-
-def _written(lake: Lake, write: Callable[[UnitOfWork], object]) -> None:
-    with lake.services.database.writing() as uow:
-        write(uow)
-
-
-def a_partition_of_a_linked_hive_table(lake: Lake, location: str) -> None:
-    linked = a_relation(name=OTHER, hive_name="shop.orders", location="file:/far/away", metadata_location=None)
-
-    def link(uow: UnitOfWork) -> None:
-        uow.relations.add(linked)
-        uow.grounds.put(linked.id, {"day=1": {"location": f"{location}/data/day=1"}})
-
-    _written(lake, link)
-
-
-def an_operation_under_way(lake: Lake, location: str) -> None:
-    _written(lake, lambda uow: uow.operations.add(an_operation(journal={"roots": [f"{location}/data/new"]})))
-
-
 def a_table_of_another_catalog(lake: Lake, location: str) -> None:
     other = CatalogName("other")
     lake.services.namespaces.create_catalog(other, f"{lake.warehouse.as_uri()}-other", None, {})
@@ -105,9 +80,9 @@ def a_table_whose_data_path_leads_here(lake: Lake, location: str) -> None:
         (sharing.a_dropped_table_that_can_come_back, "lake.db.other, which was dropped, uses"),
         (sharing.a_hive_table, "the Hive table shop.orders uses"),
         (a_purge_that_has_begun, "lake.db.other, which was dropped, uses"),
-        (a_percent_encoded_spelling, "lake.db.other uses"),
-        (a_partition_of_a_linked_hive_table, "the Hive table shop.orders uses"),
-        (an_operation_under_way, "the upgrade of db.orders, which is under way, uses"),
+        (sharing.a_percent_encoded_spelling, "lake.db.other uses"),
+        (sharing.a_partition_of_a_linked_hive_table, "the Hive table shop.orders uses"),
+        (sharing.an_operation_under_way, "the upgrade of db.orders, which is under way, uses"),
         (a_table_of_another_catalog, "other.db.other uses"),
         (the_quarantine_of_another_catalog, "Firn's quarantine uses"),
         (a_table_whose_data_path_leads_here, "lake.db.other uses"),
