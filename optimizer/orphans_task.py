@@ -35,7 +35,8 @@ class Taken(Wire):
 
 
 class Ended(Wire):
-    """What has left the quarantine for good."""
+    """What has left the quarantine for good with one request, and where the next goes on."""
 
     deleted_files: int
     deleted_bytes: int
+    next_cursor: str | None

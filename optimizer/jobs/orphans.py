@@ -49,7 +49,7 @@ def run(work: Work) -> Result:
     """Delete what has been in quarantine long enough; then list, compare, propose."""
     task = OrphansTask.model_validate(work.lease.task)
     work.hold.stage("ending what is overdue")
-    ended = Ended.model_validate(work.api.ask(work.lease, "orphans/overdue", {}, seconds=ANSWER_SECONDS))
+    deleted = _ended_overdue(work)
     work.hold.stage("listing")
     listed = _listed(work, task).persist()
     try:
@@ -60,7 +60,21 @@ def run(work: Work) -> Result:
         tally = _proposed(work, _candidates(work, task, listed), metadata_files)
     finally:
         listed.unpersist()
-    return Result(outcome=Outcome.NOTHING, result=_told(task, tally, ended, seen))
+    return Result(outcome=Outcome.NOTHING, result=_told(task, tally, deleted, seen))
+
+
+def _ended_overdue(work: Work) -> Counter[str]:
+    """Files and bytes that have left the quarantine for good."""
+    deleted, cursor = Counter[str](), None
+    while True:
+        answer = work.api.ask(work.lease, "orphans/overdue", {"cursor": cursor}, seconds=ANSWER_SECONDS)
+        ended = Ended.model_validate(answer)
+        deleted += Counter(deleted_files=ended.deleted_files, deleted_bytes=ended.deleted_bytes)
+        cursor = ended.next_cursor
+        if cursor is None:
+            return deleted
+        work.hold.say(f"{deleted['deleted_files']} files of the quarantine deleted")
+        work.hold.check()
 
 
 def _listed(work: Work, task: OrphansTask) -> DataFrame:
@@ -115,13 +129,13 @@ def _batches(paths: Iterator[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _told(task: OrphansTask, tally: Tally, ended: Ended, seen: int) -> dict[str, Any]:
+def _told(task: OrphansTask, tally: Tally, deleted: Counter[str], seen: int) -> dict[str, Any]:
     done = {
         "listed_files": seen,
         "orphan_files": tally.files,
         "orphan_bytes": tally.bytes,
         "kept": dict(tally.kept),
-        "deleted_files": ended.deleted_files,
-        "deleted_bytes": ended.deleted_bytes,
+        "deleted_files": deleted["deleted_files"],
+        "deleted_bytes": deleted["deleted_bytes"],
     }
     return done | {"dry_run": True, "orphans": [one.path for one in tally.first]} if task.dry_run else done

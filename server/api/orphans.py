@@ -85,11 +85,18 @@ class TakenOut(Out):
     kept: dict[Why, int]
 
 
+class OverdueIn(In):
+    """Where to go on: nothing, or what the last answer said."""
+
+    cursor: str | None = None
+
+
 class EndedOut(Out):
-    """What was deleted for good."""
+    """What was deleted for good, and where to go on unless that was all."""
 
     deleted_files: int
     deleted_bytes: int
+    next_cursor: str | None
 
 
 @router.post(
@@ -171,9 +178,9 @@ def propose(services: ServicesDep, lease: LeaseDep, body: ProposedIn) -> TakenOu
     summary="End what has been in quarantine long enough",
     responses=refusals(403, 404, 409),
 )
-def end_overdue(services: ServicesDep, lease: LeaseDep) -> EndedOut:
-    """Deletes it for good; what is needed after all is put back."""
-    return EndedOut.model_validate(services.orphans.end_overdue(lease))
+def end_overdue(services: ServicesDep, lease: LeaseDep, body: OverdueIn) -> EndedOut:
+    """Deletes it for good, some of it with each request; what is needed after all is put back."""
+    return EndedOut.model_validate(services.orphans.end_overdue(lease, body.cursor))
 
 
 def _shown(services: Services, found: Page[OrphanBatch]) -> PageOut[OrphanBatchOut]:

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -45,8 +45,8 @@ from server.service.planner import facts_of
 _ENDING = (BatchState.ASIDE, BatchState.NOTED, BatchState.DELETING)
 JOBS_REMEMBERED = 8
 """For so many the server knows which metadata files it has read already."""
-_LOOKED_AT_TOGETHER = 100
-"""Batches of the quarantine for which the table's manifests are read once."""
+LOOKED_AT_TOGETHER = 100
+"""Batches of the quarantine that one request ends; the table's manifests are read once for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,8 @@ class Ended:
 
     deleted_files: int = 0
     deleted_bytes: int = 0
+    next_cursor: str | None = None
+    """Where to go on; None when all has been looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,30 +128,30 @@ class Orphans:
                 self.quarantine.take(lease, moment, batch, moves=moves, needed=_check(needed))
         return self._put_back_needed(moment, needed, files)
 
-    def end_overdue(self, lease: Lease) -> Ended:
+    def end_overdue(self, lease: Lease, cursor: str | None = None) -> Ended:
         """Put the books in order that a dead process has left, and delete what has been in quarantine long enough.
 
-        What is needed after all goes back, however short or long it has been there.
+        What is needed after all goes back, however short or long it has been there. Some batches at a time.
         """
         moment = self._moment(lease)
-        ended = Ended()
         if moment.dry_run:
-            return ended
+            return Ended()
         with _nothing_missing(moment):
             self._prove(moment, ())
-            self.quarantine.recover(moment.relation.id)
+            if cursor is None:
+                self.quarantine.recover(moment.relation.id)
             with self.database.reading() as uow:
-                held = uow.orphans.of_table(moment.relation.id, _ENDING)
-            for at in range(0, len(held), _LOOKED_AT_TOGETHER):
-                ended = self._end_some(lease, moment, held[at : at + _LOOKED_AT_TOGETHER], ended)
-        return ended
+                held = uow.orphans.list(
+                    relation_id=moment.relation.id, states=_ENDING, limit=LOOKED_AT_TOGETHER, cursor=cursor
+                )
+            return replace(self._end(lease, moment, held.items), next_cursor=held.next_cursor)
 
-    def _end_some(self, lease: Lease, moment: Moment, held: Sequence[OrphanBatch], ended: Ended) -> Ended:
-        files = [
-            line.file for one in held for line in self.quarantine.report(one) if line.file.location not in one.kept
-        ]
+    def _end(self, lease: Lease, moment: Moment, held: Sequence[OrphanBatch]) -> Ended:
+        reports = self.quarantine.reports_of(held)
+        files = [line.file for one in held for line in reports[one.id] if line.file.location not in one.kept]
         needed = Needed(self.metadata, self.named, _names(files))
         self._put_back_needed(moment, needed, files)
+        ended = Ended()
         for batch in held:
             if batch.state is BatchState.DELETING or moment.now - batch.taken_at >= moment.quarantine:
                 done = self.quarantine.delete(lease, moment, batch, _check(needed))

@@ -6,9 +6,11 @@ between two of these, the storage tells how far it came: whoever comes next coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from uuid import uuid4
+from typing import TypeVar
+from uuid import UUID, uuid4
 
 import orjson
 
@@ -23,6 +25,10 @@ from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.orphans.moment import Moment
+
+_THREADS = 16
+T = TypeVar("T")
+R = TypeVar("R")
 
 HELD = (BatchState.MOVING, BatchState.ASIDE, BatchState.NOTED)
 
@@ -141,6 +147,10 @@ class Quarantine:
         """The files of a batch."""
         return [ReportedFile.from_json(line) for line in self._told(batch)["files"]]
 
+    def reports_of(self, batches: Sequence[OrphanBatch]) -> dict[UUID, list[ReportedFile]]:
+        """The files of many batches, by their ids: each report is a file to read."""
+        return dict(zip((one.id for one in batches), _side_by_side(self.report, batches), strict=True))
+
     def why(self, batch: OrphanBatch) -> str:
         """Why its files were taken."""
         return str(self._told(batch)["why"])
@@ -153,7 +163,7 @@ class Quarantine:
         """What has been noted of a table and waits for its time, by location."""
         with self.database.reading() as uow:
             batches = uow.orphans.of_table(relation_id, [BatchState.NOTED])
-        return {line.file.location: line.file for one in batches for line in self.report(one)}
+        return {line.file.location: line.file for lines in self.reports_of(batches).values() for line in lines}
 
     def put_back(
         self, relation_id: RelationId, *, job_id: JobId | None = None, paths: Collection[str] | None = None
@@ -220,6 +230,8 @@ class Quarantine:
             batch = replace(batch, state=BatchState.DELETING, kept=(*batch.kept, *kept))
             uow.orphans.put(batch)
         gone = [line for line in lines if line.file.location not in batch.kept]
+        for _ in _side_by_side(lambda line: self.reports.delete(line.aside or line.file.location), gone):
+            pass  # outside of any transaction: a store may take long, and whoever deletes them again finds them gone
         with self.database.writing() as uow:
             check_lease(uow.jobs.lock(lease.job_id), lease)
             batch = replace(
@@ -230,8 +242,6 @@ class Quarantine:
                 deleted_by=lease.job_id,
                 deleted_at=uow.now(),
             )
-            for line in gone:
-                self.reports.delete(line.file.location if line.aside is None else line.aside)
             uow.orphans.put(batch)
         return batch
 
@@ -244,6 +254,12 @@ class Quarantine:
             return False
         (now,) = self.files.look([line.file.location])
         return now is not None and not now.same_as(line.file)
+
+
+def _side_by_side(do: Callable[[T], R], many: Sequence[T]) -> Iterator[R]:
+    """In order; the first failure ends it."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="quarantine") as pool:
+        yield from pool.map(do, many)
 
 
 def _refuse_neighbours(uow: UnitOfWork, moment: Moment) -> None:

@@ -1630,7 +1630,7 @@ export interface paths {
         put?: never;
         /**
          * End what has been in quarantine long enough
-         * @description Deletes it for good; what is needed after all is put back.
+         * @description Deletes it for good, some of it with each request; what is needed after all is put back.
          */
         post: operations["end_overdue_leases__lease__orphans_overdue_post"];
         delete?: never;
@@ -2598,13 +2598,15 @@ export interface components {
         DroppedState: "dropped" | "purging";
         /**
          * EndedOut
-         * @description What was deleted for good.
+         * @description What was deleted for good, and where to go on unless that was all.
          */
         EndedOut: {
             /** Deleted Bytes */
             deleted_bytes: number;
             /** Deleted Files */
             deleted_files: number;
+            /** Next Cursor */
+            next_cursor: string | null;
         };
         /**
          * EntryKind
@@ -3694,6 +3696,14 @@ export interface components {
             path: string;
             /** State */
             state: string;
+        };
+        /**
+         * OverdueIn
+         * @description Where to go on: nothing, or what the last answer said.
+         */
+        OverdueIn: {
+            /** Cursor */
+            cursor?: string | null;
         };
         /**
          * OverdueOut
@@ -10130,7 +10140,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OverdueIn"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {

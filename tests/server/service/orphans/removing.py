@@ -91,8 +91,12 @@ def overdue(lake: Lake, name: TableName = PLAIN) -> Ended:
             uow.orphans.put(replace(batch, taken_at=batch.taken_at - timedelta(days=30)))
     lease = begun(lake, name)
     done = lake.services.orphans.end_overdue(lease)
+    files, size = done.deleted_files, done.deleted_bytes
+    while done.next_cursor is not None:
+        done = lake.services.orphans.end_overdue(lease, done.next_cursor)
+        files, size = files + done.deleted_files, size + done.deleted_bytes
     ended(lake, lease)
-    return done
+    return Ended(deleted_files=files, deleted_bytes=size)
 
 
 def relation_id(lake: Lake, name: TableName = PLAIN) -> Any:
