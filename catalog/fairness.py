@@ -2,6 +2,9 @@
 
 A deadline never moves once it is set, and none lies further ahead than `LONGEST_PATIENCE`: whatever comes later than
 that comes behind. So nothing starves, under any mix; when there is more work than time, all wait longer alike.
+
+What somebody has asked for goes before all that was planned, at every second lease at most: people see it begin, and
+who asks without end halves the speed of the rest and no more.
 """
 
 from __future__ import annotations
@@ -40,10 +43,15 @@ SHARED_OVER = timedelta(hours=1)
 
 
 def deadline(kind: JobKind, priority: str, now: datetime, *, asked: bool = False, back: float = 0.0) -> datetime:
-    """Until when a job should have begun. One that somebody has asked for goes before all that was planned since."""
+    """Until when a job should have begun: at once if somebody has asked for it."""
     if asked:
         return now
     return now + PATIENCE[kind] * PRIORITIES[priority] * (1 + min(max(back, 0.0), MOST_BACK))
+
+
+def asked_goes_first(*, last_was_asked: bool) -> bool:
+    """Whether a job that was asked for is taken before those that were planned, after what was taken last."""
+    return not last_was_asked
 
 
 def is_long(seconds: float, size: int = 0) -> bool:

@@ -22,6 +22,12 @@ LeaseToken = NewType("LeaseToken", str)
 
 ASKED_FOR = "asked for"
 """The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
+WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
+"""The states of jobs that were given up before anybody had begun them: the table's own may be planned for again."""
+MOST_ATTEMPTS = 10
+"""That a job tells of."""
+REMEMBERED_JOBS = 8
+"""Of each kind and table: so many decisions look back on, and so many are kept however old they are."""
 
 
 class JobKind(StrEnum):
@@ -116,6 +122,29 @@ class CommitRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One time that an optimizer had a job: which it was, from when to when, and how that ended."""
+
+    number: int
+    optimizer: str
+    leased_at: datetime
+    ended_at: datetime | None = None
+    how: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        ended_at = None if self.ended_at is None else self.ended_at.isoformat()
+        said = {"number": self.number, "optimizer": self.optimizer, "how": self.how}
+        return said | {"leased_at": self.leased_at.isoformat(), "ended_at": ended_at}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> Self:
+        """As it was stored."""
+        ended_at = None if said["ended_at"] is None else datetime.fromisoformat(said["ended_at"])
+        return cls(**{**said, "leased_at": datetime.fromisoformat(said["leased_at"]), "ended_at": ended_at})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One unit of background work on one table.
 
@@ -150,11 +179,29 @@ class Job:
     result: dict[str, Any] = field(default_factory=dict)
     predicted: dict[str, Any] = field(default_factory=dict)
     """What it was expected to gain and to cost when it was planned (catalog.gain)."""
+    attempts: tuple[Attempt, ...] = ()
+    """The last MOST_ATTEMPTS, oldest first."""
 
     @property
     def was_asked_for(self) -> bool:
         """Whether somebody wants it now: no window holds it up."""
         return self.params.get("state") == ASKED_FOR
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it only waits: nobody has begun it or asked for it, and the planner can plan it again."""
+        waits = self.status is JobStatus.PENDING and self.attempt == 0
+        return waits and not self.was_asked_for and self.kind is not JobKind.SYNC
+
+    @property
+    def was_withdrawn(self) -> bool:
+        """Whether it was given up before anybody had begun it."""
+        return self.status is JobStatus.CANCELED and self.params.get("state") in (WITHDRAWN, OVERTAKEN)
+
+    @property
+    def was_overtaken(self) -> bool:
+        """Whether that was for a more urgent job."""
+        return self.was_withdrawn and self.params["state"] == OVERTAKEN
 
     @property
     def can_cancel(self) -> bool:
@@ -179,7 +226,27 @@ def moved(job: Job, to: JobStatus) -> Job:
 def leased(job: Job, *, owner: OptimizerId, token: LeaseToken, now: datetime, until: datetime) -> Job:
     """The job as its next attempt, owned by an optimizer; nothing of what the last one said of itself stays."""
     taken = replace(moved(job, JobStatus.RUNNING), attempt=job.attempt + 1, token=token, owner=owner)
-    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={})
+    this = Attempt(number=taken.attempt, optimizer=owner, leased_at=now)
+    attempts = (*job.attempts, this)[-MOST_ATTEMPTS:]
+    return replace(taken, leased_at=now, lease_until=until, progress={}, error=None, result={}, attempts=attempts)
+
+
+def handed_back(job: Job, now: datetime) -> Job:
+    """The job as an optimizer that leaves gives it back."""
+    return moved(_attempt_over(job, "handed back", now), JobStatus.PENDING)
+
+
+def in_doubt(job: Job, now: datetime) -> Job:
+    """The job of an optimizer that had no answer to its commit."""
+    return moved(_attempt_over(job, "did not learn whether it had committed", now), JobStatus.UNKNOWN)
+
+
+def _attempt_over(job: Job, how: str, now: datetime) -> Job:
+    """The first word stands: of an attempt that fell silent nothing else is learned."""
+    if not job.attempts or job.attempts[-1].ended_at is not None:
+        return job
+    over = replace(job.attempts[-1], ended_at=now, how=how)
+    return replace(job, attempts=(*job.attempts[:-1], over))
 
 
 def check_lease(job: Job, lease: Lease) -> Job:
@@ -197,9 +264,8 @@ def after_silence(job: Job, now: datetime) -> Job:
     """What a job becomes when its owner stops beating (rule 2.5)."""
     if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
         return job
-    if job.status is JobStatus.COMMITTING:
-        return moved(job, JobStatus.UNKNOWN)
-    return moved(job, JobStatus.PENDING)
+    to = JobStatus.UNKNOWN if job.status is JobStatus.COMMITTING else JobStatus.PENDING
+    return moved(_attempt_over(job, f"fell silent while {job.status}", now), to)
 
 
 def settled(job: Job, now: datetime, *, max_attempts: int) -> Job:
@@ -213,12 +279,22 @@ def settled(job: Job, now: datetime, *, max_attempts: int) -> Job:
 
 def ended(job: Job, to: JobStatus, now: datetime) -> Job:
     """The job in a final status."""
-    return replace(moved(job, to), ended_at=now)
+    return replace(moved(_attempt_over(job, str(to), now), to), ended_at=now)
 
 
 def withdrawn(job: Job, why: str, now: datetime) -> Job:
     """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
-    return ended(replace(job, error=why, params=job.params | {"state": "withdrawn"}), JobStatus.CANCELED, now)
+    return _given_up(job, why, WITHDRAWN, now)
+
+
+def overtaken(job: Job, by: Job, now: datetime) -> Job:
+    """The same for a job that another one goes before: a table has one at a time. The kind keeps its deadline."""
+    said = "somebody has asked for it" if by.was_asked_for else "it is more urgent"
+    return _given_up(job, f"a {by.kind} job has taken its place ({said}); it is planned again", OVERTAKEN, now)
+
+
+def _given_up(job: Job, why: str, state: str, now: datetime) -> Job:
+    return ended(replace(job, error=why, params=job.params | {"state": state}), JobStatus.CANCELED, now)
 
 
 def canceled(job: Job, now: datetime) -> Job:

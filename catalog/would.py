@@ -37,8 +37,3 @@ def largest(by_partition: Mapping[str, tuple[int, int]]) -> list[Touch]:
     named = [(name, count, size) for name, (count, size) in by_partition.items() if name]
     named.sort(key=lambda one: (-one[2], one[0]))
     return [Touch(name, count, size) for name, count, size in named[:MOST_PARTITIONS]]
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `1,200 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

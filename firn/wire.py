@@ -194,6 +194,16 @@ class JobStatus(StrEnum):
         return self in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED)
 
 
+class Attempt(Wire):
+    """One time that an optimizer had a job; `how` says how it ended."""
+
+    number: int
+    optimizer: str
+    leased_at: datetime
+    ended_at: datetime | None = None
+    how: str | None = None
+
+
 class Job(Wire):
     """One unit of background work."""
 
@@ -210,6 +220,7 @@ class Job(Wire):
     error: str | None = None
     progress: dict[str, Any] = {}
     result: dict[str, Any] = {}
+    attempts: list[Attempt] = []
 
 
 class Touch(Wire):

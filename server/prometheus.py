@@ -79,7 +79,7 @@ class _Known(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         for figures in (
-            Figures("firn_jobs", "Jobs by where they stand.", ("status",), _each(self.jobs)),
+            Figures("firn_jobs", "Active jobs by where they stand.", ("status",), _each(self.jobs)),
             Figures("firn_optimizers", "Registered optimizers by group.", ("group",), _each(self.optimizers)),
             *self.more,
         ):

@@ -28,7 +28,7 @@ def build_background(settings: Settings, services: Services) -> Background:
         *_optimizing(settings.background, services, leadership),
         *_starting(settings, services),
         *_taking_over(settings.background, services),
-        *_keeping(settings.background, services),
+        *_keeping(settings, services),
         *_access_tasks(settings, services),
     ]
     driver = Driver(tasks, leadership.leads)
@@ -94,7 +94,8 @@ def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]
     ]
 
 
-def _keeping(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+def _keeping(settings: Settings, services: Services) -> list[TaskDef]:
+    every = settings.background
     return [
         TaskDef(
             name="purge",
@@ -117,9 +118,9 @@ def _keeping(every: BackgroundSettings, services: Services) -> list[TaskDef]:
         ),
         TaskDef(
             name="tidy",
-            does="forgets old answers, optimizers that are gone, and what imports of long ago have found",
+            does="forgets old answers, optimizers that are gone, old jobs, and what imports of long ago have found",
             every_seconds=every.tidy_seconds,
-            activate=Tidy(services.database).activate,
+            activate=Tidy(services.database, timedelta(days=settings.jobs_days)).activate,
         ),
     ]
 

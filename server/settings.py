@@ -184,6 +184,9 @@ class Settings(BaseSettings):
     workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
     max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")
     metrics_days: PositiveInt = Field(default=7, description="How long reports of scans and commits are kept.")
+    jobs_days: int = Field(
+        default=30, ge=7, description="How long ended jobs are kept; the last eight of each kind and table stay longer."
+    )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
     file_io: dict[str, str] = Field(
         default_factory=dict, description="PyIceberg FileIO properties, such as s3.endpoint."

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import takewhile
 
 from catalog.blocker import longest
+from catalog.fairness import deadline
 from catalog.job import Job, JobKind
 from catalog.planning import changes, files, keeping
 from catalog.planning.facts import Due, NotDue, TableFacts
@@ -39,29 +40,51 @@ def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotD
     if not facts.policy["firn.optimize.enabled"]:
         return NotDue(why="optimizing is switched off by policy (firn.optimize.enabled=false)")
     active = next((job for job in past if job.status.is_active), None)
-    if active is not None:
-        return NotDue(why=f"a {active.kind} job is {active.status} already", kind=active.kind)
-    decision = _decided(facts, past, now)
+    past = [job for job in past if not (job.was_withdrawn or job.status.is_active)]
+    decision = _decided(facts, past, now) if active is None else _beside(active, facts, past, now)
     if decision.kind is not None:
         decision = replace(decision, predicted=predicted(decision.kind, facts, past))
     return decision
 
 
+def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+    """A table has one job at a time; one that only waits gives its place to what should begin earlier."""
+    ready, _ = _judged(_needs(facts, past, now), facts, past, now) if active.gives_way else ([], [])
+    priority = facts.policy["firn.optimize.priority"]
+    others = [(deadline(due.kind, priority, now), due) for due in ready if due.kind is not active.kind]
+    until, due = min(others, key=lambda pair: pair[0], default=(active.deadline, None))
+    if due is not None and until < active.deadline:
+        return due
+    return NotDue(why=f"a {active.kind} job is {active.status} already", kind=active.kind)
+
+
 def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
-    judged = [said for need in NEEDS if (said := need(facts, past, now)) is not None]
+    judged = _needs(facts, past, now)
+    ready, held = _judged(judged, facts, past, now)
+    if ready:
+        return _whose_turn(ready, past)
+    later = [_permitted(one, facts) for one in judged if isinstance(one, Later)]
+    return _nothing_due(facts, held, later, now)
+
+
+def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | Later]:
+    return [said for need in NEEDS if (said := need(facts, past, now)) is not None]
+
+
+def _judged(
+    needs: Sequence[Due | Later], facts: TableFacts, past: Sequence[Job], now: datetime
+) -> tuple[list[Due], list[NotDue]]:
+    """What may be planned now, and why the rest of what is due may not."""
     ready: list[Due] = []
     held: list[NotDue] = []
-    for due in judged:
+    for due in needs:
         if isinstance(due, Due):
             refused = _blocked(due, facts, now) or held_back(due, past, now) or _closed(due, facts, now)
             if refused is None:
                 ready.append(due)
             else:
                 held.append(refused)
-    if ready:
-        return _whose_turn(ready, past)
-    later = [_permitted(one, facts) for one in judged if isinstance(one, Later)]
-    return _nothing_due(facts, held, later, now)
+    return ready, held
 
 
 def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from catalog.group import GroupName
 from catalog.launch.command import Command
-from catalog.launch.fleet import Waiting
 from catalog.launch.record import GroupLaunch, Launched, Process
 from catalog.launch.settings import LaunchId
 
@@ -27,9 +26,6 @@ class Launches(Protocol):
 
     def newest(self, group: GroupName, limit: int) -> Sequence[Launched]:
         """Newest first."""
-
-    def waiting(self) -> Mapping[GroupName, Waiting]:
-        """Jobs that nobody has taken, by group."""
 
     def remove_ended_before(self, moment: datetime) -> int: ...
 

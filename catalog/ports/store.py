@@ -15,7 +15,6 @@ from typing import Protocol
 from catalog.blocker import Blocker, BlockerId
 from catalog.commit import CommitEvent
 from catalog.history.change import Topic
-from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.metrics import MetricsReport, ReportKind
 from catalog.names import CatalogName, Namespace, RelationId, TableName
@@ -28,7 +27,7 @@ from catalog.ports.imports import ImportEntries
 from catalog.ports.launch import Launches
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
-from catalog.ports.work import Groups, Queue, Standings
+from catalog.ports.work import Groups, Jobs, Queue, Standings
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
 from catalog.standing import Look, Looked
@@ -101,6 +100,12 @@ class Relations(Protocol):
     def add(self, relation: Relation) -> None: ...
     def get(self, relation_id: RelationId) -> Relation: ...
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Relation]: ...
+    def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
+        """Those of them that are there, which they then are until this transaction ends.
+
+        One that somebody is removing or renaming at this moment is not waited for and not among them.
+        """
+
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None: ...
     def holder(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """What keeps a second one from having this name: see Catalog.unique. Not for lookups, which are exact."""
@@ -229,53 +234,6 @@ class Events(Protocol):
         """These snapshots are in it again: what they brought is refused, unless another commit has brought it since."""
 
     def last_id(self) -> int: ...
-
-
-class Jobs(Protocol):
-    """Background jobs and what each has committed."""
-
-    def add(self, job: Job) -> bool:
-        """False when the table has an active job already: of two planners one wins."""
-
-    def get(self, job_id: JobId) -> Job: ...
-
-    def lock(self, job_id: JobId) -> Job:
-        """The job's current row, kept from changing until this transaction ends."""
-
-    def put(self, job: Job) -> None: ...
-    def active_of(self, relation_id: RelationId) -> Job | None: ...
-    def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]: ...
-    def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]: ...
-    def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
-        """The newest of each kind, so many at most of each; all of them newest first."""
-
-    def next_pending(self, group: str, kinds: Collection[JobKind], *, long: bool = True) -> Job | None:
-        """The one with the earliest deadline, locked so that of two optimizers one gets it; `long` as well as short."""
-
-    def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
-    def counts(self) -> Mapping[JobStatus, int]: ...
-
-    def list(
-        self,
-        *,
-        catalog: CatalogName | None = None,
-        relation_id: RelationId | None = None,
-        statuses: Collection[JobStatus] = (),
-        kinds: Collection[JobKind] = (),
-        group: str | None = None,
-        limit: int,
-        cursor: str | None = None,
-    ) -> Page[Job]:
-        """Newest first."""
-
-    def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
-        """Note that the job's commit on this relation is being applied; Conflict when its number is noted already."""
-
-    def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
-        """The job's commits on this relation, by number."""
-
-    def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
-    def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...
 
 
 class Blockers(Protocol):

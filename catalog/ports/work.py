@@ -9,7 +9,7 @@ from typing import Protocol
 
 from catalog.fairness import Ran
 from catalog.group import Group, GroupName
-from catalog.job import Job, JobKind
+from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, Namespace, RelationId
 from catalog.ports.page import Page
 from catalog.queue import Done, Waiting
@@ -62,6 +62,65 @@ class Standings(Protocol):
         """The least healthy tables of all catalogs."""
 
 
+class Jobs(Protocol):
+    """Background jobs and what each has committed."""
+
+    def add(self, job: Job) -> bool:
+        """False when the table has an active job already: of two planners one wins."""
+
+    def get(self, job_id: JobId) -> Job: ...
+
+    def lock(self, job_id: JobId) -> Job:
+        """The job's current row, kept from changing until this transaction ends."""
+
+    def put(self, job: Job) -> None: ...
+    def active_of(self, relation_id: RelationId) -> Job | None: ...
+    def active_of_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, Job]: ...
+    def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None: ...
+    def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
+        """The newest of each kind, so many at most of each, but those that were withdrawn; all of them newest first."""
+
+    def next_pending(
+        self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
+    ) -> Job | None:
+        """The one with the earliest deadline of those that were asked for or not; `long` as well as short.
+
+        With `lock` it is kept for this transaction, so that of two optimizers one gets it.
+        """
+
+    def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]: ...
+    def counts(self) -> Mapping[JobStatus, int]:
+        """How many active jobs stand where."""
+
+    def remove_ended(self, before: datetime, *, limit: int) -> int:
+        """Forget so many at most that ended before, with their logs, commits and orphans; how many.
+
+        The last REMEMBERED_JOBS of each kind and table stay, and so do jobs whose orphans are not deleted yet.
+        """
+
+    def list(
+        self,
+        *,
+        catalog: CatalogName | None = None,
+        relation_id: RelationId | None = None,
+        statuses: Collection[JobStatus] = (),
+        kinds: Collection[JobKind] = (),
+        group: str | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Job]:
+        """Newest first."""
+
+    def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
+        """Note that the job's commit on this relation is being applied; Conflict when its number is noted already."""
+
+    def recorded_commits(self, job_id: JobId, relation_id: RelationId) -> Sequence[CommitRecord]:
+        """The job's commits on this relation, by number."""
+
+    def add_log(self, job_id: JobId, lines: Sequence[str], now: datetime) -> None: ...
+    def log(self, job_id: JobId) -> Sequence[tuple[datetime, str]]: ...
+
+
 class Queue(Protocol):
     """Jobs as a whole: who waits for whom, and what was done."""
 
@@ -74,8 +133,11 @@ class Queue(Protocol):
     def ran_since(self, group: GroupName, since: datetime) -> Sequence[Ran]:
         """Jobs of a group that had a slot after then, or have one."""
 
-    def pending_seconds(self, group: GroupName) -> Sequence[tuple[CatalogName, RelationId, float]]:
-        """What the jobs that wait in a group are predicted to take."""
+    def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
+        """What the jobs that wait in a group are predicted to take, by catalog."""
+
+    def last_was_asked(self, group: GroupName) -> bool:
+        """Whether the job of a group that was leased last is one that somebody has asked for."""
 
     def waiting(self) -> Sequence[Waiting]: ...
     def leased(self) -> Mapping[tuple[GroupName, JobKind], int]:

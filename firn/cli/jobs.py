@@ -11,7 +11,7 @@ from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.told import Told, command
 from firn.cli.watch import JOB_COLUMNS, job_row, tell_job, watch_job
-from firn.wire import Job, JobStatus
+from firn.wire import Attempt, Job, JobStatus
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
 
@@ -103,5 +103,11 @@ def _show(show: Show, job: Job) -> None:
             "snapshot": told_of.get("committed_snapshot_id"),
         }
     )
+    show.facts({f"attempt {one.number}": _attempt(one) for one in job.attempts})
     for part in ("progress", "predicted", "result"):
         show.facts({f"{part} {name}": value for name, value in told_of.get(part, {}).items()})
+
+
+def _attempt(one: Attempt) -> str:
+    until = "" if one.ended_at is None else f" to {moment(one.ended_at)}: {one.how}"
+    return f"{one.optimizer}, {moment(one.leased_at)}{until}"

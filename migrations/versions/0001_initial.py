@@ -241,17 +241,29 @@ def upgrade() -> None:
         sa.Column("progress", sa.JSON(), nullable=False),
         sa.Column("result", sa.JSON(), nullable=False),
         sa.Column("predicted", sa.JSON(), nullable=False),
+        sa.Column("attempts", sa.JSON(), nullable=False),
         sa.Column("bytes_rewritten", sa.BigInteger(), nullable=False),
         sa.Column("bytes_freed", sa.BigInteger(), nullable=False),
+        sa.Column("asked", sa.Boolean(), nullable=False),
+        sa.Column("withdrawn", sa.Boolean(), nullable=False),
+        sa.Column("superseded", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_job")),
         sa.UniqueConstraint("id", name=op.f("uq_job_id")),
     )
     with op.batch_alter_table("job", schema=None) as batch_op:
-        batch_op.create_index("ix_job_deadline", ["grp", "status", "deadline", "number"], unique=False)
+        batch_op.create_index("ix_job_deadline", ["grp", "status", "asked", "deadline", "number"], unique=False)
         batch_op.create_index("ix_job_ended", ["ended_at"], unique=False)
         batch_op.create_index("ix_job_kind", ["relation_id", "kind", "number"], unique=False)
+        batch_op.create_index("ix_job_leased", ["grp", "leased_at"], unique=False)
         batch_op.create_index("ix_job_relation", ["relation_id", "number"], unique=False)
         batch_op.create_index("ix_job_status", ["status", "grp"], unique=False)
+        batch_op.create_index(
+            "ix_job_superseded",
+            ["ended_at"],
+            unique=False,
+            sqlite_where=sa.text("superseded"),
+            postgresql_where=sa.text("superseded"),
+        )
         batch_op.create_index(
             "uq_job_active",
             ["relation_id"],
@@ -689,8 +701,12 @@ def downgrade() -> None:
             sqlite_where=sa.text("status IN ('pending', 'running', 'committing', 'unknown')"),
             postgresql_where=sa.text("status IN ('pending', 'running', 'committing', 'unknown')"),
         )
+        batch_op.drop_index(
+            "ix_job_superseded", sqlite_where=sa.text("superseded"), postgresql_where=sa.text("superseded")
+        )
         batch_op.drop_index("ix_job_status")
         batch_op.drop_index("ix_job_relation")
+        batch_op.drop_index("ix_job_leased")
         batch_op.drop_index("ix_job_kind")
         batch_op.drop_index("ix_job_ended")
         batch_op.drop_index("ix_job_deadline")

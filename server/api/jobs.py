@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,8 +15,19 @@ from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
+from server.service.optimizing import HOUR
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+
+class AttemptOut(Out):
+    """One time that an optimizer had a job. `how` says how it ended."""
+
+    number: int
+    optimizer: str
+    leased_at: datetime
+    ended_at: datetime | None
+    how: str | None
 
 
 class JobOut(Out):
@@ -43,6 +56,8 @@ class JobOut(Out):
     progress: dict[str, Any]
     result: dict[str, Any]
     predicted: dict[str, Any]
+    attempts: list[AttemptOut]
+    """The last ten, oldest first."""
     can: list[str]
 
     @classmethod
@@ -54,7 +69,8 @@ class JobOut(Out):
         more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
         values = {name: getattr(job, name) for name in (*plain, *more, "predicted")}
-        return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, can=can)
+        attempts = [AttemptOut.model_validate(asdict(one)) for one in job.attempts]
+        return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, attempts=attempts, can=can)
 
 
 class LogLine(Out):
@@ -65,7 +81,7 @@ class LogLine(Out):
 
 
 class JobCounts(Out):
-    """How many jobs stand where."""
+    """How many jobs stand where; of those that have ended only the last hour's."""
 
     counts: dict[JobStatus, int]
 
@@ -99,7 +115,10 @@ def list_jobs(
 def count_jobs(services: ServicesDep) -> JobCounts:
     """For the console's badge."""
     with services.database.reading() as uow:
-        return JobCounts(counts=dict(uow.jobs.counts()))
+        counts = Counter(uow.jobs.counts())
+        for done in uow.queue.done(uow.now() - HOUR):
+            counts[done.status] += done.jobs
+    return JobCounts(counts=dict(counts))
 
 
 @router.get("/{job_id}", summary="Show a job", responses=refusals(404))

@@ -41,6 +41,6 @@ def metrics(request: Request) -> Response:
     with services.database.reading() as uow:
         counts = uow.jobs.counts()
         optimizers = Counter(one.group for one in uow.optimizers.list())
-    jobs = {str(status): counts.get(status, 0) for status in JobStatus}
+    jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
     more = work_figures(services.optimizing.overview())
     return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -17,7 +17,7 @@ from catalog.dropped import is_protected
 from catalog.errors import NoSuchNamespace
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.job import JobKind
+from catalog.job import Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
@@ -276,7 +276,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
-    can, cannot = _actions(relation, keyed, job is not None)
+    can, cannot = _actions(relation, keyed, job)
     blocked = {
         str(kind): f"the table is {blocker}"
         for kind in JobKind
@@ -350,18 +350,19 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
     )
 
 
-def _actions(relation: Relation, keyed: KeyedTable | None, busy: bool) -> tuple[list[str], dict[str, str]]:  # noqa: FBT001 (a fact)
-    """What may be asked for now, and why the rest may not."""
+def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> tuple[list[str], dict[str, str]]:
+    """What may be asked for now, and why the rest may not: a job that only waits gives way to others."""
     keeping = ["expire", "orphans", "ttl", "statistics", "tags"]
     wanted = ["rewrite", "deletes", "manifests", *keeping, "drop"]
     if keyed is not None:
         wanted = ["merge", "clean", "compact", *wanted]
-    cannot = dict.fromkeys(wanted, "a job is active on this table") if busy else {}
+    kept = wanted if job is not None and not job.gives_way else ["drop"] if job is not None else []
+    cannot = dict.fromkeys(kept, "a job is active on this table")
     if keyed is not None and not keyed.pending_commits:
         cannot.setdefault("merge", "nothing is pending: base holds everything")
     if relation.hive_name is not None:
         wanted.append("sync")
-        if busy:
+        if job is not None:
             cannot["sync"] = "a job is active on this table"
     wanted += ["tag", "branch", "rollback"]
     if keyed is not None:

@@ -12,6 +12,8 @@ ANSWERS_KEPT = timedelta(minutes=60)
 OPTIMIZERS_KEPT = timedelta(minutes=10)
 IMPORTS_KEPT = timedelta(days=30)
 """How long the entries of an import are kept once it has ended; its counts stay with its operation."""
+JOBS_AT_ONCE, MOST_BATCHES = 500, 20
+"""Jobs that one transaction forgets, and such transactions in one run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,7 @@ class TidyStatus:
     plans: int
     blockers: int
     import_entries: int
+    jobs: int
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,10 @@ class Tidy:
     """Safe to run at any time, any number of times."""
 
     database: Database
+    jobs_kept: timedelta = timedelta(days=30)
 
     def activate(self) -> TidyStatus:
-        """Forget old answers, silent optimizers, plans and blockers that are over, and what old imports have found."""
+        """Forget old answers, silent optimizers, plans and blockers that are over, what old imports found, old jobs."""
         with self.database.writing() as uow:
             now = uow.now()
             answers = uow.answers.remove_before(now - ANSWERS_KEPT)
@@ -42,4 +46,22 @@ class Tidy:
             plans = uow.plans.remove_expired(now)
             blockers = uow.blockers.remove_before(now)
             entries = uow.imports.remove_ended_before(now - IMPORTS_KEPT)
-        return TidyStatus(answers=answers, optimizers=len(gone), plans=plans, blockers=blockers, import_entries=entries)
+        return TidyStatus(
+            answers=answers,
+            optimizers=len(gone),
+            plans=plans,
+            blockers=blockers,
+            import_entries=entries,
+            jobs=self._forget_jobs(),
+        )
+
+    def _forget_jobs(self) -> int:
+        """In small transactions: whoever ends a job meanwhile does not wait for long."""
+        forgotten = 0
+        for _ in range(MOST_BATCHES):
+            with self.database.writing() as uow:
+                some = uow.jobs.remove_ended(uow.now() - self.jobs_kept, limit=JOBS_AT_ONCE)
+            forgotten += some
+            if some < JOBS_AT_ONCE:
+                break
+        return forgotten

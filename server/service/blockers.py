@@ -39,8 +39,8 @@ class Blockers:
                 set_by=caller.get().principal,
             )
             uow.blockers.add(blocker)
-            uow.stats.look_again([relation.id], now)
             _withdraw(uow, blocker, now)
+            uow.stats.look_again([relation.id], now)  # after the job, as everybody locks them
         return blocker
 
     def of(self, catalog: CatalogName, name: TableName) -> Sequence[Blocker]:

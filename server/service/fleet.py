@@ -20,7 +20,7 @@ from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decid
 from catalog.launch.record import GroupLaunch, Launched, past
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, checked
 from catalog.ports.launch import Launcher
-from catalog.ports.store import Database
+from catalog.ports.store import Database, UnitOfWork
 from server.service.optimizers import Optimizers, Shown
 
 LOOKED_BACK = 100
@@ -87,7 +87,7 @@ class Fleet:
         """NotFound when there is no such group."""
         settings = self._settings_of(group)
         with self.database.reading() as uow:
-            newest, waiting, now = uow.launches.newest(group, LOOKED_BACK), uow.launches.waiting(), uow.now()
+            newest, waiting, now = uow.launches.newest(group, LOOKED_BACK), _waiting(uow), uow.now()
         shown = {one.optimizer.launch: one for one in self.optimizers.list()}
         members = [self._member(one, shown.get(one.id)) for one in newest if not one.standing.is_over]
         went = past(newest, settings.changed_at)
@@ -99,7 +99,7 @@ class Fleet:
         done = FleetStatus()
         shown = {one.optimizer.launch: one for one in self.optimizers.list()}
         with self.database.reading() as uow:
-            unfinished, waiting = uow.launches.unfinished(), uow.launches.waiting()
+            unfinished, waiting = uow.launches.unfinished(), _waiting(uow)
             settings = self._settings(uow.launches.settings())
         living: defaultdict[GroupName, list[Launched]] = defaultdict(list)
         for one in unfinished:
@@ -238,3 +238,13 @@ class Fleet:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.ground.local))
             found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=_EVER)
         return found
+
+
+def _waiting(uow: UnitOfWork) -> dict[GroupName, Waiting]:
+    """The jobs of each group that nobody has taken."""
+    found: dict[GroupName, Waiting] = {}
+    for one in uow.queue.waiting():
+        others = found.get(one.group, Waiting(since=one.oldest))
+        since = min(others.since or one.oldest, one.oldest)
+        found[one.group] = Waiting(jobs=others.jobs + one.jobs, since=since)
+    return found

@@ -7,13 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from catalog.commit import Outcome
 from catalog.errors import Conflict, NotFound
 from catalog.group import GroupName
 from catalog.job import (
-    ASKED_FOR,
     Job,
     JobId,
     JobKind,
@@ -24,14 +22,16 @@ from catalog.job import (
     canceled,
     check_lease,
     ended,
+    in_doubt,
     leased,
     moved,
     settled,
-    withdrawn,
 )
+from catalog.names import RelationId
 from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
-from server.service.permits import barred, check_not_blocked
+from server.service.permits import fitted
+from server.service.planner import asked_for, facts_of
 from server.service.queueing import next_job
 
 
@@ -89,13 +89,19 @@ class Jobs:
         return Leased(job=job, lease=Lease(job.id, job.attempt, token))
 
     def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> Job | None:
-        """The next pending job that may begin now; those that may not are given up, to be planned when they may."""
+        """The next pending job that may begin now; others are moved to their group, or given up until they may.
+
+        Tables are left to the planner at the end, all at once: rows are locked in one order for everybody.
+        """
+        given_up: list[RelationId] = []
         while (job := next_job(uow, group, kinds, self.times.lasts, taking=True)) is not None:
-            why = barred(uow, job)
-            if why is None:
-                return job
-            _put(uow, withdrawn(job, why, uow.now()))
-        return None
+            fit = fitted(uow, job)
+            if fit == job:
+                break
+            uow.jobs.put(fit)
+            given_up += [] if fit.status.is_active else [fit.relation_id]
+        uow.stats.look_again(given_up, uow.now())
+        return job
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -151,7 +157,7 @@ class Jobs:
         if outcome is None:
             return ended(job, JobStatus.SUCCEEDED, now)
         if outcome is Outcome.UNKNOWN and job.status is JobStatus.COMMITTING:
-            return moved(job, JobStatus.UNKNOWN)
+            return in_doubt(job, now)
         if outcome is Outcome.COMMITTED:
             return ended(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
         return ended(job, JobStatus.FAILED, now)
@@ -173,7 +179,7 @@ class Jobs:
         return job
 
     def retry(self, job_id: JobId) -> Job:
-        """A new job like one that has failed or was canceled; Conflict when its table has an active job."""
+        """A new job like one that has failed or was canceled, by the policy of now; Conflict as for `run_now`."""
         with self.database.writing() as uow:
             old = uow.jobs.get(job_id)
             if old.status not in (JobStatus.FAILED, JobStatus.CANCELED):
@@ -183,12 +189,9 @@ class Jobs:
                     f"{old.table} may have changed in Hive since that sync looked",
                     hint="ask for a sync: it looks again",
                 )
-            check_not_blocked(uow, old.relation_id, old.kind)
-            job = new_job(old, uow, reason=f"retry of {old.id}")
-            job = replace(job, params=job.params | {"state": ASKED_FOR})
-            if not uow.jobs.add(job):
-                raise Conflict(f"{old.table} has an active job already", hint="wait for it to end")
-        return job
+            relation = uow.relations.get(old.relation_id)
+            params = {name: value for name, value in old.params.items() if name != "state"}
+            return asked_for(uow, relation, facts_of(uow, relation), old.kind, params, f"retry of {old.id}")
 
     def reap(self) -> Reaped:
         """End the leases of silent optimizers, then settle what they left; safe to run at any time, by any server."""
@@ -232,27 +235,6 @@ def _put(uow: UnitOfWork, job: Job) -> None:
     uow.jobs.put(job)
     if not job.status.is_active:
         uow.stats.look_again([job.relation_id], uow.now())
-
-
-def new_job(like: Job, uow: UnitOfWork, *, reason: str) -> Job:
-    """A fresh pending job that does what another did."""
-    return Job(
-        id=JobId(uuid4()),
-        catalog=like.catalog,
-        relation_id=like.relation_id,
-        table=like.table,
-        kind=like.kind,
-        status=JobStatus.PENDING,
-        group=like.group,
-        reason=reason,
-        created_at=uow.now(),
-        deadline=uow.now(),
-        priority=like.priority,
-        is_long=like.is_long,
-        predicted_seconds=like.predicted_seconds,
-        params=like.params,
-        predicted=like.predicted,
-    )
 
 
 def _optimizer(uow: UnitOfWork, optimizer_id: str) -> Optimizer:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from catalog.blocker import longest
+from catalog.group import GroupName
 from catalog.health import health_of
 from catalog.job import Job
 from catalog.names import RelationId
@@ -19,8 +20,9 @@ from catalog.planning import Due, NotDue, TableFacts, decided, hangs_on_past
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.standing import Look, Looked, Standing
+from server.service.permits import following
 from server.service.planner import PLANNED_KINDS, facts_of_many, past_of
-from server.service.queueing import Shares, queued
+from server.service.queueing import Shares, added, queued, standing_as_before
 
 BATCH = 200
 """Tables in one transaction: commits on them wait while it is written."""
@@ -57,7 +59,22 @@ class _Seen:
     facts: TableFacts
     looks: Sequence[Look]
     """Its own, or those of its two stores."""
+    active: Job | None
     decision: Due | NotDue
+
+    @property
+    def group(self) -> GroupName:
+        """That its next job goes to."""
+        return GroupName(self.facts.policy["firn.optimize.group"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gone:
+    """What was to be looked at and is not there any more."""
+
+    looks: Sequence[Looked]
+    swept: Sequence[RelationId]
+    """That had a standing all the same."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +96,9 @@ class Looking:
             until = uow.now()
             due = uow.stats.due(until, limit=BATCH)
             swept = uow.standings.long_ago(until - SWEPT_AFTER, until, limit=SWEPT) if len(due) < BATCH else []
-        batches = 0
+        batches, shares = 0, Shares(self.lease)
         while due or swept:
-            status = self._look(due, swept, status, fence)
+            status = self._look(due, swept, shares, status, fence)
             batches += 1
             if status.deposed or len(due) < BATCH or batches == MOST_BATCHES:
                 break
@@ -90,36 +107,60 @@ class Looking:
         return status
 
     def _look(
-        self, due: Collection[RelationId], swept: Collection[RelationId], status: RoundStatus, fence: Fence
+        self,
+        due: Collection[RelationId],
+        swept: Collection[RelationId],
+        shares: Shares,
+        status: RoundStatus,
+        fence: Fence,
     ) -> RoundStatus:
         with self.database.reading() as uow:
             now = uow.now()
             seen, gone = _seen(uow, due, swept, now)
+            shares.learn(uow, {one.group for one in seen if isinstance(one.decision, Due)})
         with self.database.writing() as uow:
             if not fence(uow):
                 return RoundStatus(looked_at=status.looked_at, planned=status.planned, deposed=True)
-            planned = self._write(uow, seen, gone, now)
+            planned = _write(uow, seen, gone, shares, now)
         return RoundStatus(looked_at=status.looked_at + len(seen), planned=status.planned + planned)
 
-    def _write(self, uow: UnitOfWork, seen: Sequence[_Seen], gone: Sequence[Looked], now: datetime) -> int:
-        shares = Shares(uow, uow.now(), self.lease)
-        planned = 0
-        blockers = uow.blockers.of([one.relation.id for one in seen], now)  # somebody may have just set one
-        for one in seen:
-            if isinstance(one.decision, Due) and not longest(
-                blockers.get(one.relation.id, ()), (one.decision.kind,), now
-            ):
-                job = shares.charged(queued(one.relation, one.decision, one.facts, now), one.facts.policy)
-                planned += uow.jobs.add(job)
-        uow.standings.put([_standing(one, now) for one in seen])
-        uow.stats.looked([*gone, *(done for one in seen for done in _looked(one))], now)
-        return planned
+
+def _write(uow: UnitOfWork, seen: Sequence[_Seen], gone: _Gone, shares: Shares, now: datetime) -> int:
+    """Who is being dropped at this moment is left alone: what is written of it now nobody would remove."""
+    there = uow.relations.held([one.relation.id for one in seen])
+    seen = [one for one in seen if one.relation.id in there]
+    blockers = uow.blockers.of(there, now)  # somebody may have just set one
+    planned = 0
+    for one in seen:
+        _follow_policy(uow, one, now)
+        kept = blockers.get(one.relation.id, ())
+        if isinstance(one.decision, Due) and not longest(kept, (one.decision.kind,), now):
+            planned += _plan(uow, one, one.decision, shares, now)
+    uow.standings.put([_standing(one, now) for one in seen])
+    uow.standings.remove(gone.swept)
+    uow.stats.looked([*gone.looks, *(done for one in seen for done in _looked(one))], now)
+    return planned
+
+
+def _follow_policy(uow: UnitOfWork, one: _Seen, now: datetime) -> None:
+    """A job that waits in a group that its table has no more, or for a table that is switched off, would wait on."""
+    if one.active is None or following(one.active, one.facts.policy, now) == one.active:
+        return
+    job = uow.jobs.lock(one.active.id)  # an optimizer may have just taken it
+    if (as_it_should := following(job, one.facts.policy, now)) != job:
+        uow.jobs.put(as_it_should)
+
+
+def _plan(uow: UnitOfWork, one: _Seen, due: Due, shares: Shares, now: datetime) -> bool:
+    job = shares.charged(queued(one.relation, due, one.facts, now), one.facts.policy)
+    job = standing_as_before(uow, job)
+    return uow.jobs.add(job) if one.active is None else added(uow, job, now)
 
 
 def _seen(
     uow: UnitOfWork, due: Collection[RelationId], swept: Collection[RelationId], now: datetime
-) -> tuple[list[_Seen], list[Looked]]:
-    """The tables that these are, or are stores of, decided upon; and the looks of what is not there any more."""
+) -> tuple[list[_Seen], _Gone]:
+    """The tables that these are, or are stores of, decided upon; and what is not there any more."""
     asked = uow.relations.get_many([*due, *swept])
     owners = {one.owner_id for one in asked.values() if one.owner_id is not None}
     known = {**asked, **uow.relations.get_many(owners - asked.keys())}
@@ -127,19 +168,21 @@ def _seen(
     facts = facts_of_many(uow, tables)
     stores = {one.id: _stores(one, facts[one.id]) for one in tables}
     looks = uow.stats.looks([*due, *(store for of in stores.values() for store in of)])
-    decisions = _decided(uow, facts, now)
+    active = uow.jobs.active_of_many(facts)
+    decisions = _decided(uow, facts, active, now)
     seen = [
         _Seen(
             relation=one,
             facts=facts[one.id],
             looks=[looks[store] for store in stores[one.id] if store in looks],
+            active=active.get(one.id),
             decision=decisions[one.id],
         )
         for one in tables
     ]
     covered = {look.relation_id for one in seen for look in one.looks}
-    gone = [Looked(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
-    return seen, gone
+    over = [Looked(look=looks[one], next_at=None) for one in due if one in looks and one not in covered]
+    return seen, _Gone(looks=over, swept=[one for one in swept if one not in facts])
 
 
 def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
@@ -147,15 +190,18 @@ def _stores(relation: Relation, facts: TableFacts) -> list[RelationId]:
     return [relation.id] if facts.keyed is None else [facts.keyed.base_id, facts.keyed.change_id]
 
 
-def _decided(uow: UnitOfWork, facts: Mapping[RelationId, TableFacts], now: datetime) -> dict[RelationId, Due | NotDue]:
+def _decided(
+    uow: UnitOfWork, facts: Mapping[RelationId, TableFacts], active: Mapping[RelationId, Job], now: datetime
+) -> dict[RelationId, Due | NotDue]:
     """Jobs of the past are looked up only where they could change the decision: idle tables cost nothing more."""
-    active = uow.jobs.active_of_many(facts)
     found: dict[RelationId, Due | NotDue] = {}
     for relation_id, known in facts.items():
-        past: Sequence[Job] = [active[relation_id]] if relation_id in active else []
-        decision = decided(known, past, now)
-        if isinstance(decision, Due) or (not past and hangs_on_past(known)):
-            decision = decided(known, past_of(uow, relation_id), now)
+        job = active.get(relation_id)
+        decision = decided(known, [] if job is None else [job], now)
+        may_plan = job is None or job.gives_way
+        if isinstance(decision, Due) or (may_plan and hangs_on_past(known)):
+            past = past_of(uow, relation_id)
+            decision = decided(known, past if job is None or job in past else [job, *past], now)
         found[relation_id] = decision
     return found
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+
 from catalog.blocker import Blocker, longest
 from catalog.errors import Conflict
-from catalog.job import Job, JobKind
+from catalog.job import Job, JobKind, JobStatus, withdrawn
 from catalog.names import RelationId
 from catalog.planning.windows import open_now
 from catalog.policy.policy import Policy
@@ -25,19 +28,32 @@ def check_not_blocked(uow: UnitOfWork, relation_id: RelationId, kind: JobKind) -
         raise Conflict(f"the table is {blocker}", hint="`firn table unblock` lifts it; a running job goes on")
 
 
-def barred(uow: UnitOfWork, job: Job) -> str | None:
-    """Why a pending job may not begin: what was planned may have waited for an optimizer until its window closed.
+def fitted(uow: UnitOfWork, job: Job) -> Job:
+    """A pending job as it may begin now: as it is, moved to the group that its table has now, or given up.
 
-    A job that has begun before goes on, and so does a sync: it looks for blockers itself and knows no windows.
+    What was planned may have waited for an optimizer until its window closed or its policy changed. A job that has
+    begun before goes on, and so does a sync: it looks for blockers itself and knows no windows.
     """
-    if job.attempt > 0 or job.kind is JobKind.SYNC:
-        return None
+    now, policy = uow.now(), _policy(uow, job)
+    job = following(job, policy, now)
+    if not job.status.is_active or job.attempt > 0 or job.kind is JobKind.SYNC:
+        return job
     blocker = blocked_by(uow, job.relation_id, job.kind)
     if blocker is not None:
-        return f"the table is {blocker}"
-    if job.was_asked_for or open_now(_policy(uow, job), uow.now()):
-        return None
-    return "the time in which jobs may begin was over before an optimizer was free (firn.optimize.window, not-during)"
+        return withdrawn(job, f"the table is {blocker}", now)
+    if job.was_asked_for or open_now(policy, now):
+        return job
+    was_over = "the time in which jobs may begin was over before an optimizer was free"
+    return withdrawn(job, f"{was_over} (firn.optimize.window, not-during)", now)
+
+
+def following(job: Job, policy: Policy, now: datetime) -> Job:
+    """A job as its table's policy has it now: one that waits is moved to another group, or given up."""
+    if job.status is not JobStatus.PENDING:
+        return job
+    if job.gives_way and not policy["firn.optimize.enabled"]:
+        return withdrawn(job, "optimizing was switched off by policy (firn.optimize.enabled=false)", now)
+    return replace(job, group=policy["firn.optimize.group"])
 
 
 def _policy(uow: UnitOfWork, job: Job) -> Policy:

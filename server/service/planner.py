@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.blocker import Blocker
 from catalog.errors import Conflict, Invalid
-from catalog.job import ASKED_FOR, Job, JobKind
+from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.planning import Due, NotDue, TableFacts, decided
@@ -20,10 +20,8 @@ from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import existing_table
 from server.service.permits import check_not_blocked
 from server.service.policies import policies_of
-from server.service.queueing import queued
+from server.service.queueing import added, queued
 
-REMEMBERED_JOBS = 8
-"""Of each kind."""
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 _FILES = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS})
 _KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
@@ -64,20 +62,27 @@ class Planner:
         return facts
 
     def run_now(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, Any]) -> Job:
-        """Plan a job because somebody has asked for it; Conflict while the table has an active one."""
+        """Plan a job because somebody has asked for it; Conflict while another one does not give way."""
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             check_takes(relation, facts, kind)
-            check_not_blocked(uow, relation.id, kind)
-            gain = predicted(kind, facts, past_of(uow, relation.id))
-            due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params, predicted=gain)
-            job = queued(relation, due, facts, uow.now(), asked=True)
-            if not uow.jobs.add(job):
-                active = uow.jobs.active_of(relation.id)
-                shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
-                raise Conflict(f"{shown} on {name}", hint="wait for it to end, or cancel it")
-        return job
+            return asked_for(uow, relation, facts, kind, params, "asked for")
+
+
+def asked_for(
+    uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any], why: str
+) -> Job:
+    """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
+    check_not_blocked(uow, relation.id, kind)
+    gain, now = predicted(kind, facts, past_of(uow, relation.id)), uow.now()
+    due = Due(kind=kind, why=why, state=ASKED_FOR, params=params, predicted=gain)
+    job = queued(relation, due, facts, now, asked=True)
+    if not added(uow, job, now):
+        active = uow.jobs.active_of(relation.id)
+        shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
+        raise Conflict(f"{shown} on {relation.name}", hint="wait for it to end, or cancel it")
+    return job
 
 
 def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:

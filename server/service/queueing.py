@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from catalog.fairness import SHARED_OVER, Used, deadline, is_long, long_limit, used_by
+from catalog.fairness import SHARED_OVER, Used, asked_goes_first, deadline, is_long, long_limit, used_by
 from catalog.group import GroupName
-from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.job import Job, JobId, JobKind, JobStatus, overtaken
 from catalog.planning import Due, TableFacts
 from catalog.policy.policy import Policy
 from catalog.ports.store import UnitOfWork
@@ -17,7 +17,7 @@ from catalog.relation import Relation
 
 
 def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, asked: bool = False) -> Job:
-    """A pending job with its place in the queue; one that somebody has asked for goes before what is planned since."""
+    """A pending job with its place in the queue."""
     policy, gain = facts.policy, due.predicted
     priority = policy["firn.optimize.priority"]
     return Job(
@@ -39,37 +39,48 @@ def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, as
     )
 
 
+def added(uow: UnitOfWork, job: Job, now: datetime) -> bool:
+    """Add it, in the place of one that only waits where it goes before that; False when the table has another one."""
+    active = uow.jobs.active_of(job.relation_id)
+    waiting = None if active is None else uow.jobs.lock(active.id)
+    if waiting is not None and waiting.gives_way and (job.was_asked_for or job.deadline < waiting.deadline):
+        uow.jobs.put(overtaken(waiting, job, now))
+    return uow.jobs.add(job)
+
+
+def standing_as_before(uow: UnitOfWork, job: Job) -> Job:
+    """A job whose kind was overtaken stands where it stood, or urgent ones would overtake it for ever."""
+    last = uow.jobs.last_of(job.relation_id, job.kind)
+    return job if last is None or not last.was_overtaken else replace(job, deadline=min(job.deadline, last.deadline))
+
+
 @dataclass
 class Shares:
-    """What the catalogs and tables of each group use, looked up once and kept while jobs are planned."""
+    """What the catalogs and tables of each group use, looked up once and kept while a round plans jobs."""
 
-    uow: UnitOfWork
-    now: datetime
     lease: timedelta
     _used: dict[GroupName, Used] = field(default_factory=dict)
     _quotas: dict[GroupName, float] = field(default_factory=dict)
 
+    def learn(self, uow: UnitOfWork, groups: Collection[GroupName]) -> None:
+        """Look up what is not known yet of these groups; nothing here needs to be as it is when a job is written."""
+        for group in {*groups} - self._used.keys():
+            self._quotas[group] = uow.groups.settings_of(group).catalog_quota
+            self._used[group] = self._of(uow, group, uow.now())
+
     def charged(self, job: Job, policy: Policy) -> Job:
         """The job with a later deadline where its table or catalog has had more than its share."""
         group = GroupName(job.group)
-        used, quota = self._of(group), self._quota(group)
+        used, quota = self._used[group], self._quotas[group]
         back = used.back(job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota)
         used.add(job.catalog, job.relation_id, job.predicted_seconds)
         return replace(job, deadline=deadline(job.kind, job.priority, job.created_at, back=back))
 
-    def _quota(self, group: GroupName) -> float:
-        if group not in self._quotas:
-            self._quotas[group] = self.uow.groups.settings_of(group).catalog_quota
-        return self._quotas[group]
-
-    def _of(self, group: GroupName) -> Used:
-        if group not in self._used:
-            ran = self.uow.queue.ran_since(group, self.now - SHARED_OVER)
-            used = used_by(ran, slots_of(self.uow, group, self.now, self.lease), self.now)
-            for catalog, table, seconds in self.uow.queue.pending_seconds(group):
-                used.add(catalog, table, seconds)
-            self._used[group] = used
-        return self._used[group]
+    def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> Used:
+        used = used_by(uow.queue.ran_since(group, now - SHARED_OVER), slots_of(uow, group, now, self.lease), now)
+        for catalog, seconds in uow.queue.pending_seconds(group).items():
+            used.by_catalog[catalog] = used.by_catalog.get(catalog, 0.0) + seconds
+        return used
 
 
 def slots_of(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta) -> int:
@@ -81,16 +92,35 @@ def slots_of(uow: UnitOfWork, group: GroupName, now: datetime, lease: timedelta)
 def next_job(
     uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind], lease: timedelta, *, taking: bool
 ) -> Job | None:
+    """The pending job whose turn it is (catalog.fairness): of those asked for, or of those planned, the earliest.
+
+    Only whoever is `taking` it locks it.
+    """
+    asked = asked_goes_first(last_was_asked=uow.queue.last_was_asked(group))
+    wanted = _Wanted(group=group, kinds=kinds, lease=lease, taking=taking)
+    return _earliest(uow, wanted, asked=asked) or _earliest(uow, wanted, asked=not asked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    group: GroupName
+    kinds: Collection[JobKind]
+    lease: timedelta
+    taking: bool
+
+
+def _earliest(uow: UnitOfWork, wanted: _Wanted, *, asked: bool) -> Job | None:
     """The pending job whose deadline is the earliest; a short one while long ones have all the slots they may have.
 
-    Whoever is `taking` it decides alone for the group, or two would each take the last slot for long jobs.
+    Whoever is taking it decides alone for the group, or two would each take the last slot for long jobs.
     """
-    first = uow.jobs.next_pending(group, kinds)
+    group, kinds, taking = wanted.group, wanted.kinds, wanted.taking
+    first = uow.jobs.next_pending(group, kinds, asked=asked, lock=taking)
     if first is None or not first.is_long:
         return first
     if taking:
         uow.queue.hold(group)
-    limit = long_limit(slots_of(uow, group, uow.now(), lease), uow.groups.settings_of(group).reserved_slots)
+    limit = long_limit(slots_of(uow, group, uow.now(), wanted.lease), uow.groups.settings_of(group).reserved_slots)
     if uow.queue.long_leased(group) < limit:
         return first
-    return uow.jobs.next_pending(group, kinds, long=False)
+    return uow.jobs.next_pending(group, kinds, asked=asked, long=False, lock=taking)

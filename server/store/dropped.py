@@ -21,6 +21,7 @@ from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
 from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, StandingRow, TableStatsRow
 from server.store.session import ReadSession
+from server.store.work_rows import JobRow
 
 _PLAIN = ("id", "catalog", "kind", "state", "dropped_at", "keep_until", "purge", "within", "error")
 _COLUMNS = RelationRow.__table__.columns
@@ -39,6 +40,7 @@ class SqlDropped:
         self.session.expunge_all()
         if values is None:
             raise NoSuchTable(f"table {relation_id} does not exist any more")
+        self._forget_standing(relation_id)
         return relation_from(RelationRow(**values))
 
     def add(self, entry: Dropped, relations: Sequence[Relation]) -> None:
@@ -121,11 +123,16 @@ class SqlDropped:
         return True
 
     def forget_books(self, relation_id: RelationId) -> None:
-        """Statistics, versions and ground."""
-        for row in (TableStatsRow, StandingRow):
-            self.session.execute(delete(row).where(row.relation_id == relation_id))
+        """Statistics, versions and ground; jobs of a table that is gone are kept no longer than others that are old."""
+        self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
+        self._forget_standing(relation_id)
+        self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlGrounds(self.session).forget(relation_id)
+
+    def _forget_standing(self, relation_id: RelationId) -> None:
+        """Once the relation's row is gone nobody brings it back: see SqlRelations.held."""
+        self.session.execute(delete(StandingRow).where(StandingRow.relation_id == relation_id))
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Dropped]:
         """Oldest first."""

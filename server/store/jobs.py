@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import Integer, Select, Table, bindparam, func, select, union_all, update
+from sqlalchemy import Integer, Select, Table, bindparam, delete, exists, func, select, union_all, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
-from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
+from catalog.job import REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
+from catalog.orphans import BatchState
 from catalog.ports.page import Page
 from catalog.queue import bytes_freed, bytes_rewritten
 from server.store import cursor as cursors
+from server.store.rows import StagedGroundRow
 from server.store.session import ReadSession
 from server.store.upsert import insert_unless_taken
-from server.store.work_rows import JobCommitRow, JobLogRow, JobRow
+from server.store.work_rows import JobCommitRow, JobLogRow, JobRow, OrphanBatchRow
 
 _ACTIVE = [status for status in JobStatus if status.is_active]
 _SAME = [
@@ -52,25 +54,37 @@ _TABLE = cast("Table", JobRow.__table__)
 
 def _last_of(kind: JobKind) -> Select[tuple[int]]:
     """The numbers of a table's newest jobs of one kind, by an index."""
-    of = select(_TABLE.c.number).where(_TABLE.c.relation_id == bindparam("relation_id"), _TABLE.c.kind == kind)
-    newest = of.order_by(_TABLE.c.number.desc()).limit(bindparam("most", type_=Integer))
+    of = (_TABLE.c.relation_id == bindparam("relation_id"), _TABLE.c.kind == kind, ~_TABLE.c.withdrawn)
+    newest = select(_TABLE.c.number).where(*of).order_by(_TABLE.c.number.desc()).limit(bindparam("most", type_=Integer))
     return select(newest.subquery().c.number)
 
 
 _LAST_OF_EACH_KIND = (
     select(_TABLE).where(_TABLE.c.number.in_(union_all(*map(_last_of, JobKind)))).order_by(_TABLE.c.number.desc())
 )
+_FIRST_FORGOTTEN = (
+    select(_TABLE.c.number)
+    .where(_TABLE.c.relation_id == bindparam("of"), _TABLE.c.kind == bindparam("which"), ~_TABLE.c.withdrawn)
+    .order_by(_TABLE.c.number.desc())
+    .limit(1)
+    .offset(REMEMBERED_JOBS)
+)
+_SUPERSEDE = update(_TABLE).where(_TABLE.c.number == _FIRST_FORGOTTEN.scalar_subquery()).values(superseded=True)
+_NO_ORPHANS_LEFT = [
+    ~exists().where(of == JobRow.id, OrphanBatchRow.state != BatchState.DELETED)
+    for of in (OrphanBatchRow.job_id, OrphanBatchRow.deleted_by)
+]
 
 
 @dataclass(frozen=True)
 class SqlJobs:
-    """See catalog.ports.store.Jobs."""
+    """See catalog.ports.work.Jobs."""
 
     session: ReadSession
 
     def add(self, job: Job) -> bool:
         """False when the table has an active job already."""
-        return insert_unless_taken(self.session, JobRow, _values(job))
+        return insert_unless_taken(self.session, JobRow, _values(job) | {"superseded": False})
 
     def get(self, job_id: JobId) -> Job:
         """NotFound when there is none."""
@@ -88,8 +102,11 @@ class SqlJobs:
         return job_from(row)
 
     def put(self, job: Job) -> None:
-        """Replace it."""
-        self.session.execute(update(JobRow).where(JobRow.id == job.id).values(**_values(job)))
+        """Replace it. What nobody has begun is not remembered; another one that ends takes the oldest one's place."""
+        values = _values(job) | ({"superseded": True} if job.was_withdrawn else {})
+        self.session.execute(update(JobRow).where(JobRow.id == job.id).values(**values))
+        if not (job.status.is_active or job.was_withdrawn):
+            self.session.execute(_SUPERSEDE, {"of": job.relation_id, "which": job.kind})
 
     def active_of(self, relation_id: RelationId) -> Job | None:
         """The one active job of a table."""
@@ -101,23 +118,27 @@ class SqlJobs:
         query = select(JobRow).where(JobRow.relation_id.in_(relation_ids), JobRow.status.in_(_ACTIVE))
         return {RelationId(row.relation_id): job_from(row) for row in self.session.scalars(query)}
 
-    def last_of(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
-        """Newest first."""
-        query = select(JobRow).where(JobRow.relation_id == relation_id).order_by(JobRow.number.desc()).limit(limit)
-        return [job_from(row) for row in self.session.scalars(query)]
+    def last_of(self, relation_id: RelationId, kind: JobKind) -> Job | None:
+        """Withdrawn or not, by an index."""
+        query = select(JobRow).where(JobRow.relation_id == relation_id, JobRow.kind == kind)
+        row = self.session.scalar(query.order_by(JobRow.number.desc()).limit(1))
+        return None if row is None else job_from(row)
 
     def last_of_each_kind(self, relation_id: RelationId, *, limit: int) -> Sequence[Job]:
         """Newest first. Each kind is looked up: a table has had many merges since its last look for orphans."""
         given = {"relation_id": relation_id, "most": limit}
         return [job_from(row) for row in self.session.execute(_LAST_OF_EACH_KIND, given)]
 
-    def next_pending(self, group: str, kinds: Collection[JobKind], *, long: bool = True) -> Job | None:
+    def next_pending(
+        self, group: str, kinds: Collection[JobKind], *, asked: bool, long: bool = True, lock: bool
+    ) -> Job | None:
         """By the index of the queue."""
         query = select(JobRow).where(JobRow.status == JobStatus.PENDING, JobRow.grp == group, JobRow.kind.in_(kinds))
+        query = query.where(JobRow.asked if asked else ~JobRow.asked)
         if not long:
             query = query.where(~JobRow.is_long)
-        query = query.order_by(JobRow.deadline, JobRow.number).limit(1).with_for_update(skip_locked=True)
-        row = self.session.scalar(query)
+        query = query.order_by(JobRow.deadline, JobRow.number).limit(1)
+        row = self.session.scalar(query.with_for_update(skip_locked=True) if lock else query)
         return None if row is None else job_from(row)
 
     def with_status(self, statuses: Collection[JobStatus]) -> Sequence[Job]:
@@ -128,9 +149,9 @@ class SqlJobs:
         ]
 
     def counts(self) -> Mapping[JobStatus, int]:
-        """How many jobs stand where."""
-        rows = self.session.execute(select(JobRow.status, func.count()).group_by(JobRow.status))
-        return {JobStatus(status): count for status, count in rows}
+        """By an index, however many have ended."""
+        query = select(JobRow.status, func.count()).where(JobRow.status.in_(_ACTIVE)).group_by(JobRow.status)
+        return {JobStatus(status): count for status, count in self.session.execute(query)}
 
     def list(
         self,
@@ -196,9 +217,23 @@ class SqlJobs:
         query = select(JobLogRow.at, JobLogRow.line).where(JobLogRow.job_id == job_id).order_by(JobLogRow.id)
         return [(at, line) for at, line in self.session.execute(query)]
 
+    def remove_ended(self, before: datetime, *, limit: int) -> int:
+        """By an index of those that may go."""
+        query = select(JobRow.id).where(JobRow.superseded, JobRow.ended_at < before, *_NO_ORPHANS_LEFT)
+        ids = self.session.scalars(query.order_by(JobRow.ended_at).limit(limit)).all()
+        batches = select(OrphanBatchRow.id, OrphanBatchRow.kept).where(OrphanBatchRow.deleted_by.in_(ids))
+        over = [batch for batch, kept in self.session.execute(batches) if not kept]  # what was put back stays known
+        self.session.execute(delete(OrphanBatchRow).where(OrphanBatchRow.id.in_(over)))
+        for row in (JobLogRow, JobCommitRow, StagedGroundRow):
+            self.session.execute(delete(row).where(row.job_id.in_(ids)))
+        self.session.execute(delete(JobRow).where(JobRow.id.in_(ids)))
+        return len(ids)
+
 
 def _values(job: Job) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _SAME}
+    values |= {"asked": job.was_asked_for, "withdrawn": job.was_withdrawn}
+    values["attempts"] = [one.as_json() for one in job.attempts]
     moved = {"bytes_rewritten": bytes_rewritten(job.result), "bytes_freed": bytes_freed(job.result)}
     named = {"namespace": encode_namespace(job.table.namespace), "name": job.table.name, "grp": job.group}
     return values | named | moved
@@ -207,4 +242,5 @@ def _values(job: Job) -> dict[str, Any]:
 def job_from(row: Any) -> Job:
     values = {name: getattr(row, name) for name in _SAME}
     values |= {"kind": JobKind(row.kind), "status": JobStatus(row.status), "group": row.grp}
+    values["attempts"] = tuple(Attempt.from_json(one) for one in row.attempts)
     return Job(**values, table=TableName(decode_namespace(row.namespace), row.name))

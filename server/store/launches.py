@@ -7,17 +7,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from catalog.group import GroupName
-from catalog.job import JobStatus
-from catalog.launch.fleet import Standing, Waiting
+from catalog.launch.fleet import Standing
 from catalog.launch.record import GroupLaunch, Launched, Process
 from catalog.launch.settings import DeployMode, Launch, LaunchId, LaunchKind, Scaling
-from server.store.rows import UtcDateTime
 from server.store.session import ReadSession
 from server.store.upsert import upsert
-from server.store.work_rows import GroupLaunchRow, JobRow, LaunchRow
+from server.store.work_rows import GroupLaunchRow, LaunchRow
 
 _OVER = [standing for standing in Standing if standing.is_over]
 _SAME = ("started_at", "busy_at", "asked_at", "ended_at", "why")
@@ -59,12 +57,6 @@ class SqlLaunches:
         """Newest first."""
         query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
-
-    def waiting(self) -> Mapping[GroupName, Waiting]:
-        """One query, over the index on where jobs stand."""
-        oldest = func.min(JobRow.created_at, type_=UtcDateTime)
-        query = select(JobRow.grp, func.count(), oldest).where(JobRow.status == JobStatus.PENDING).group_by(JobRow.grp)
-        return {GroupName(group): Waiting(jobs=jobs, since=since) for group, jobs, since in self.session.execute(query)}
 
     def remove_ended_before(self, moment: datetime) -> int:
         """How many there were."""

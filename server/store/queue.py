@@ -51,11 +51,16 @@ class SqlQueue:
             if begun is not None
         ]
 
-    def pending_seconds(self, group: GroupName) -> Sequence[tuple[CatalogName, RelationId, float]]:
-        """One job for a table at most, so that there is nothing to sum."""
-        query = select(JobRow.catalog, JobRow.relation_id, JobRow.predicted_seconds)
-        rows = self.session.execute(query.where(JobRow.grp == group, _PENDING))
-        return [(CatalogName(catalog), RelationId(table), seconds) for catalog, table, seconds in rows]
+    def pending_seconds(self, group: GroupName) -> Mapping[CatalogName, float]:
+        """By the index of the queue."""
+        query = select(JobRow.catalog, func.sum(JobRow.predicted_seconds)).where(JobRow.grp == group, _PENDING)
+        rows = self.session.execute(query.group_by(JobRow.catalog))
+        return {CatalogName(catalog): seconds for catalog, seconds in rows}
+
+    def last_was_asked(self, group: GroupName) -> bool:
+        """By an index of when jobs were leased."""
+        query = select(JobRow.asked).where(JobRow.grp == group, JobRow.leased_at.is_not(None))
+        return bool(self.session.scalar(query.order_by(JobRow.leased_at.desc()).limit(1)))
 
     def waiting(self) -> Sequence[Waiting]:
         """By group, kind and priority."""

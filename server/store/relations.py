@@ -95,6 +95,12 @@ class SqlRelations:
         rows = self.session.scalars(select(RelationRow).where(RelationRow.id.in_(relation_ids)))
         return {RelationId(row.id): relation_from(row) for row in rows}
 
+    def held(self, relation_ids: Collection[RelationId]) -> Collection[RelationId]:
+        """A shared lock on the key, which commits do not meet (SQLite's writers are alone anyway)."""
+        query = select(RelationRow.id).where(RelationRow.id.in_(relation_ids))
+        shared = query.with_for_update(read=True, key_share=True, skip_locked=True)
+        return {RelationId(one) for one in self.session.scalars(shared)}
+
     def find(self, catalog: CatalogName, name: TableName) -> Relation | None:
         """By its full name."""
         given = {"catalog": catalog, "namespace": encode_namespace(name.namespace), "name": name.name}

@@ -52,7 +52,7 @@ class SqlUnitOfWork:
         self.standings: work.Standings = SqlStandings(session)
         self.keyed: store.KeyedTables = SqlKeyedTables(session)
         self.events: store.Events = SqlEvents(session)
-        self.jobs: store.Jobs = SqlJobs(session)
+        self.jobs: work.Jobs = SqlJobs(session)
         self.blockers: store.Blockers = SqlBlockers(session)
         self.queue: work.Queue = SqlQueue(session)
         self.optimizers: store.Optimizers = SqlOptimizers(session)

@@ -12,10 +12,14 @@ from sqlalchemy.orm import Mapped, mapped_column
 from server.store.rows import BigKey, Row
 
 ACTIVE_JOB = text("status IN ('pending', 'running', 'committing', 'unknown')")
+SUPERSEDED_JOB = text("superseded")
 
 
 class JobRow(Row):
-    """A background job; the partial unique index allows one active job per table."""
+    """A background job; the partial unique index allows one active job per table.
+
+    `superseded`: its table has had so many of its kind since that nobody looks back on it. It goes when it is old.
+    """
 
     __tablename__ = "job"
     __table_args__ = (
@@ -23,8 +27,10 @@ class JobRow(Row):
         Index("ix_job_status", "status", "grp"),
         Index("ix_job_relation", "relation_id", "number"),
         Index("ix_job_kind", "relation_id", "kind", "number"),
-        Index("ix_job_deadline", "grp", "status", "deadline", "number"),
+        Index("ix_job_deadline", "grp", "status", "asked", "deadline", "number"),
+        Index("ix_job_leased", "grp", "leased_at"),
         Index("ix_job_ended", "ended_at"),
+        Index("ix_job_superseded", "ended_at", sqlite_where=SUPERSEDED_JOB, postgresql_where=SUPERSEDED_JOB),
     )
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
@@ -54,8 +60,12 @@ class JobRow(Row):
     progress: Mapped[dict[str, Any]]
     result: Mapped[dict[str, Any]]
     predicted: Mapped[dict[str, Any]]
+    attempts: Mapped[list[dict[str, Any]]]
     bytes_rewritten: Mapped[int]
     bytes_freed: Mapped[int]
+    asked: Mapped[bool]
+    withdrawn: Mapped[bool]
+    superseded: Mapped[bool] = mapped_column(default=False)
 
 
 class BlockerRow(Row):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import chain, count
 from uuid import UUID
 
-from catalog.fairness import Ran, Used, deadline, is_long, long_limit, used_by
+from catalog.fairness import Ran, Used, asked_goes_first, deadline, is_long, long_limit, used_by
 from catalog.job import JobKind
 from catalog.names import CatalogName, RelationId
 from tests.factories import NOW
@@ -69,7 +70,11 @@ class _Group:
     rules: Rules
     planned: list[Ended] = field(default_factory=list)
     _events: list[tuple[float, int, Comes | Ended | int | None]] = field(default_factory=list)
-    _waiting: dict[bool, list[tuple[float, int, Ended]]] = field(default_factory=lambda: {False: [], True: []})
+    _waiting: defaultdict[tuple[bool, bool], list[tuple[float, int, Ended]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """By whether they were asked for, and whether they are long."""
+    _last_was_asked: bool = False
     _running: dict[int, tuple[float, Ended]] = field(default_factory=dict)
     _active: set[int] = field(default_factory=set)
     _history: list[Ran] = field(default_factory=list)
@@ -107,16 +112,20 @@ class _Group:
         self._wait(one)
 
     def _wait(self, one: Ended) -> None:
-        heapq.heappush(self._waiting[one.job.is_long], (one.deadline, next(self._numbers), one))
+        queue = self._waiting[one.job.asked, one.job.is_long]
+        heapq.heappush(queue, (one.deadline, next(self._numbers), one))
 
     def _begin(self, now: float) -> bool:
-        """Give a slot to the job whose deadline is the earliest of those that may have one."""
+        """Give a slot to the job whose deadline is the earliest of those that may have one and whose turn it is."""
         held = sum(one.job.is_long for _, one in self._running.values())
         kinds = [False, True] if held < long_limit(self.rules.slots, self.rules.reserved) else [False]
-        queues = [self._waiting[kind] for kind in kinds if self._waiting[kind]]
-        if not queues:
+        first = asked_goes_first(last_was_asked=self._last_was_asked)
+        of_each = ([self._waiting[asked, kind] for kind in kinds] for asked in (first, not first))
+        queue = next((min(filter(None, queues)) for queues in of_each if any(queues)), None)
+        if queue is None:
             return False
-        one, number = heapq.heappop(min(queues))[2], next(self._numbers)
+        one, number = heapq.heappop(queue)[2], next(self._numbers)
+        self._last_was_asked = one.job.asked
         one.began = now if one.began < 0 else one.began
         self._running[number] = (now, one)
         self._later(now + one.job.seconds, number)
@@ -144,7 +153,7 @@ class _Group:
         self._history = [one for one in self._history if one.until is None or one.until > since]
         running = [_ran(one, begun, None) for begun, one in self._running.values()]
         used = used_by([*self._history, *running], self.rules.slots, _at(now))
-        for _, _, one in (*self._waiting[False], *self._waiting[True]):
+        for _, _, one in chain(*self._waiting.values()):
             used.add(CatalogName(one.job.catalog), _id(one.job.table), one.job.seconds)
         return self._quotas(used, job)
 

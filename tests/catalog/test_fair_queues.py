@@ -1,7 +1,8 @@
 """No starvation under any mix: thousands of tables, tenants that flood, long jobs, dying optimizers; simulated.
 
 Only jobs with an earlier deadline go before a job, and whatever is planned after that deadline has a later one. So what
-can be before it is known when its deadline has come, and is worked off by all slots together.
+can be before it is known when its deadline has come, and is worked off by all slots together. What somebody has asked
+for comes between, at every second lease at most.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ def loads(draw: st.DrawFn) -> tuple[list[Comes], int, int]:
 
 @settings(max_examples=60)
 @given(load=loads(), quotas=st.tuples(st.floats(0.05, 1), st.floats(0.05, 1)))
-def test_a_job_waits_for_what_has_an_earlier_deadline_and_for_nothing_else(
+def test_a_job_waits_for_what_has_an_earlier_deadline_or_was_asked_for_and_for_nothing_else(
     load: tuple[list[Comes], int, int], quotas: tuple[float, float]
 ) -> None:
     jobs, slots, reserved = load
     ended = worked(jobs, Rules(slots=slots, reserved=reserved, table_quota=quotas[0], catalog_quota=quotas[1]))
     check_all_began(ended)
     longest = max(one.job.seconds for one in ended)
-    for one in ended:
+    for one in (planned for planned in ended if not planned.job.asked):
         before = [
             other.job
             for other in ended
-            if other.deadline <= one.deadline and other.ended > one.planned and other is not one
+            if (other.deadline <= one.deadline or other.job.asked) and other.ended > one.planned and other is not one
         ]
         short = sum(job.seconds for job in before if not job.is_long)
         long = sum(job.seconds for job in before if job.is_long)
@@ -143,6 +144,21 @@ def test_streams_of_urgent_jobs_do_not_starve_the_patient_ones() -> None:
     (found,) = (one for one in ended if one.job.table == 0)
     assert found.waited <= LONGEST_PATIENCE.total_seconds() + 10 * MINUTE
     assert found.waited > HOUR  # the others did go first
+
+
+def test_what_is_asked_for_begins_at_once_behind_thousands_that_are_overdue() -> None:
+    overdue = [Comes(at=0.0, table=number, seconds=20.0) for number in range(3_000)]
+    asked = [Comes(at=30_000.0 + 500 * number, table=5_000 + number, seconds=20.0, asked=True) for number in range(20)]
+    ended = worked([*overdue, *asked], Rules(slots=1))
+    check_all_began(ended)
+    assert max(one.waited for one in ended if one.job.asked) <= 20.0
+
+
+def test_who_asks_without_end_halves_the_speed_of_the_rest_and_no_more() -> None:
+    planned = [Comes(at=0.0, table=number, seconds=10.0) for number in range(200)]
+    asked = [Comes(at=0.0, table=1_000 + number, seconds=10.0, asked=True) for number in range(2_000)]
+    ended = worked([*planned, *asked], Rules(slots=1))
+    assert max(one.ended for one in ended if not one.job.asked) <= 2 * 200 * 10.0
 
 
 def test_optimizers_that_die_delay_jobs_and_lose_none() -> None:

@@ -11,7 +11,9 @@ import pytest
 from catalog.commit import Outcome, may_delete_outputs
 from catalog.errors import Conflict, IllegalMove, Invalid, LeaseLost
 from catalog.job import (
+    MOST_ATTEMPTS,
     MOVES,
+    Attempt,
     JobKind,
     JobStatus,
     Lease,
@@ -21,6 +23,8 @@ from catalog.job import (
     canceled,
     check_lease,
     ended,
+    handed_back,
+    in_doubt,
     leased,
     moved,
     settled,
@@ -165,3 +169,34 @@ def test_a_lease_is_read_as_it_is_written() -> None:
 def test_a_lease_of_another_shape_is_invalid(text: str) -> None:
     with pytest.raises(Invalid, match=r"JOB\.ATTEMPT\.TOKEN"):
         Lease.parse(text)
+
+
+def test_a_job_tells_of_each_attempt_which_optimizer_had_it_and_how_that_ended() -> None:
+    job = a_job()
+    for number, end in enumerate((handed_back, after_silence, in_doubt), 1):
+        job = leased(job, owner=OptimizerId(f"o{number}"), token=TOKEN, now=NOW, until=NOW)
+        job = end(moved(job, JobStatus.COMMITTING) if end is in_doubt else job, LATER)
+    job = settled(job, LATER, max_attempts=3)
+    assert job.status is JobStatus.FAILED
+    assert [(one.number, one.optimizer, one.how) for one in job.attempts] == [
+        (1, "o1", "handed back"),
+        (2, "o2", "fell silent while running"),
+        (3, "o3", "did not learn whether it had committed"),
+    ]
+    assert {(one.leased_at, one.ended_at) for one in job.attempts} == {(NOW, LATER)}
+    assert tuple(Attempt.from_json(one.as_json()) for one in job.attempts) == job.attempts
+
+
+def test_an_attempt_that_goes_on_has_no_end_and_the_last_one_is_how_the_job_ended() -> None:
+    job = leased(a_job(), owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER)
+    (going_on,) = job.attempts
+    assert (going_on.ended_at, going_on.how, Attempt.from_json(going_on.as_json())) == (None, None, going_on)
+    (over,) = ended(job, JobStatus.SUCCEEDED, LATER).attempts
+    assert (over.ended_at, over.how) == (LATER, "succeeded")
+
+
+def test_of_many_attempts_the_last_are_told() -> None:
+    job = a_job()
+    for _ in range(MOST_ATTEMPTS + 2):
+        job = handed_back(leased(job, owner=OptimizerId("o"), token=TOKEN, now=NOW, until=LATER), LATER)
+    assert [one.number for one in job.attempts] == list(range(3, MOST_ATTEMPTS + 3))

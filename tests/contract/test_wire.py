@@ -26,6 +26,7 @@ READ: dict[type[BaseModel], str] = {
     client.Health: "TableHealthOut",
     client.Loss: "LossOut",
     client.Job: "JobOut",
+    client.Attempt: "AttemptOut",
     client.Planned: "PlannedOut",
     client.Touch: "TouchOut",
     client.Operation: "OperationOut",

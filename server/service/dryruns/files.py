@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.keyed.spec import CHANGE
+from catalog.planning.need import counted
 from catalog.ports.reading import ListedFile
-from catalog.would import Touch, Would, counted, largest
+from catalog.would import Touch, Would, largest
 from server.service.dryruns.look import Look, by_partition, gained, totals
 
 

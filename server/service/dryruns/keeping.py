@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from catalog.iceberg.json import Json
 from catalog.keeping.ttl import Cutoff
+from catalog.planning.need import counted
 from catalog.ports.reading import ListedFile, ManifestLine
-from catalog.would import Touch, Would, counted, largest
+from catalog.would import Touch, Would, largest
 from server.service.dryruns.look import Look, TooMany, by_partition, check_not_too_many, gained, totals
 from server.service.keeping.tasks import expiring, ttl_cutoff
 

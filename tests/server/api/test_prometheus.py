@@ -22,8 +22,9 @@ def samples(api: Api, name: str) -> dict[str, float]:
     return {labels: float(value) for labels, value in found}
 
 
-def test_every_status_of_a_job_has_a_line(api: Api) -> None:
-    assert samples(api, "firn_jobs") == {f'status="{status}"': 0 for status in JobStatus}
+def test_every_status_of_an_active_job_has_a_line(api: Api) -> None:
+    """Those that have ended are counted within the last hour: all there ever were would take ever longer to count."""
+    assert samples(api, "firn_jobs") == {f'status="{status}"': 0 for status in JobStatus if status.is_active}
 
 
 def test_optimizers_are_counted_by_group_until_they_leave(api: Api) -> None:

@@ -110,7 +110,7 @@ def test_a_failed_job_is_retried_as_a_new_one(orders: Lake) -> None:
     orders.services.jobs.report(lease, Outcome.REFUSED, error="x", result={})
     retried = orders.services.jobs.retry(lease.job_id)
     assert (retried.id != lease.job_id, retried.status, retried.kind) == (True, JobStatus.PENDING, JobKind.MERGE)
-    with pytest.raises(Conflict, match="active job"):
+    with pytest.raises(Conflict, match="a merge job is pending"):
         orders.services.jobs.retry(lease.job_id)
 
 
@@ -129,3 +129,18 @@ def test_a_table_with_a_job_is_neither_planned_for_nor_dropped(orders: Lake) -> 
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.CLEAN, {})
     with pytest.raises(Conflict, match="merge job is committing"):
         orders.services.keyed.drop(LAKE, ORDERS)
+
+
+def test_a_jobs_attempts_are_kept_with_it(orders: Lake) -> None:
+    orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    first = orders.optimizer()
+    assert orders.services.jobs.take(first, orders.kinds) is not None
+    orders.services.optimizers.unregister(first)
+    taken = orders.services.jobs.take(orders.optimizer(), orders.kinds)
+    assert taken is not None
+    orders.services.jobs.report(taken.lease, None, error=None, result={})
+    shown = orders.client.request("GET", f"/api/v1/jobs/{taken.job.id}").json()["attempts"]
+    assert [(one["number"], one["optimizer"], one["how"]) for one in shown] == [
+        (1, first, "handed back"),
+        (2, taken.job.owner, "succeeded"),
+    ]

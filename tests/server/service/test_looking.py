@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 
 from catalog.commit import Outcome
+from catalog.group import GroupName
 from catalog.job import Job, JobKind, JobStatus
 from catalog.names import RelationId, TableName
 from catalog.ports.store import UnitOfWork
-from catalog.standing import Looked
+from catalog.standing import Looked, Standing
 from server.service import looking
 from server.service.looking import SWEPT_AFTER
+from server.store.queue import SqlQueue
+from server.store.session import is_writing
 from tests.factories import LAKE, a_job
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake, altered, set_property
 
@@ -194,6 +198,54 @@ def test_what_was_dropped_is_not_looked_at_and_is_again_once_it_is_back(lake: La
     assert lake.services.looking.round().looked_at == 1
 
 
+def test_what_was_dropped_takes_no_place_of_the_daily_look_and_counts_as_no_table(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten that were dropped and are still listed had all places, and no other table was ever swept."""
+    monkeypatch.setattr(looking, "SWEPT", 1)
+    lake.create()
+    lake.create_keyed()
+    lake.services.looking.round()
+    dropped = lake.services.drop(LAKE, PLAIN)
+    assert tables_by_health(lake) == 1
+    monkeypatch.setattr(looking, "SWEPT_AFTER", SWEPT_AFTER * 0)
+    assert lake.services.looking.round().looked_at == 1
+    lake.services.undrops.undrop(LAKE, dropped.id)
+    lake.services.looking.round()
+    assert tables_by_health(lake) == 2
+
+
+def test_what_is_dropped_while_it_is_being_looked_at_stands_nowhere(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.create_keyed(**MERGE_SOON)
+    lake.append(CHANGE)
+    meanwhile(monkeypatch, lambda: lake.services.drop(LAKE, ORDERS))
+    assert lake.services.looking.round().planned == 0
+    assert (tables_by_health(lake), jobs(lake)) == (0, [])
+    lake.services.looking.round()
+    assert due(lake) == []
+
+
+def test_who_drops_a_table_while_the_round_writes_comes_after_it(lake: Lake) -> None:
+    """What the round holds stays until it has written; what is being dropped it does not wait for."""
+    lake.create()
+    (table,) = due(lake)
+    with ThreadPoolExecutor(1) as pool:
+        with lake.services.database.writing() as uow:
+            assert uow.relations.held([table]) == {table}
+            dropped = pool.submit(lake.services.drop, LAKE, PLAIN)
+            wait([dropped], timeout=0.5)
+            uow.standings.put([Standing(relation_id=table, catalog=LAKE, looked_at=uow.now())])
+        dropped.result()
+    assert tables_by_health(lake) == 0
+
+
+def tables_by_health(lake: Lake) -> int:
+    with lake.services.database.reading() as uow:
+        return sum(uow.standings.by_health({"any": 0}).values())
+
+
 def test_a_server_that_starts_looks_at_tables_that_nobody_has_looked_at(lake: Lake) -> None:
     lake.create()
     lake.create_keyed()
@@ -223,6 +275,26 @@ def test_a_table_whose_catalog_uses_too_much_stands_back(lake: Lake) -> None:
     lake.services.looking.round()
     planned = jobs(lake)[0]
     assert planned.deadline - planned.created_at == timedelta(minutes=20)  # four times the patience of a merge
+
+
+def test_what_a_group_has_used_is_looked_up_once_in_a_round_and_while_nothing_is_locked(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "BATCH", 1)
+    asked: list[bool] = []
+    look_up = SqlQueue.pending_seconds
+
+    def counted(queue: SqlQueue, group: GroupName) -> object:
+        asked.append(is_writing(queue.session))
+        return look_up(queue, group)
+
+    monkeypatch.setattr(SqlQueue, "pending_seconds", counted)
+    for number in range(3):
+        name = TableName(("db",), f"t{number}")
+        lake.create_keyed(name, **MERGE_SOON)
+        lake.append(TableName(name.as_namespace, "change"))
+    assert lake.services.looking.round().planned == 3
+    assert asked == [False]
 
 
 def test_a_hundred_due_tables_take_several_batches_of_one_round(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from catalog.group import Group, GroupName
-from catalog.job import Job, JobKind, JobStatus
+from catalog.job import ASKED_FOR, Job, JobKind, JobStatus
 from catalog.optimizer import PROTOCOL
 from server.service.optimizers import Coming
+from server.service.queueing import next_job
 from tests.factories import NOW, a_job
 from tests.server.lake import Lake
 
@@ -32,7 +33,7 @@ def pending(lake: Lake, *jobs: Job) -> None:
 @pytest.fixture(autouse=True)
 def _whatever_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows and blockers have tests of their own; these jobs have no tables."""
-    monkeypatch.setattr("server.service.jobs.barred", lambda _uow, _job: None)
+    monkeypatch.setattr("server.service.jobs.fitted", lambda _uow, job: job)
 
 
 def taken(lake: Lake, by: str) -> Job | None:
@@ -106,3 +107,32 @@ def test_a_job_that_goes_back_keeps_its_deadline(lake: Lake) -> None:
     again = taken(lake, optimizer(lake, 1))
     assert again is not None
     assert (again.id, again.deadline) == (job.id, job.deadline)
+
+
+def test_what_somebody_has_asked_for_goes_before_what_is_overdue_at_every_second_lease(lake: Lake) -> None:
+    overdue = [a_job(deadline=NOW - timedelta(hours=hour)) for hour in (3, 2, 1)]
+    asked = [a_job(deadline=NOW + timedelta(minutes=minute), params={"state": ASKED_FOR}) for minute in (1, 2, 3, 4)]
+    pending(lake, *overdue, *asked)
+    mine = optimizer(lake, 8)
+    order = [found.id for _ in range(7) if (found := taken(lake, mine))]
+    mixed = [asked[0], overdue[0], asked[1], overdue[1], asked[2], overdue[2], asked[3]]
+    assert order == [job.id for job in mixed]
+
+
+def test_what_was_asked_for_in_another_group_takes_no_turn(lake: Lake) -> None:
+    asked = {"state": ASKED_FOR}
+    pending(lake, a_job(group="night", params=asked), a_job(deadline=NOW - timedelta(hours=1)), a_job(params=asked))
+    assert taken(lake, optimizer(lake, 1, "night")) is not None
+    found = taken(lake, optimizer(lake, 1))
+    assert found is not None
+    assert found.was_asked_for
+
+
+def test_asking_whether_there_is_work_locks_nothing(lake: Lake) -> None:
+    """It runs beside commits at the strictest level, where a lock on a row that has changed is an error."""
+    job = a_job()
+    pending(lake, job)
+    mine = optimizer(lake, 1)
+    with lake.services.database.reading() as uow:
+        assert next_job(uow, GROUP, list(JobKind), timedelta(minutes=1), taking=False) == job
+        assert taken(lake, mine) is not None  # it would be skipped as locked

@@ -360,13 +360,13 @@ def test_the_oldest_pending_job_of_the_group_and_kinds_is_next(database: Databas
         jobs = [*jobs, a_job(deadline=LATER)]
         for job in jobs:
             uow.jobs.add(job)
-        assert uow.jobs.next_pending("default", [JobKind.MERGE]) == jobs[3]
-        assert uow.jobs.next_pending("default", [JobKind.MERGE, JobKind.REWRITE]) == jobs[1]
-        assert uow.jobs.next_pending("default", []) is None
-        assert uow.jobs.next_pending("third", list(JobKind)) is None
+        assert uow.jobs.next_pending("default", [JobKind.MERGE], asked=False, lock=True) == jobs[3]
+        assert uow.jobs.next_pending("default", [JobKind.MERGE, JobKind.REWRITE], asked=False, lock=True) == jobs[1]
+        assert uow.jobs.next_pending("default", [], asked=False, lock=True) is None
+        assert uow.jobs.next_pending("third", list(JobKind), asked=False, lock=True) is None
 
 
-def test_jobs_are_listed_newest_first_and_counted(database: Database) -> None:
+def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database) -> None:
     with database.writing() as uow:
         jobs = [a_job(), a_job(JobStatus.FAILED), a_job(kind=JobKind.EXPIRE)]
         for job in jobs:
@@ -380,7 +380,7 @@ def test_jobs_are_listed_newest_first_and_counted(database: Database) -> None:
         first = uow.jobs.list(limit=2)
         rest = uow.jobs.list(limit=2, cursor=first.next_cursor)
         assert [one.id for one in rest.items] == [jobs[0].id]
-        assert uow.jobs.counts() == {JobStatus.PENDING: 2, JobStatus.FAILED: 1}
+        assert uow.jobs.counts() == {JobStatus.PENDING: 2}
         assert uow.jobs.with_status([JobStatus.PENDING]) == [jobs[0], jobs[2]]
 
 

@@ -2242,6 +2242,25 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AttemptOut
+         * @description One time that an optimizer had a job. `how` says how it ended.
+         */
+        AttemptOut: {
+            /** Ended At */
+            ended_at: string | null;
+            /** How */
+            how: string | null;
+            /**
+             * Leased At
+             * Format: date-time
+             */
+            leased_at: string;
+            /** Number */
+            number: number;
+            /** Optimizer */
+            optimizer: string;
+        };
+        /**
          * AuditOut
          * @description One request. A change without a status was not seen to end: the table's history knows whether it happened.
          */
@@ -2944,7 +2963,7 @@ export interface components {
         };
         /**
          * JobCounts
-         * @description How many jobs stand where.
+         * @description How many jobs stand where; of those that have ended only the last hour's.
          */
         JobCounts: {
             /** Counts */
@@ -2965,6 +2984,8 @@ export interface components {
         JobOut: {
             /** Attempt */
             attempt: number;
+            /** Attempts */
+            attempts: components["schemas"]["AttemptOut"][];
             /** Can */
             can: string[];
             /** Catalog */

@@ -39,6 +39,23 @@ export function factsOf(job: Job) {
   ];
 }
 
+/** Each time that an optimizer had the job, and how that ended. */
+export function attemptsOf(job: Job) {
+  return job.attempts.map((one) => ({
+    name: `attempt ${one.number}`,
+    value: (
+      <>
+        <span className="mono">{one.optimizer}</span>, began <When at={one.leased_at} />
+        {one.ended_at !== null && (
+          <>
+            , ended <When at={one.ended_at} />: {one.how}
+          </>
+        )}
+      </>
+    ),
+  }));
+}
+
 function Snapshot({ job }: { job: Job }) {
   const id = job.committed_snapshot_id;
   if (id === null) return <span className="dim">–</span>;

@@ -13,7 +13,7 @@ import { Facts, Page, Panel } from '../../components/panel';
 import { need, onTable } from '../../lib/access';
 import { paths } from '../../lib/paths';
 import { Deleted } from './deleted';
-import { factsOf, Outcome } from './facts';
+import { attemptsOf, factsOf, Outcome } from './facts';
 import { Log } from './log';
 import { Stages } from './stages';
 
@@ -50,6 +50,11 @@ export function JobPage() {
       <Panel title="What is known">
         <Facts columns facts={factsOf(job)} />
       </Panel>
+      {job.attempts.length > 0 && (
+        <Panel title="Attempts">
+          <Facts facts={attemptsOf(job)} />
+        </Panel>
+      )}
       <Outcome job={job} />
       <Deleted job={job} />
       <Log job={job} />
