@@ -2864,6 +2864,18 @@ export interface components {
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
         /**
+         * IgnoredOut
+         * @description A value that cannot be read, and therefore does not hold.
+         */
+        IgnoredOut: {
+            /** Source */
+            source: string;
+            /** Value */
+            value: string;
+            /** Why */
+            why: string;
+        };
+        /**
          * ImportIn
          * @description Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown.
          */
@@ -4557,6 +4569,8 @@ export interface components {
             default: string;
             /** Does */
             does: string;
+            /** Ignored */
+            ignored: components["schemas"]["IgnoredOut"][];
             /** Key */
             key: string;
             /** Source */
