@@ -37,7 +37,7 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
         why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": LEFT})
     small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
-    if stats.small_files >= least:
+    if stats.small_files >= max(least, FEWEST):
         return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
     if stats.small_files < FEWEST:
         return None
