@@ -22,6 +22,8 @@ LeaseToken = NewType("LeaseToken", str)
 
 ASKED_FOR = "asked for"
 """The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
+WITHDRAWN = "withdrawn"
+"""The state of one that nobody has begun."""
 
 
 class JobKind(StrEnum):
@@ -43,6 +45,9 @@ class JobKind(StrEnum):
 
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
+
+BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
+"""Kinds that only a schedule makes due."""
 
 
 class JobStatus(StrEnum):
@@ -157,6 +162,15 @@ class Job:
         return self.params.get("state") == ASKED_FOR
 
     @property
+    def answers_schedule(self) -> bool:
+        """Whether it has done what a schedule's moment asked for, or somebody has canceled it.
+
+        One that failed, that was given up before it began, or that only looked has not.
+        """
+        given_up = self.status is JobStatus.CANCELED and self.params.get("state") == WITHDRAWN
+        return self.status is not JobStatus.FAILED and not given_up and not self.params.get("dry_run")
+
+    @property
     def can_cancel(self) -> bool:
         """Whether cancelling would be accepted: a job whose commit is in the table is not taken back."""
         return self.status.is_active and self.committed_by is None
@@ -218,7 +232,7 @@ def ended(job: Job, to: JobStatus, now: datetime) -> Job:
 
 def withdrawn(job: Job, why: str, now: datetime) -> Job:
     """A job that nobody has begun, given up because it may not begin now; its state may be planned for again."""
-    return ended(replace(job, error=why, params=job.params | {"state": "withdrawn"}), JobStatus.CANCELED, now)
+    return ended(replace(job, error=why, params=job.params | {"state": WITHDRAWN}), JobStatus.CANCELED, now)
 
 
 def canceled(job: Job, now: datetime) -> Job:

@@ -11,7 +11,7 @@ from typing import Any
 from catalog.commit import CommitEvent
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot
-from catalog.relation import TableStats
+from catalog.relation import COLLECTED, TableStats
 
 LONGEST_ENGINE = 255
 
@@ -50,7 +50,7 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_bel
         last_operation=event.operation,
         oldest_superseded_at=_oldest_superseded(metadata),
         format_version=metadata.get("format-version", 2),
-        properties={key: value for key, value in metadata.get("properties", {}).items() if key.startswith("firn.")},
+        properties={key: value for key, value in metadata.get("properties", {}).items() if _is_planned_by(key)},
     )
     if head is None or head["snapshot-id"] == stats.snapshot_id:
         return counted
@@ -68,6 +68,10 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_bel
         equality_deletes=number(summary, "total-equality-deletes"),
         manifests=_manifests(summary),
     )
+
+
+def _is_planned_by(key: str) -> bool:
+    return key.startswith("firn.") or key == COLLECTED
 
 
 def totals_after(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str]:

@@ -21,6 +21,8 @@ OWN = "firn."
 """What Firn's own properties begin with."""
 FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE)
 """Those that are no policy: they say what a table is."""
+DEFAULT = "default"
+"""The source of what nobody has set."""
 PROTECTED = "firn.protected"
 """Of a table or namespace: no policy either, it is not inherited."""
 
@@ -55,6 +57,10 @@ class Policy:
         value, _ = _read(key, self.values.get(key, _default(key)).text)
         return value
 
+    def is_default(self, key: str) -> bool:
+        """Whether nobody has set it, at least not in a way that can be read."""
+        return self.values.get(key, _default(key)).source == DEFAULT
+
     def explained(self) -> dict[str, Sourced]:
         """Every setting with where it comes from."""
         return {key: self.values.get(key, _default(key)) for key in SETTINGS}
@@ -82,7 +88,7 @@ def layered(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:
 
 
 def _default(key: str) -> Sourced:
-    return Sourced(text=SETTINGS[key].default, source="default")
+    return Sourced(text=SETTINGS[key].default, source=DEFAULT)
 
 
 def _over(wider: Sourced, key: str, text: str, source: str) -> Sourced:
