@@ -678,6 +678,8 @@ export interface paths {
         /**
          * Score a table's health
          * @description How far the table is from having nothing to do, and what takes the points.
+         *
+         *     With `measure` its manifests are read too, for how evenly its partitions are filled.
          */
         get: operations["show_health_catalogs__catalog__tables__table__health_get"];
         put?: never;
@@ -7502,7 +7504,9 @@ export interface operations {
     };
     show_health_catalogs__catalog__tables__table__health_get: {
         parameters: {
-            query?: never;
+            query?: {
+                measure?: boolean;
+            };
             header?: never;
             path: {
                 /** @description catalog */
