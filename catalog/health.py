@@ -60,7 +60,7 @@ class Health:
 
 
 def health_of(facts: TableFacts, now: datetime, *, skew: float | None = None) -> Health:
-    """The health of a table; `skew` (see _SKEW_LIMIT) only where its layout was measured."""
+    """The health of a table; `skew` (see _SKEW_LIMIT) only where somebody has had its manifests read."""
     parts = [_small_files(facts), _deletes(facts), _pending(facts, now), _snapshots(facts, now), _manifests(facts)]
     if skew is not None:
         figure = f"the largest partition has {skew:.1f} times the average"

@@ -50,6 +50,9 @@ class JobKind(StrEnum):
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
 
+BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
+"""Kinds that only a schedule makes due."""
+
 
 class JobStatus(StrEnum):
     """Where a job stands."""
@@ -202,6 +205,14 @@ class Job:
     def was_overtaken(self) -> bool:
         """Whether that was for a more urgent job."""
         return self.was_withdrawn and self.params["state"] == OVERTAKEN
+
+    @property
+    def answers_schedule(self) -> bool:
+        """Whether it has done what a schedule's moment asked for, or somebody has canceled it.
+
+        One that failed, that was given up before it began, or that only looked has not.
+        """
+        return self.status is not JobStatus.FAILED and not self.was_withdrawn and not self.params.get("dry_run")
 
     @property
     def can_cancel(self) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from catalog.dropped import Place
 from catalog.places import canonical, lies_in, overlaps
-from catalog.relation import Relation, RelationKind
+from catalog.relation import COLLECTED, Relation, RelationKind
 
 QUARANTINE = "_firn_quarantine"
 """The directory of a catalog's warehouse that files which nobody refers to are moved into."""
@@ -41,7 +41,7 @@ def why_not_said_to_be_its_own(relation: Relation, properties: Mapping[str, str]
     on any other table its owner has said that files are shared.
     """
     is_plain = relation.kind is RelationKind.TABLE and relation.hive_name is None
-    if is_plain and properties.get("gc.enabled", "true").strip().lower() == "false":
+    if is_plain and properties.get(COLLECTED, "true").strip().lower() == "false":
         return "its property gc.enabled=false says that its files are not its own"
     return None
 

@@ -14,6 +14,9 @@ from catalog.names import CatalogName, RelationId, TableName, folded
 CASE_INSENSITIVE = "firn.names.case-insensitive"
 """A catalog's property, chosen when it is created and never changed: names that differ in case only are one name."""
 
+COLLECTED = "gc.enabled"
+"""A table's property that says whether files which it needs no more may be deleted."""
+
 
 class RelationKind(StrEnum):
     """What a relation is to the engines and to Firn."""
@@ -138,4 +141,4 @@ class TableStats:
     oldest_superseded_at: datetime | None = None
     """When the oldest snapshot that is still there, and that no branch or tag names, stopped being the head."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Those of the table's own properties that begin with `firn.`: what planning has to know of them."""
+    """Those of the table's own properties that planning has to know: what begins with `firn.`, and gc.enabled."""

@@ -11,11 +11,7 @@ from typing import Any
 from catalog.commit import CommitEvent
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_snapshot
-from catalog.relation import TableStats
-
-SMALL_FILE_BYTES = 96 * 1024 * 1024
-"""A commit whose files are smaller than this on average counts as one of small files."""
-
+from catalog.relation import COLLECTED, TableStats
 
 LONGEST_ENGINE = 255
 
@@ -41,10 +37,10 @@ def number(summary: Mapping[str, Any], key: str) -> int:
     return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
 
 
-def advanced(
-    stats: TableStats, metadata: Json, event: CommitEvent, *, small_file_bytes: int = SMALL_FILE_BYTES
-) -> TableStats:
-    """The counters after a commit that led to this metadata."""
+def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_below: int) -> TableStats:
+    """The counters after a commit that led to this metadata; one whose files are on average below `small_below` bytes
+    counts as one of small files.
+    """
     head = current_snapshot(metadata)
     counted = replace(
         stats,
@@ -54,7 +50,7 @@ def advanced(
         last_operation=event.operation,
         oldest_superseded_at=_oldest_superseded(metadata),
         format_version=metadata.get("format-version", 2),
-        properties={key: value for key, value in metadata.get("properties", {}).items() if key.startswith("firn.")},
+        properties={key: value for key, value in metadata.get("properties", {}).items() if _is_planned_by(key)},
     )
     if head is None or head["snapshot-id"] == stats.snapshot_id:
         return counted
@@ -67,11 +63,15 @@ def advanced(
         data_files=number(summary, "total-data-files"),
         delete_files=number(summary, "total-delete-files"),
         bytes=number(summary, "total-files-size"),
-        small_files=_small_files(stats, summary, small_file_bytes),
+        small_files=_small_files(stats, summary, small_below),
         position_deletes=number(summary, "total-position-deletes"),
         equality_deletes=number(summary, "total-equality-deletes"),
         manifests=_manifests(summary),
     )
+
+
+def _is_planned_by(key: str) -> bool:
+    return key.startswith("firn.") or key == COLLECTED
 
 
 def totals_after(changed: Mapping[str, Any], parent: Json | None) -> dict[str, str]:
@@ -106,12 +106,15 @@ def _manifests(summary: Mapping[str, Any]) -> int | None:
     return number(summary, "manifests-created") + number(summary, "manifests-kept")
 
 
-def _small_files(stats: TableStats, summary: Mapping[str, Any], small_file_bytes: int) -> int:
-    """A rewrite starts the count anew with what it could not make larger left out: it would only be tried again."""
-    if summary.get("operation") == "replace":
+def _small_files(stats: TableStats, summary: Mapping[str, Any], small_below: int) -> int:
+    """A rewrite starts the count anew with what it could not make larger left out: it would only be tried again.
+
+    Manifests and delete files are replaced too, and leave data files as small as they were.
+    """
+    if summary.get("operation") == "replace" and number(summary, "deleted-data-files"):
         return 0
     added, size = number(summary, "added-data-files"), number(summary, "added-files-size")
-    grown = stats.small_files + (added if added and size / added < small_file_bytes else 0)
+    grown = stats.small_files + (added if added and size / added < small_below else 0)
     return min(grown, number(summary, "total-data-files"))
 
 

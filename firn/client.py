@@ -269,9 +269,11 @@ class TableHandle(TableHistory):
         """A job that is due, or why none is."""
         return Next.model_validate(self.get("/why"))
 
-    def health(self) -> Health:
-        """How far it is from having nothing to do, and what takes the points."""
-        return Health.model_validate(self.get("/health"))
+    def health(self, *, measure: bool = False) -> Health:
+        """How far it is from having nothing to do, and what takes the points; with `measure` also the partitions' skew,
+        for which the server reads the manifests.
+        """
+        return Health.model_validate(self.get("/health", {"measure": "true"} if measure else None))
 
     def blockers(self) -> list[Blocker]:
         """What keeps jobs from it now."""

@@ -18,6 +18,7 @@ class OrphansTask(Wire):
     tables: list[ListedTable]
     before_ms: int
     dry_run: bool
+    asked: bool
 
 
 class TakenFile(Wire):

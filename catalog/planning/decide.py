@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import takewhile
 
 from catalog.blocker import longest
@@ -13,7 +13,7 @@ from catalog.job import Job, JobKind
 from catalog.planning import changes, files, keeping
 from catalog.planning.facts import Due, NotDue, TableFacts
 from catalog.planning.held import held_back
-from catalog.planning.need import Later, Need, at, counted
+from catalog.planning.need import Later, Need, Never, at, counted
 from catalog.planning.prediction import predicted
 from catalog.planning.windows import open_from
 
@@ -33,6 +33,8 @@ NEEDS: tuple[Need, ...] = (
 """The most urgent first."""
 MOST_TURNS = 4
 """After so many jobs of one kind in a row another kind that is due has its turn: merges alone would starve the rest."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
@@ -64,15 +66,17 @@ def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Not
     if ready:
         return _whose_turn(ready, past)
     later = [_permitted(one, facts) for one in judged if isinstance(one, Later)]
-    return _nothing_due(facts, held, later, now)
+    decision = _nothing_due(facts, held, later, now)
+    never = [f"no {one.kind}: {one.why}" for one in judged if isinstance(one, Never)]
+    return replace(decision, why="; ".join([decision.why, *never]))
 
 
-def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | Later]:
+def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | Later | Never]:
     return [said for need in NEEDS if (said := need(facts, past, now)) is not None]
 
 
 def _judged(
-    needs: Sequence[Due | Later], facts: TableFacts, past: Sequence[Job], now: datetime
+    needs: Sequence[Due | Later | Never], facts: TableFacts, past: Sequence[Job], now: datetime
 ) -> tuple[list[Due], list[NotDue]]:
     """What may be planned now, and why the rest of what is due may not."""
     ready: list[Due] = []
@@ -88,9 +92,14 @@ def _judged(
 
 
 def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
+    """The most urgent; when it has had its turns, of the others the one that has waited longest. Syncs take no turn."""
     first, *others = ready
-    turns = len(list(takewhile(lambda job: job.kind is first.kind, past)))
-    return others[0] if others and turns >= MOST_TURNS else first
+    turns = len(
+        list(takewhile(lambda job: job.kind is first.kind, (job for job in past if job.kind is not JobKind.SYNC)))
+    )
+    if not others or turns < MOST_TURNS:
+        return first
+    return min(others, key=lambda due: max((job.created_at for job in past if job.kind is due.kind), default=_NEVER))
 
 
 def _blocked(due: Due, facts: TableFacts, now: datetime) -> NotDue | None:

@@ -50,6 +50,8 @@ class TableFacts:
     created_at: datetime | None = None
     """From when on schedules count; without it none of them makes a job due."""
     blockers: tuple[Blocker, ...] = ()
+    keeps_orphans: str | None = None
+    """Why no file of it is ever taken for an orphan, as far as that is known without a look at other tables."""
 
     @property
     def keeps_hive_files(self) -> bool:

@@ -37,7 +37,7 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
         why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": LEFT})
     small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
-    if stats.small_files >= least:
+    if stats.small_files >= max(least, FEWEST):
         return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
     if stats.small_files < FEWEST:
         return None
@@ -78,10 +78,17 @@ def deletes(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | La
     return Due(kind=JobKind.DELETES, why=why, state=str(stats.snapshot_id))
 
 
-def manifests(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | Later | None:
+def manifests(facts: TableFacts, past: Sequence[Job], _now: datetime) -> Due | Later | None:
     """Each commit adds one: a table that needs as many as it has is not looked at again before as many commits."""
     stats, most = facts.stats, facts.policy["firn.manifests.max-count"]
     if stats.manifests is None or stats.manifests <= most:
         return None
-    state = f"after {stats.sequence_number // most * most}" if stats.sequence_number else str(stats.snapshot_id)
+    commits = stats.sequence_number or stats.manifests
+    state = f"after {commits // most * most}" + ("" if stats.sequence_number else f" since {_last_packed(past)}")
     return Due(kind=JobKind.MANIFESTS, why=f"{stats.manifests:,} manifests (limit {most:,})", state=state)
+
+
+def _last_packed(past: Sequence[Job]) -> str:
+    """The last job that has written any anew. Format v1 counts no commits: since then manifests tell how many came."""
+    packed = (str(job.id) for job in past if job.kind is JobKind.MANIFESTS and job.committed_by is not None)
+    return next(packed, "ever")

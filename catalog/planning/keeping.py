@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from catalog.job import Job, JobKind, JobStatus
 from catalog.planning.facts import Due, TableFacts
-from catalog.planning.need import Later, at
+from catalog.planning.need import Later, Never, at
 from catalog.planning.schedules import moments
 from catalog.policy.units import shown
 from catalog.relation import TableStats
 
 LONGEST_SLACK = timedelta(hours=1)
 """Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
+_AND = " and "
+"""Between the states of two stores."""
 LOOKED_AGAIN = 100
 """Snapshots that could not be expired are tried again when so many more have come."""
 
@@ -21,17 +24,29 @@ LOOKED_AGAIN = 100
 def expire(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
     """By need; where there is a schedule, only then."""
     found = [one for stats in _stores(facts) if (one := _expire_store(facts, stats, now)) is not None]
-    if not found:
-        return None
-    due = next((one for one in found if isinstance(one, Due)), None)
+    laters = [one for one in found if isinstance(one, Later)]
+    due = _of_both([one for one in found if isinstance(one, Due)], past, has_later=bool(laters))
     if due is None:
-        return min((one for one in found if isinstance(one, Later)), key=lambda one: one.next_at or now)
+        return min(laters, key=lambda one: one.next_at or now, default=None)
     if facts.policy["firn.expire.schedule"] is None:
         return due
     schedule = moments(JobKind.EXPIRE, facts, past, now)
     if schedule.due_since is not None:
         return due
     return Later(kind=JobKind.EXPIRE, why=f"{due.why}: it waits for its schedule", next_at=schedule.following)
+
+
+def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
+    """One job looks at both stores. What the last one could do nothing about hides neither the other store's need nor,
+    None, the moment at which that comes.
+    """
+    last = next((job for job in past if job.kind is JobKind.EXPIRE), None)
+    ended = last is not None and last.status in (JobStatus.SUCCEEDED, JobStatus.CANCELED)
+    before = str(last.params.get("state")) if last is not None and ended else ""
+    fresh = [one for one in stores if one.state not in before.split(_AND)]
+    if fresh:
+        return replace(fresh[0], state=_AND.join(one.state for one in stores))
+    return replace(stores[0], state=before) if stores and not has_later else None
 
 
 def _stores(facts: TableFacts) -> list[TableStats]:
@@ -52,18 +67,22 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
     return Due(kind=JobKind.EXPIRE, why=why, state=state)
 
 
-def ttl(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
-    """Rows grow old without a commit, so the schedule alone says when; a plain linked table's files are Hive's."""
+def ttl(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | Never | None:
+    """Rows grow old without a commit, so the schedule alone says when; those of a linked table are Hive's too."""
     field, age = facts.policy["firn.ttl.field"], facts.policy["firn.ttl.max-age"]
-    if not field or age is None or facts.keeps_hive_files or not facts.stats.records:
+    if not field or age is None or not facts.stats.records:
         return None
+    if facts.hive_linked:
+        return Never(kind=JobKind.TTL, why="the table is linked to Hive, which would bring the rows back")
     return _scheduled(JobKind.TTL, f"rows whose {field} is older than {shown(age)} go", facts, past, now)
 
 
-def orphans(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+def orphans(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | Never | None:
     """Who writes leaves orphans: a table that nobody has written to since the last looks has none."""
     if facts.hive_linked or _looked_through(facts, past):
         return None
+    if facts.keeps_orphans is not None and facts.policy["firn.orphans.schedule"] is not None:
+        return Never(kind=JobKind.ORPHANS, why=facts.keeps_orphans)
     return _scheduled(JobKind.ORPHANS, "files that nothing refers to are looked for", facts, past, now)
 
 
@@ -75,14 +94,18 @@ def _looked_through(facts: TableFacts, past: Sequence[Job]) -> bool:
         return facts.stats.snapshot_id is None
     ripe = written + facts.policy["firn.orphans.min-age"]
     looks = [
-        job.created_at
+        job
         for job in past
         if job.kind is JobKind.ORPHANS
         and job.status is JobStatus.SUCCEEDED
         and job.created_at >= ripe
-        and not job.params.get("dry_run")
+        and job.answers_schedule
+        and "refused" not in job.result
     ]
-    return bool(looks) and max(looks) - min(looks) >= facts.policy["firn.orphans.quarantine"]
+    # The last files of a look are set aside just before it ends, and looked for when the next one begins.
+    aside_at = min((job.ended_at or job.created_at for job in looks), default=None)
+    quarantine = facts.policy["firn.orphans.quarantine"]
+    return aside_at is not None and max(job.created_at for job in looks) - aside_at >= quarantine
 
 
 def statistics(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:

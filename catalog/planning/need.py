@@ -19,7 +19,15 @@ class Later:
     next_at: datetime | None = None
 
 
-Need = Callable[[TableFacts, Sequence[Job], datetime], Due | Later | None]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Never:
+    """Asked for by policy, and refused for such a table: a job could only fail."""
+
+    kind: JobKind
+    why: str
+
+
+Need = Callable[[TableFacts, Sequence[Job], datetime], Due | Later | Never | None]
 """None: there is nothing that such a job could do."""
 
 

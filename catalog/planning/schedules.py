@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import sha256
+from zoneinfo import ZoneInfo
 
-from catalog.job import Job, JobKind, JobStatus
+from catalog.job import Job, JobKind
 from catalog.planning.facts import TableFacts
+from catalog.policy.schedule import Schedule
+
+SPREAD = timedelta(hours=6)
+"""Until a default schedule has come for every table; shorter than the pause of any of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +28,31 @@ class Moments:
 def moments(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime) -> Moments:
     """None of both without a schedule. A table counts from when it was made: older moments were not meant for it.
 
-    A failed job has not done what the moment asked for.
+    Moments that nobody has chosen are spread over the tables, or all of a catalog would be due in the same minute.
     """
-    schedule, zone = facts.policy[f"firn.{kind}.schedule"], facts.policy["firn.optimize.time-zone"]
+    key = f"firn.{kind}.schedule"
+    schedule, zone = facts.policy[key], facts.policy["firn.optimize.time-zone"]
     if schedule is None:
         return Moments(due_since=None, following=None)
-    last = schedule.last(now, zone)
-    done = [job.created_at for job in past if job.kind is kind and job.status is not JobStatus.FAILED]
+    later = _later(facts) if facts.policy.is_default(key) else timedelta()
+    last, following = _around(schedule, later, now, zone)
+    done = [job.created_at for job in past if job.kind is kind and job.answers_schedule]
     since = max(done, default=facts.created_at)
     missed = last is not None and since is not None and since < last
-    return Moments(due_since=last if missed else None, following=schedule.following(now, zone))
+    return Moments(due_since=last if missed else None, following=following)
+
+
+def _later(facts: TableFacts) -> timedelta:
+    """By how much a table's moments come later than those of the default: always as much for the same table."""
+    digest = sha256(facts.stats.relation_id.bytes).digest()
+    return timedelta(minutes=int.from_bytes(digest[:8]) % (SPREAD // timedelta(minutes=1)))
+
+
+def _around(
+    schedule: Schedule, later: timedelta, now: datetime, zone: ZoneInfo
+) -> tuple[datetime | None, datetime | None]:
+    """The newest moment that is not after `now` and the first after it, all of them so much later."""
+    last, following = schedule.last(now, zone), schedule.following(now, zone)
+    if last is not None and last + later > now:
+        last, following = schedule.last(last - timedelta(minutes=1), zone), last
+    return None if last is None else last + later, None if following is None else following + later

@@ -7,7 +7,7 @@ A policy is table properties over those of the namespace and the catalog. Durati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,8 +21,19 @@ OWN = "firn."
 """What Firn's own properties begin with."""
 FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE)
 """Those that are no policy: they say what a table is."""
+DEFAULT = "default"
+"""The source of what nobody has set."""
 PROTECTED = "firn.protected"
 """Of a table or namespace: no policy either, it is not inherited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """A text that counts as not set, where it stands, and why it does not parse."""
+
+    text: str
+    source: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +42,8 @@ class Sourced:
 
     text: str
     source: str
+    ignored: tuple[Ignored, ...] = ()
+    """What narrower sources say instead and cannot be read, the narrowest last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +53,49 @@ class Policy:
     values: Mapping[str, Sourced] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Any:
-        """A setting's value, parsed; one that does not parse counts as not set, so that a typo stops no job."""
-        sourced = self.values.get(key)
-        return _parsed(key, SETTINGS[key].default if sourced is None else sourced.text)
+        """A setting's value, parsed."""
+        value, _ = _read(key, self.values.get(key, _default(key)).text)
+        return value
+
+    def is_default(self, key: str) -> bool:
+        """Whether nobody has set it, at least not in a way that can be read."""
+        return self.values.get(key, _default(key)).source == DEFAULT
 
     def explained(self) -> dict[str, Sourced]:
         """Every setting with where it comes from."""
-        defaults = {key: Sourced(text=setting.default, source="default") for key, setting in SETTINGS.items()}
-        return defaults | {key: sourced for key, sourced in self.values.items() if key in SETTINGS}
+        return {key: self.values.get(key, _default(key)) for key in SETTINGS}
 
 
 @lru_cache(maxsize=10_000)
-def _parsed(key: str, text: str) -> Any:
-    """Few texts hold for many tables, and a decision reads dozens of them."""
+def _read(key: str, text: str) -> tuple[Any, str | None]:
+    """The value, or why there is none. Few texts hold for many tables, and a decision reads dozens of them."""
     try:
-        return SETTINGS[key].parse(text)
-    except Invalid:
-        return SETTINGS[key].parse(SETTINGS[key].default)
+        return SETTINGS[key].parse(text), None
+    except Invalid as error:
+        return None, error.message
 
 
 def layered(layers: Sequence[tuple[str, Mapping[str, str]]]) -> Policy:
-    """The policy out of sources from the widest to the narrowest: the narrowest wins."""
+    """The policy out of sources from the widest to the narrowest: the narrowest wins.
+
+    A text that does not parse counts as not set, so that a typo stops no job and hides nothing that is wider.
+    """
     values: dict[str, Sourced] = {}
     for source, properties in layers:
-        values |= {key: Sourced(text=text, source=source) for key, text in properties.items() if key in SETTINGS}
+        for key in properties.keys() & SETTINGS.keys():
+            values[key] = _over(values.get(key, _default(key)), key, properties[key], source)
     return Policy(values)
+
+
+def _default(key: str) -> Sourced:
+    return Sourced(text=SETTINGS[key].default, source=DEFAULT)
+
+
+def _over(wider: Sourced, key: str, text: str, source: str) -> Sourced:
+    _, why = _read(key, text)
+    if why is None:
+        return Sourced(text=text, source=source)
+    return replace(wider, ignored=(*wider.ignored, Ignored(text=text, source=source, why=why)))
 
 
 def check_policy(settings: Mapping[str, str]) -> None:

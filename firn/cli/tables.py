@@ -242,8 +242,14 @@ def count_values(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wai
 def show_policy(this: Told, table: TableArg) -> None:
     """Show every setting as it holds for a table, and where it comes from."""
     show, found = this.show, this.client.tables[table].get("/policy")
-    rows = [(one["key"], one["value"], one["source"], one["does"]) for one in found]
+    rows = [(one["key"], one["value"], _from(one), one["does"]) for one in found]
     show.emit(found, lambda: show.table(("setting", "value", "from", "does"), rows, none="no settings"))
+
+
+def _from(setting: Mapping[str, Any]) -> str:
+    """Where a value comes from, and what it holds in place of."""
+    ignored = [f"{one['source']} is ignored: {one['why']}" for one in setting.get("ignored", ())]
+    return "; ".join([setting["source"], *ignored])
 
 
 @command(policies, "set")

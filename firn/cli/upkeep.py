@@ -51,9 +51,14 @@ def gain_text(gain: Predicted) -> str:
     return ", ".join([*changed, f"in about {max(round(gain.seconds), 1)} s"])
 
 
-def show_health(this: Told, table: TableArg) -> None:
+def show_health(
+    this: Told,
+    table: TableArg,
+    *,
+    measure: Annotated[bool, typer.Option("--measure", help="Read the manifests for the partitions' skew.")] = False,
+) -> None:
     """Show a table's score from 0 to 100, and what takes the points."""
-    show, found = this.show, this.client.tables[table].health()
+    show, found = this.show, this.client.tables[table].health(measure=measure)
     show.emit(found.json_value(), lambda: _score(show, found))
 
 

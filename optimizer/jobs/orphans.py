@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from optimizer.errors import Refused
 from optimizer.needed import needed_files
 from optimizer.orphans_task import Ended, OrphansTask, Taken, TakenFile
 from optimizer.wire import Outcome, Result
@@ -46,8 +47,22 @@ class Tally:
 
 
 def run(work: Work) -> Result:
-    """Delete what has been in quarantine long enough; then list, compare, propose."""
+    """Delete what has been in quarantine long enough; then list, compare, propose.
+
+    A place that is not proved to be the table's own fails a job that somebody has asked for. One by schedule is over
+    with it: tried again every hour, it would list everything to be refused again.
+    """
     task = OrphansTask.model_validate(work.lease.task)
+    try:
+        return _removed(work, task)
+    except Refused as refused:
+        if task.asked:
+            raise
+        work.hold.say(str(refused))
+        return Result(outcome=Outcome.NOTHING, result={"refused": str(refused)})
+
+
+def _removed(work: Work, task: OrphansTask) -> Result:
     work.hold.stage("ending what is overdue")
     deleted = _ended_overdue(work)
     work.hold.stage("listing")

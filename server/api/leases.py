@@ -129,7 +129,7 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     try:
         task = services.tasks.of(job)
     except CatalogError as error:  # most often: the table was dropped meanwhile
-        services.jobs.report(given.lease, Outcome.REFUSED, error=error.message, result={})
+        services.jobs.refuse(given.lease, error)
         return None
     return LeaseOut(
         lease=str(given.lease),

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from catalog.names import Namespace, parse_namespace
-from catalog.policy.policy import Policy
+from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
@@ -18,6 +18,14 @@ router = APIRouter(prefix="/catalogs/{catalog}/policy", tags=["policies"])
 NamespaceQuery = Annotated[str | None, Query()]
 
 
+class IgnoredOut(Out):
+    """A value that cannot be read, and therefore does not hold."""
+
+    value: str
+    source: str
+    why: str
+
+
 class SettingOut(Out):
     """One policy setting as it holds somewhere."""
 
@@ -26,6 +34,7 @@ class SettingOut(Out):
     source: str
     default: str
     does: str
+    ignored: list[IgnoredOut]
 
 
 class PolicyIn(In):
@@ -55,10 +64,18 @@ class PolicyOut(Out):
 
 def settings_out(policy: Policy) -> list[SettingOut]:
     """Every setting with where it comes from."""
-    return [
-        SettingOut(key=key, value=one.text, source=one.source, default=SETTINGS[key].default, does=SETTINGS[key].does)
-        for key, one in sorted(policy.explained().items())
-    ]
+    return [_setting_out(key, one) for key, one in sorted(policy.explained().items())]
+
+
+def _setting_out(key: str, one: Sourced) -> SettingOut:
+    return SettingOut(
+        key=key,
+        value=one.text,
+        source=one.source,
+        default=SETTINGS[key].default,
+        does=SETTINGS[key].does,
+        ignored=[IgnoredOut(value=said.text, source=said.source, why=said.why) for said in one.ignored],
+    )
 
 
 @router.get("", summary="Show a policy", responses=refusals(404))

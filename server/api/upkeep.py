@@ -66,10 +66,16 @@ class TableBlockerOut(Out):
 
 
 @router.get("/health", summary="Score a table's health", responses=refusals(404))
-def show_health(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> TableHealthOut:
-    """How far the table is from having nothing to do, and what takes the points."""
+def show_health(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, measure: Annotated[bool, Query()] = False
+) -> TableHealthOut:
+    """How far the table is from having nothing to do, and what takes the points.
+
+    With `measure` its manifests are read too, for how evenly its partitions are filled.
+    """
     outlook = services.planner.outlook(catalog, table)
-    return TableHealthOut.model_validate(health_of(outlook.facts, outlook.now))
+    skew = services.layouts.skew(catalog, table) if measure else None
+    return TableHealthOut.model_validate(health_of(outlook.facts, outlook.now, skew=skew))
 
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))

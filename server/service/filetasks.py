@@ -24,6 +24,7 @@ from catalog.policy.policy import Policy
 LEAST_FILES = 2
 """Asked for by somebody, a job does what can be done at all."""
 PLANNED_FILES = 5
+"""Or fewer, where the owner wants a rewrite of fewer."""
 
 
 def rewrite(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
@@ -35,7 +36,7 @@ def rewrite(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
         filter=asked.get("filter") or policy["firn.rewrite.filter"],
         target_file_bytes=policy["firn.rewrite.target-file-size"],
         small_file_bytes=policy["firn.rewrite.small-file-size"],
-        min_files=int(asked.get("min_files") or PLANNED_FILES),
+        min_files=int(asked.get("min_files") or max(LEAST_FILES, min(PLANNED_FILES, policy["firn.rewrite.min-files"]))),
         max_delete_ratio=policy["firn.rewrite.max-delete-ratio"],
         max_job_bytes=policy["firn.rewrite.max-job-size"],
         everything=bool(asked.get("everything")),

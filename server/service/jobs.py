@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.commit import Outcome
-from catalog.errors import Conflict, NotFound
+from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.group import GroupName
 from catalog.job import (
+    BY_SCHEDULE,
     Job,
     JobId,
     JobKind,
@@ -161,6 +162,20 @@ class Jobs:
         if outcome is Outcome.COMMITTED:
             return ended(replace(job, error="reported a commit that the catalog has not seen"), JobStatus.FAILED, now)
         return ended(job, JobStatus.FAILED, now)
+
+    def refuse(self, lease: Lease, error: CatalogError) -> Job:
+        """The end of a job for which there are no facts: its table is gone, or not one for such a job.
+
+        What a schedule has asked for is done with that, with the reason: asked again every hour, it would fail again.
+        """
+        job = self._found(lease)
+        if job.kind in BY_SCHEDULE and not job.was_asked_for and isinstance(error, Conflict | Invalid):
+            return self.report(lease, None, error=None, result={"refused": error.message}, log=[error.message])
+        return self.report(lease, Outcome.REFUSED, error=error.message, result={})
+
+    def _found(self, lease: Lease) -> Job:
+        with self.database.reading() as uow:
+            return uow.jobs.get(lease.job_id)
 
     def _heard(self, uow: UnitOfWork, job: Job, memory: Mapping[str, int]) -> None:
         if job.owner is not None:

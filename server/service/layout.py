@@ -9,7 +9,9 @@ from typing import Any
 
 from catalog.datafile import LiveFile, PartitionValue
 from catalog.iceberg.json import Json
+from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, TableName
+from catalog.policy.sizes import small_file_bytes
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
@@ -57,8 +59,13 @@ class Layouts:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             stores = uow.relations.stores_of(relation.id) or [relation]
-        small_bytes = facts.policy["firn.rewrite.small-file-size"]
-        return [one for store in stores for one in self._of_store(store, small_bytes)]
+        return [one for store in stores for one in self._of_store(store, small_file_bytes(facts.policy, store.kind))]
+
+    def skew(self, catalog: CatalogName, name: TableName) -> float | None:
+        """How many times the average the largest partition is, of the table or of base; None without several."""
+        sizes = [one.bytes for one in self.of(catalog, name) if one.store != CHANGE]
+        total = sum(sizes)
+        return max(sizes) * len(sizes) / total if len(sizes) > 1 and total > 0 else None
 
     def _of_store(self, store: Relation, small_bytes: int) -> list[PartitionLayout]:
         metadata = load_metadata(self.metadata, store)

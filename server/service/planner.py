@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from catalog.errors import Conflict, Invalid
 from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
+from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
 from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.planning.prediction import predicted
 from catalog.policy.policy import Policy
@@ -132,10 +133,22 @@ def facts_of_many(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Relati
     owns = {one.id: one.id if one.id not in keyed else keyed[one.id].base_id for one in relations}
     own = {one.id: stats.get(owns[one.id], TableStats(relation_id=owns[one.id])) for one in relations}
     policies = policies_of(uow, [(one, own[one.id].properties) for one in relations])
-    return {
+    warehouses = {name: uow.catalogs.get(name).warehouse for name in {one.catalog for one in relations}}
+    found = {
         one.id: _one(one, policy, own[one.id], keyed.get(one.id), stats, tuple(blockers.get(one.id, ())))
         for one, policy in zip(relations, policies, strict=True)
     }
+    return {
+        one.id: replace(found[one.id], keeps_orphans=_keeps_orphans(one, own[one.id], warehouses[one.catalog]))
+        for one in relations
+    }
+
+
+def _keeps_orphans(relation: Relation, stats: TableStats, warehouse: str) -> str | None:
+    """A keyed table's stores are Firn's own; of others it is known before any place is looked at."""
+    if relation.kind is RelationKind.KEYED:
+        return None
+    return why_not_inside(relation.location, warehouse) or why_not_said_to_be_its_own(relation, stats.properties)
 
 
 def _one(

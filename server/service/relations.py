@@ -15,12 +15,14 @@ from catalog.history.change import ChangeKind
 from catalog.history.tables import created, state_of
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, RelationId, TableName, dotted
+from catalog.policy.sizes import small_file_bytes
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
 from server.service.metadata import MetadataFiles
 from server.service.places import refuse_occupied
+from server.service.policies import policy_of
 from server.service.retire import check_unprotected, refuse_purged_place
 
 
@@ -97,8 +99,14 @@ def add_relation(
     elif snapshots:
         event = event_of_snapshots(event, snapshots)
     uow.events.add(event)
-    uow.stats.put(advanced(TableStats(relation_id=relation.id), new.metadata, event), look_at=now)
+    uow.stats.put(first_stats(uow, relation, new.metadata, event), look_at=now)
     return relation
+
+
+def first_stats(uow: UnitOfWork, relation: Relation, metadata: Json, event: CommitEvent) -> TableStats:
+    """The counters of a table of whose past nothing is counted."""
+    small = small_file_bytes(policy_of(uow, relation, metadata.get("properties", {})), relation.kind)
+    return advanced(TableStats(relation_id=relation.id), metadata, event, small_below=small)
 
 
 def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:

@@ -50,6 +50,26 @@ def test_a_typo_in_a_value_stops_no_job() -> None:
     assert layered([("table", {key: "lots"})])[key] == SETTINGS[key].parse(SETTINGS[key].default)
 
 
+def test_a_typo_hides_nothing_that_is_wider() -> None:
+    key, wider = "firn.expire.max-age", {"firn.expire.max-age": "90 d"}
+    policy = layered([("catalog", wider), ("namespace db", {key: "lots"}), ("table", {key: "90 days"})])
+    assert policy[key] == timedelta(days=90)
+    held = policy.explained()[key]
+    assert (held.text, held.source) == ("90 d", "catalog")
+    assert [(one.text, one.source) for one in held.ignored] == [("lots", "namespace db"), ("90 days", "table")]
+    assert held.ignored[1].why == "'90 days' is not a duration"
+    off = layered([("catalog", {"firn.optimize.enabled": "false"}), ("table", {"firn.optimize.enabled": "flase"})])
+    assert off["firn.optimize.enabled"] is False
+
+
+def test_a_typo_that_something_narrower_hides_is_not_told() -> None:
+    key = "firn.expire.max-age"
+    policy = layered([("catalog", {key: "90 days"}), ("table", {key: "9 d"})])
+    assert policy.explained()[key].ignored == ()
+    alone = layered([("catalog", {key: "90 days"})]).explained()[key]
+    assert (alone.source, [one.source for one in alone.ignored]) == ("default", ["catalog"])
+
+
 def test_setting_a_policy_refuses_what_does_not_parse_or_is_not_known() -> None:
     with pytest.raises(Invalid, match="max-pending-rows"):
         check_settings({"firn.merge.max-pending-rows": "lots"})

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from catalog import stats as counters
 from catalog.iceberg.json import Json
 from catalog.names import RelationId
-from catalog.relation import TableStats
-from catalog.stats import HIGHEST_COUNT, advanced, event_of_snapshots, number
+from catalog.policy.policy import layered
+from catalog.policy.sizes import small_file_bytes
+from catalog.relation import RelationKind, TableStats
+from catalog.stats import HIGHEST_COUNT, event_of_snapshots, number
 from tests.factories import NOW, an_event
 
 EMPTY = TableStats(relation_id=RelationId(uuid4()))
 MIB = 2**20
+advanced = partial(counters.advanced, small_below=96 * MIB)
 
 
 def metadata(*summaries: Json, **changes: Any) -> Json:
@@ -120,7 +125,27 @@ def test_a_table_has_no_more_small_files_than_files() -> None:
 
 
 def test_a_rewrite_begins_the_count_anew() -> None:
-    assert small(added(9, 9 * MIB, 9), added(2, 2 * MIB, 2, "replace")) == 0
+    packed = added(2, 2 * MIB, 2, "replace") | {"deleted-data-files": "9"}
+    assert small(added(9, 9 * MIB, 9), packed) == 0
+
+
+@pytest.mark.parametrize("replaced", [{"manifests-replaced": "120"}, {"removed-delete-files": "9"}])
+def test_what_replaces_no_data_file_leaves_as_many_small_ones_as_there_were(replaced: Json) -> None:
+    """Manifests and delete files are packed too: small files that nobody counts any more would stay for ever."""
+    rewritten = {"operation": "replace", "total-data-files": "9", **replaced}
+    assert small(added(9, 9 * MIB, 9), rewritten) == 9
+    assert small(added(9, 9 * MIB, 9), rewritten, added(1, MIB, 10)) == 10
+
+
+def test_what_is_small_is_what_the_packing_job_takes_for_small() -> None:
+    def below(kind: RelationKind, **policy: str) -> int:
+        return small_file_bytes(layered([("table", {f"firn.{key}": text for key, text in policy.items()})]), kind)
+
+    assert below(RelationKind.TABLE) == below(RelationKind.BASE) == 96 * MIB
+    assert below(RelationKind.TABLE, **{"rewrite.small-file-size": "8 MiB"}) == 8 * MIB
+    assert below(RelationKind.TABLE, **{"rewrite.target-file-size": "16 MiB"}) == 16 * MIB - 1
+    assert below(RelationKind.CHANGE) == 48 * MIB
+    assert below(RelationKind.CHANGE, **{"compact.target-file-size": "16 MiB"}) == 12 * MIB
 
 
 def test_an_event_says_what_its_snapshot_says() -> None:

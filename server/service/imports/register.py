@@ -14,11 +14,10 @@ from catalog.imports.spec import checked_place
 from catalog.names import CatalogName, TableName
 from catalog.places import spellings
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Pointer, Relation, RelationKind, TableStats
-from catalog.stats import advanced
+from catalog.relation import Pointer, Relation, RelationKind
 from server.service.facts import check_namespace
 from server.service.metadata import MetadataFiles
-from server.service.relations import NewTable, add_relation, forget_relation, plain_event, refuse_busy
+from server.service.relations import NewTable, add_relation, first_stats, forget_relation, plain_event, refuse_busy
 from server.service.views import add_view
 
 ROUNDS = 5
@@ -132,4 +131,4 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
     event = plain_event(present, "refresh", now)
     uow.events.add(event)
-    uow.stats.put(advanced(TableStats(relation_id=present.id), candidate.metadata, event), look_at=now)
+    uow.stats.put(first_stats(uow, present, candidate.metadata, event), look_at=now)

@@ -101,7 +101,12 @@ class Orphans:
             }
             for one in moment.tables
         ]
-        return {"tables": tables, "before_ms": int(before.timestamp() * 1000), "dry_run": moment.dry_run}
+        return {
+            "tables": tables,
+            "before_ms": int(before.timestamp() * 1000),
+            "dry_run": moment.dry_run,
+            "asked": job.was_asked_for,
+        }
 
     def take(self, lease: Lease, proposed: Sequence[str], metadata_files: Sequence[str]) -> Judged:
         """Set aside those of the proposed files that nothing needs.

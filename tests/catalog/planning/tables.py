@@ -36,9 +36,12 @@ _POLICIES = {
 }
 
 
+_OF_FACTS = ("hive_linked", "created_at", "blockers", "keeps_orphans")
+
+
 def plain(policy: dict[str, str] | None = None, **counted: Any) -> TableFacts:
     """A plain table with these counters, made a moment ago."""
-    more = {name: counted.pop(name) for name in ("hive_linked", "created_at", "blockers") if name in counted}
+    more = {name: counted.pop(name) for name in _OF_FACTS if name in counted}
     stats = TableStats(relation_id=PLAIN.relation_id, **{"snapshot_id": 7, **counted})
     return TableFacts(policy=layered([("table", policy or {})]), stats=stats, **{"created_at": NOW, **more})
 
@@ -96,6 +99,7 @@ def tables(draw: st.DrawFn) -> TableFacts:
         keyed=keyed,
         change=None if keyed is None else draw(counters(KEYED.change_id)),
         hive_linked=draw(st.booleans()),
+        keeps_orphans=draw(st.sampled_from([None, "it is shared"])),
         created_at=NOW - timedelta(days=draw(st.integers(0, 40))),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -145,6 +146,16 @@ def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -
     due(plain(manifests=101, sequence_number=300, snapshot_id=9), [done])
 
 
+def test_manifests_of_a_format_that_counts_no_commits_are_not_looked_at_after_each() -> None:
+    """Format v1 has no sequence numbers; a registered table may have more full manifests than the limit."""
+    first = due(plain(manifests=150, format_version=1))
+    nothing = ended(JobKind.MANIFESTS, params={"state": first.state})
+    not_due(plain(manifests=151, format_version=1, snapshot_id=8), [nothing])
+    due(plain(manifests=200, format_version=1, snapshot_id=9), [nothing])
+    packed = replace(nothing, committed_by=LeaseToken("t"))
+    due(plain(manifests=151, format_version=1, snapshot_id=10), [packed])
+
+
 @pytest.mark.parametrize("manifests", [None, 100])
 def test_manifests_that_are_few_or_not_counted_are_left_alone(manifests: int | None) -> None:
     not_due(plain(manifests=manifests))
@@ -200,6 +211,25 @@ def test_snapshots_that_could_not_go_are_tried_again_when_many_more_have_come() 
     due(plain(**old(snapshots=100)), [done])
 
 
+def of_both(base: dict[str, Any], change: dict[str, Any]) -> TableFacts:
+    facts = keyed({"firn.merge.trigger": "rows >= 1000"}, change)
+    return replace(facts, stats=TableStats(relation_id=KEYED.base_id, snapshot_id=3, **base))
+
+
+def test_snapshots_of_base_that_cannot_go_hide_nothing_of_the_change_store() -> None:
+    stuck = due(of_both(old(), {}))
+    tried = ended(JobKind.EXPIRE, params={"state": stuck.state})
+    assert "found nothing to do" in not_due(of_both(old(), {}), [tried]).why
+    both = due(of_both(old(), old()), [tried])
+    assert both.kind is JobKind.EXPIRE
+    again = ended(JobKind.EXPIRE, params={"state": both.state})
+    not_due(of_both(old(), old()), [again, tried])
+    not_due(of_both(old(), {}), [again, tried])
+    due(of_both(old(), old(oldest_superseded_at=NOW - 8 * DAY)), [again, tried])
+    soon = old(oldest_superseded_at=NOW - 5 * DAY)
+    assert not_due(of_both(old(), soon), [tried]).next_at == NOW + HOUR + timedelta(seconds=1)
+
+
 def test_a_new_table_is_not_due_for_moments_before_it_was_made() -> None:
     for made, is_due in ((THREE - timedelta(seconds=1), True), (THREE, False), (NOW, False)):
         facts = plain(AT_THREE, created_at=made, last_commit_at=NOW)
@@ -219,13 +249,36 @@ def test_a_scheduled_job_that_has_failed_is_still_due() -> None:
     assert due(facts, [failed], NOW + HOUR).kind is JobKind.ORPHANS
 
 
+def look(days_ago: int, **changes: Any) -> Any:
+    """One that took an hour."""
+    began = NOW - days_ago * DAY
+    return ended(JobKind.ORPHANS, **{"created_at": began, "ended_at": began + HOUR, **changes})
+
+
 def test_orphans_are_not_looked_for_where_nobody_writes() -> None:
     """Once when what the last writers left is old enough to be set aside, once when it may be deleted."""
     facts = plain(AT_THREE, created_at=NOW - 60 * DAY, last_commit_at=NOW - 30 * DAY)
-    looks = [ended(JobKind.ORPHANS, created_at=NOW - days * DAY) for days in (1, 9)]
+    looks = [look(1), look(9)]
     assert not_due(facts, looks).kind is None
     due(facts, looks[1:])
     due(plain(AT_THREE, created_at=NOW - 60 * DAY, last_commit_at=NOW - 5 * DAY), looks)
+
+
+def test_what_lies_aside_of_an_idle_table_is_deleted_in_the_end() -> None:
+    """A week after the first look began its files, set aside during it, have not been aside for a week."""
+    facts = plain(AT_THREE, created_at=NOW - 60 * DAY, last_commit_at=NOW - 30 * DAY)
+    due(facts, [look(1), look(8)])
+    assert not_due(facts, [look(1), look(9)]).kind is None
+    due(facts, [look(1, result={"refused": "shared"}), look(9)])
+
+
+def test_orphans_are_not_looked_for_where_none_could_be_taken() -> None:
+    why = "its location s3://elsewhere is not inside the catalog's warehouse"
+    kept = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW, keeps_orphans=why)
+    decision = not_due(kept)
+    assert (decision.kind, decision.next_at) == (None, None)
+    assert decision.why.endswith(f"; no orphans: {why}")
+    assert "orphans" not in not_due(replace(kept, policy=layered([("table", QUIET)]))).why
 
 
 def test_orphans_of_a_linked_table_are_hives() -> None:
@@ -234,13 +287,24 @@ def test_orphans_of_a_linked_table_are_hives() -> None:
 
 def test_rows_grow_old_by_schedule_where_policy_says_by_what() -> None:
     ttl = QUIET | {"firn.ttl.field": "at", "firn.ttl.max-age": "30 d"}
+    at_four = {"firn.ttl.schedule": "0 4 * * *"}
     known: dict[str, Any] = {"created_at": NOW - DAY, "records": 10}
     why = "rows whose at is older than 30 d go: its schedule has come at 2026-11-21 04:00 UTC"
-    assert due(plain(ttl, **known)).why == why
+    assert due(plain(ttl | at_four, **known)).why == why
     for lacking in ttl.keys() - QUIET.keys():
         not_due(plain({key: text for key, text in ttl.items() if key != lacking}, **known))
     not_due(plain(ttl, **known | {"records": 0}))
-    not_due(plain(ttl, **known, hive_linked=True))
+
+
+@pytest.mark.parametrize("of", [plain, lambda policy, **more: replace(keyed(policy), **more)])
+def test_rows_of_a_linked_table_do_not_grow_old_and_it_says_so(of: Any) -> None:
+    """The job is refused for plain and for keyed ones: planned, it would fail every hour."""
+    ttl = QUIET | {"firn.ttl.field": "at", "firn.ttl.max-age": "30 d", "firn.merge.trigger": "rows >= 1000"}
+    stats = TableStats(relation_id=KEYED.base_id, snapshot_id=3, records=10)
+    linked = replace(of(ttl, created_at=NOW - DAY), stats=stats)
+    assert due(linked).kind is JobKind.TTL
+    said = not_due(replace(linked, hive_linked=True)).why
+    assert said.endswith("no ttl: the table is linked to Hive, which would bring the rows back")
 
 
 def test_distinct_values_are_counted_once_for_a_snapshot_and_its_columns() -> None:
@@ -272,3 +336,20 @@ def test_a_kind_that_is_always_due_does_not_starve_the_others() -> None:
         kinds.append(decision.kind)
         past = [ended(decision.kind, params={"state": f"before {turn}"}), *past]
     assert kinds == 2 * [*[JobKind.MERGE] * MOST_TURNS, JobKind.EXPIRE]
+
+
+def test_turns_go_round_all_that_is_due_and_syncs_take_none() -> None:
+    counts = {"snapshots": 50, "oldest_superseded_at": NOW - 9 * DAY}
+    policy = {"firn.merge.trigger": "rows >= 1", "firn.tags.schedule": "0 0 * * *"}
+    facts = keyed(policy, counts)
+    kinds: list[JobKind] = []
+    past: list[Any] = []
+    for turn in range(3 * (MOST_TURNS + 1)):
+        now = NOW + timedelta(days=turn)  # so that a tag is due each time
+        decision = due(facts, past, now)
+        kinds.append(decision.kind)
+        params = {"state": f"before {turn}"}
+        sync = ended(JobKind.SYNC, created_at=now)
+        past = [sync, ended(decision.kind, params=params, created_at=now), *past]
+    others = [kind for kind in kinds if kind is not JobKind.MERGE]
+    assert others == [JobKind.EXPIRE, JobKind.TAGS, JobKind.EXPIRE]

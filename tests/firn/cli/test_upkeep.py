@@ -32,6 +32,7 @@ def test_health_is_a_score_and_its_parts(run: Command, table: str) -> None:
     assert said.out.startswith("100 of 100\n")
     assert "small-files" in said.out
     assert run("table", "health", table, "--json").json["score"] == 100
+    assert run("table", "health", table, "--measure", "--json").json["score"] == 100
 
 
 def test_a_table_is_blocked_for_a_while(run: Command, table: str) -> None:

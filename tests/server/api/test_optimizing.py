@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from catalog.job import JobKind, JobStatus
+from catalog.errors import NoSuchTable
+from catalog.job import ASKED_FOR, JobKind, JobStatus
 from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
 from catalog.standing import Standing
@@ -156,6 +158,33 @@ def test_the_queue_and_what_was_done_are_in_the_metrics(api: Api) -> None:
     assert 'firn_jobs_ended_last_hour{kind="expire",status="succeeded"} 1.0' in text
     assert 'firn_bytes_freed_last_hour{kind="expire",status="succeeded"} 7.0' in text
     assert "\nfirn_due_tables 1.0\n" in text
+
+
+@pytest.mark.parametrize("state", ["scheduled for today", ASKED_FOR])
+def test_what_a_schedule_wants_of_a_table_that_cannot_have_it_is_done_with_the_reason(api: Api, state: str) -> None:
+    """Failed, it would be planned again every hour; whoever asked for it is told that it has failed."""
+    api.lake.create(PLAIN, **{"firn.statistics.columns": "nowhere"})
+    job = api.lake.services.planner.run_now(LAKE, PLAIN, JobKind.STATISTICS, {})
+    with api.lake.services.database.writing() as uow:
+        uow.jobs.put(replace(job, params={"state": state}))
+    asked = {"optimizer_id": api.lake.optimizer(), "kinds": ["statistics"], "wait_seconds": 0}
+    assert api.http.post("/api/v1/leases", json=asked).status_code == 204
+    with api.lake.services.database.reading() as uow:
+        job = uow.jobs.get(job.id)
+    why = "firn.statistics.columns: the table has no column nowhere"
+    if state == ASKED_FOR:
+        assert (job.status, job.error) == (JobStatus.FAILED, why)
+    else:
+        assert (job.status, job.error, job.result) == (JobStatus.SUCCEEDED, None, {"refused": why})
+
+
+def test_a_job_whose_table_is_gone_has_failed_whoever_wanted_it(api: Api) -> None:
+    api.lake.create(PLAIN)
+    lease = api.lake.lease(JobKind.STATISTICS, PLAIN, committing=False)
+    with api.lake.services.database.writing() as uow:
+        uow.jobs.put(replace(uow.jobs.get(lease.job_id), params={"state": "scheduled for today"}))
+    job = api.lake.services.jobs.refuse(lease, NoSuchTable("Table does not exist: db.plain"))
+    assert (job.status, job.error) == (JobStatus.FAILED, "Table does not exist: db.plain")
 
 
 def test_an_optimizer_may_be_larger_than_a_32_bit_number_says(api: Api) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.server.api.conftest import Api, good
+from tests.server.lake import PLAIN, altered, set_property
 
 POLICY = "/api/v1/catalogs/lake/policy"
 ROWS = "firn.merge.max-pending-rows"
@@ -50,3 +51,15 @@ def test_a_change_that_cannot_be_read_changes_nothing(api: Api) -> None:
     nowhere = api.http.patch(POLICY, json={"set": {ROWS: "1"}}, params={"namespace": "nowhere"})
     assert nowhere.status_code == 404
     assert good(api.http.get(POLICY))["settings"] == {ROWS: "1000"}
+
+
+def test_what_an_engine_has_misspelled_is_shown_beside_what_holds(api: Api) -> None:
+    """Engines set properties unchecked; API, CLI and console never see such a value refused."""
+    change(api, {"set": {"firn.expire.max-age": "90 d"}})
+    api.lake.create(PLAIN)
+    api.lake.commit(altered(PLAIN, set_property("firn.expire.max-age", "90 days")))
+    shown = good(api.http.get("/api/v1/catalogs/lake/tables/db.plain/policy"))
+    age = next(one for one in shown if one["key"] == "firn.expire.max-age")
+    assert (age["value"], age["source"]) == ("90 d", "catalog")
+    why = "'90 days' is not a duration"
+    assert age["ignored"] == [{"value": "90 days", "source": "table", "why": why}]

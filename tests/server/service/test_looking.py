@@ -15,13 +15,14 @@ from catalog.group import GroupName
 from catalog.job import Job, JobKind, JobStatus
 from catalog.names import RelationId, TableName
 from catalog.ports.store import UnitOfWork
+from catalog.relation import TableStats
 from catalog.standing import Looked, Standing
 from server.service import looking
 from server.service.looking import SWEPT_AFTER
 from server.store.queue import SqlQueue
 from server.store.session import is_writing
 from tests.factories import LAKE, a_job
-from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, definition, set_property
 
 MERGE_SOON: Mapping[str, Any] = {"firn.merge.max-pending-commits": "1"}
 
@@ -34,6 +35,12 @@ def due(lake: Lake) -> list[RelationId]:
 def jobs(lake: Lake) -> list[Job]:
     with lake.services.database.reading() as uow:
         return list(uow.jobs.list(limit=100).items)
+
+
+def stats(lake: Lake) -> list[TableStats]:
+    with lake.services.database.reading() as uow:
+        tables = [one for name in (PLAIN, BASE, CHANGE) if (one := uow.relations.find(LAKE, name)) is not None]
+        return [uow.stats.get(one.id) for one in tables]
 
 
 def look_at(lake: Lake, relation_id: RelationId, at: datetime) -> None:
@@ -187,6 +194,44 @@ def test_who_commits_all_the_time_neither_puts_its_own_look_off_nor_those_of_oth
     meanwhile(monkeypatch, lambda: lake.append(hot))
     lake.services.looking.round()
     assert due(lake) == list(reversed(first))  # it was looked at: now the other one's turn is first
+
+
+@pytest.mark.parametrize("where", ["table", "namespace"])
+def test_what_counts_as_small_is_what_the_policy_says(lake: Lake, where: str) -> None:
+    size: dict[str, Any] = {"firn.rewrite.small-file-size": "1 KiB"}
+    lake.create(**(size if where == "table" else {}))
+    if where == "namespace":
+        lake.services.policies.replace(LAKE, ("db",), size)
+    for rows, small in ((11, 0), (10, 1)):
+        lake.append(PLAIN, rows=rows)  # of a hundred bytes each
+        (found,) = stats(lake)
+        assert found.small_files == small
+
+
+def test_a_change_stores_small_files_are_those_that_are_packed(lake: Lake) -> None:
+    size: dict[str, Any] = {"firn.compact.target-file-size": "1 KiB"}
+    lake.create_keyed(**size)
+    for rows, small in ((8, 0), (7, 1)):
+        lake.append(CHANGE, rows=rows)
+        (found,) = [one for one in stats(lake) if one.snapshot_id is not None]
+        assert found.small_files == small
+
+
+def test_a_table_whose_files_are_not_its_own_says_that_its_orphans_stay(lake: Lake) -> None:
+    """A job would be refused: planned, it would fail every hour."""
+    not_its_own: dict[str, Any] = {"gc.enabled": "false"}
+    lake.create(**not_its_own)
+    elsewhere = TableName(("db",), "elsewhere")
+    location = (lake.warehouse.parent / "elsewhere").as_uri()
+    lake.services.tables.create(LAKE, replace(definition(elsewhere), location=location))
+    for table, why in (
+        (PLAIN, "its property gc.enabled=false says"),
+        (elsewhere, "not inside the catalog's warehouse"),
+    ):
+        lake.append(table)
+        decision = lake.services.planner.outlook(LAKE, table).decision
+        assert decision.kind is None
+        assert why in decision.why
 
 
 def test_what_was_dropped_is_not_looked_at_and_is_again_once_it_is_back(lake: Lake) -> None:

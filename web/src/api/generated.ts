@@ -678,6 +678,8 @@ export interface paths {
         /**
          * Score a table's health
          * @description How far the table is from having nothing to do, and what takes the points.
+         *
+         *     With `measure` its manifests are read too, for how evenly its partitions are filled.
          */
         get: operations["show_health_catalogs__catalog__tables__table__health_get"];
         put?: never;
@@ -2885,6 +2887,18 @@ export interface components {
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
         /**
+         * IgnoredOut
+         * @description A value that cannot be read, and therefore does not hold.
+         */
+        IgnoredOut: {
+            /** Source */
+            source: string;
+            /** Value */
+            value: string;
+            /** Why */
+            why: string;
+        };
+        /**
          * ImportIn
          * @description Where tables are imported from, which, and how. Token and credential are kept while it runs and never shown.
          */
@@ -4588,6 +4602,8 @@ export interface components {
             default: string;
             /** Does */
             does: string;
+            /** Ignored */
+            ignored: components["schemas"]["IgnoredOut"][];
             /** Key */
             key: string;
             /** Source */
@@ -7519,7 +7535,9 @@ export interface operations {
     };
     show_health_catalogs__catalog__tables__table__health_get: {
         parameters: {
-            query?: never;
+            query?: {
+                measure?: boolean;
+            };
             header?: never;
             path: {
                 /** @description catalog */

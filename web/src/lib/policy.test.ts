@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { byArea, cronInWords, formOf, inOtherWords, namespaceOf, type PolicySetting } from './policy';
 
-const setting = (key: string, value = '1', source = 'default', does = ''): PolicySetting => ({ key, value, source, default: '1', does });
+const setting = (key: string, value = '1', source = 'default', does = ''): PolicySetting => ({ key, value, source, default: '1', does, ignored: [] });
 
 const SETTINGS = [
   setting('firn.merge.mode', 'auto', 'table', 'how changes get into base'),
@@ -30,6 +30,13 @@ describe('settings by area', () => {
     expect(keys(byArea(SETTINGS, { ...look, shown: 'changed' }))).toEqual([['firn.optimize.group'], ['firn.merge.mode']]);
     expect(keys(byArea(SETTINGS, { ...look, shown: 'own', place: 'namespace shop' }))).toEqual([['firn.optimize.group']]);
   });
+});
+
+it('a value that nobody can read is still set where it stands', () => {
+  const misspelled = { ...setting('firn.expire.max-age'), ignored: [{ source: 'table' }] };
+  expect(keys(byArea([misspelled], { ...look, shown: 'own' }))).toEqual([['firn.expire.max-age']]);
+  expect(keys(byArea([misspelled], { ...look, shown: 'changed' }))).toEqual([['firn.expire.max-age']]);
+  expect(byArea([misspelled], { ...look, shown: 'own', place: 'catalog' })).toEqual([]);
 });
 
 it('a value comes from a namespace, from the catalog, or from neither', () => {

@@ -6,7 +6,12 @@ export interface PolicySetting {
   source: string;
   default: string;
   does: string;
+  ignored: readonly { source: string }[];
 }
+
+/** Whether something is written at a place itself, also what nobody can read. */
+export const isSetAt = (place: string, { source, ignored }: Pick<PolicySetting, 'source' | 'ignored'>): boolean =>
+  source === place || ignored.some((one) => one.source === place);
 
 interface Area {
   title: string;
@@ -41,8 +46,8 @@ interface Look {
 export function byArea<One extends PolicySetting>(settings: readonly One[], { find, shown, place }: Look): { title: string; settings: One[] }[] {
   const words = find.toLowerCase().split(/\s+/).filter((word) => word !== '');
   const wanted = settings.filter((one) => {
-    if (shown === 'own' && one.source !== place) return false;
-    if (shown === 'changed' && one.source === 'default') return false;
+    if (shown === 'own' && !isSetAt(place, one)) return false;
+    if (shown === 'changed' && one.source === 'default' && one.ignored.length === 0) return false;
     const text = `${one.key} ${one.does} ${one.value} ${areaOf(one.key)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });

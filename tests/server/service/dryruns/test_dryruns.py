@@ -88,6 +88,14 @@ def test_a_rewrite_tells_the_small_files_of_each_partition(lake: Lake) -> None:
     assert (found.gain["files_before"], found.gain["files_after"], found.exact) == (9, 4, True)
 
 
+@pytest.mark.parametrize(("least", "packed"), [("3", 3), ("20", 0), ("1", 3)])
+def test_a_planned_rewrite_packs_as_few_files_as_make_it_due(lake: Lake, least: str, packed: int) -> None:
+    """Five of a partition suffice; where the owner wants a rewrite of fewer, it would else find nothing to do."""
+    make(lake, **{"firn.rewrite.min-files": least})
+    write(lake, [a_file(TODAY) for _ in range(3)])
+    assert touched(would(lake, JobKind.REWRITE))["files to rewrite"] == (packed, packed * MIB)
+
+
 def test_an_expiry_counts_the_files_that_only_leaving_snapshots_need(lake: Lake) -> None:
     make(lake, **{"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
     first, second, kept = a_file(TODAY), a_file(TODAY, size=5), a_file(TODAY - 1)

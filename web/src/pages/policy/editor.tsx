@@ -8,7 +8,7 @@ import { Choice } from '../../components/choice';
 import { Empty, ProblemNote } from '../../components/notes';
 import type { Need } from '../../lib/access';
 import { many } from '../../lib/format';
-import { byArea, type Shown } from '../../lib/policy';
+import { byArea, isSetAt, type Shown } from '../../lib/policy';
 import { useUrlState } from '../../lib/url-state';
 import { SettingRow } from './row';
 import styles from './policy.module.css';
@@ -39,7 +39,7 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
   const shown = (get('shown') ?? 'all') as Shown;
   if (settings === undefined) return error ? <div className={styles.head}><ProblemNote error={error} what="cannot show the policy" /></div> : null;
   const areas = byArea(settings, { find: get('find') ?? '', shown, place: place.source });
-  const own = settings.filter((one) => one.source === place.source).length;
+  const own = settings.filter((one) => isSetAt(place.source, one)).length;
   const reset = () => {
     if (search.current !== null) search.current.value = '';
     set({ find: undefined, shown: undefined });

@@ -33,6 +33,7 @@ export function SettingRow({ setting, place }: { setting: Setting; place: Place 
       </td>
       <td className={styles.source}>
         <Source setting={setting} place={place} />
+        <Ignored setting={setting} place={place} />
       </td>
     </tr>
   );
@@ -77,6 +78,19 @@ function Source({ setting, place }: { setting: Setting; place: Place }) {
       {namespace === '' ? 'catalog' : <span className="mono">{namespace}</span>}
     </Link>
   );
+}
+
+/** What an engine has written here or above and nobody can read: it does not hold. */
+function Ignored({ setting, place }: { setting: Setting; place: Place }) {
+  return setting.ignored.map((one) => (
+    <div key={one.source} className={styles.other}>
+      <span className="row" style={{ gap: 4 }}>
+        {one.source === place.source ? place.called : one.source}: {one.value} is ignored
+        {one.source === place.source && <Remove setting={setting} place={place} />}
+      </span>
+      {one.why}
+    </div>
+  ));
 }
 
 function Remove({ setting, place }: { setting: Setting; place: Place }) {

@@ -1,0 +1,69 @@
+"""When the moments of a schedule come for a table, and what answers them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from catalog.job import JobKind, JobStatus
+from catalog.names import RelationId
+from catalog.planning import Due, decided
+from catalog.planning.schedules import SPREAD
+from catalog.policy.settings import SETTINGS
+from catalog.relation import TableStats
+from tests.catalog.planning.tables import DAY, ended, plain
+from tests.catalog.planning.test_needs import AT_THREE, HOUR, THREE, due, not_due
+from tests.factories import NOW
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_due"),
+    [
+        ({"status": JobStatus.CANCELED, "params": {"state": "withdrawn"}}, True),
+        ({"params": {"state": "asked for", "dry_run": True}}, True),
+        ({"status": JobStatus.CANCELED, "params": {"state": "asked for"}}, False),
+        ({"params": {"state": "asked for"}}, False),
+    ],
+)
+def test_a_moment_is_answered_by_what_was_done_or_canceled_and_not_by_what_was_given_up(
+    *, changes: dict[str, Any], is_due: bool
+) -> None:
+    facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
+    assert isinstance(decided(facts, [ended(JobKind.ORPHANS, **changes)], NOW), Due) == is_due
+
+
+def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:
+    """All tables of all catalogs would else be due in the same minute of Sunday."""
+    sunday = THREE + DAY
+    begin: list[datetime] = []
+    for number in range(200):
+        facts = replace(plain(), stats=TableStats(relation_id=RelationId(UUID(int=number)), last_commit_at=NOW))
+        waits = not_due(facts)
+        assert waits.next_at is not None
+        due(facts, now=waits.next_at)
+        not_due(facts, now=waits.next_at - timedelta(seconds=1))
+        done = ended(JobKind.ORPHANS, created_at=waits.next_at)
+        assert not_due(facts, [done], waits.next_at + HOUR).next_at == waits.next_at + 7 * DAY
+        begin.append(waits.next_at)
+    assert sunday <= min(begin) < sunday + HOUR
+    assert sunday + 5 * HOUR < max(begin) < sunday + 6 * HOUR
+    assert len(set(begin)) > 100
+
+
+def test_a_moment_that_somebody_has_chosen_is_that_moment() -> None:
+    chosen = plain({"firn.orphans.schedule": "0 3 * * 0"}, last_commit_at=NOW)
+    assert not_due(chosen).next_at == THREE + DAY
+    misspelled = plain({"firn.orphans.schedule": "on Sundays"}, last_commit_at=NOW)
+    assert not_due(misspelled).next_at == not_due(plain(last_commit_at=NOW)).next_at
+
+
+def test_default_schedules_leave_time_for_all_tables() -> None:
+    defaults = [one.parse(one.default) for key, one in SETTINGS.items() if key.endswith(".schedule") and one.default]
+    for schedule in defaults:
+        first = schedule.following(NOW, ZoneInfo("UTC"))
+        assert schedule.following(first, ZoneInfo("UTC")) - first >= SPREAD

@@ -1,0 +1,50 @@
+"""A place that is not proved to be the table's own: whoever asked for its orphans is told, a schedule is answered."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from optimizer.errors import Refused
+from optimizer.jobs import orphans
+from optimizer.wire import Lease, Outcome
+from optimizer.work import Work
+
+WHY = "no file of db.t is taken for an orphan: lake.db.other uses its place"
+
+
+class Refusing:
+    """The server and the hold of a job whose place is shared."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def ask(self, *_: object, **__: object) -> dict[str, Any]:
+        raise Refused(WHY)
+
+    def stage(self, _: str) -> None: ...
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+
+def work(*, asked: bool) -> tuple[Work, Refusing]:
+    task = {"tables": [], "before_ms": 0, "dry_run": False, "asked": asked}
+    lease = Lease(
+        lease="l", beat_seconds=1, job_id="j", attempt=1, kind="orphans", catalog="lake", table="db.t", task=task
+    )
+    refusing = Refusing()
+    return Work(cast("Any", refusing), lease, cast("Any", refusing), cast("Any", None)), refusing
+
+
+def test_one_that_was_asked_for_fails() -> None:
+    with pytest.raises(Refused, match="uses its place"):
+        orphans.run(work(asked=True)[0])
+
+
+def test_one_by_schedule_is_over_with_the_reason() -> None:
+    scheduled, hold = work(asked=False)
+    result = orphans.run(scheduled)
+    assert (result.outcome, result.result) == (Outcome.NOTHING, {"refused": WHY})
+    assert hold.said == [WHY]
