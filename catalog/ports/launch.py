@@ -31,6 +31,7 @@ class Launches(Protocol):
     def waiting(self) -> Mapping[GroupName, Waiting]:
         """Jobs that nobody has taken, by group."""
 
+    def find(self, launch_id: LaunchId) -> Launched | None: ...
     def remove_ended_before(self, moment: datetime) -> int: ...
 
 
@@ -58,6 +59,9 @@ class Launcher(Protocol):
 
     def kill_stray(self, process: Process) -> bool:
         """The same for one that an earlier server has left on this machine; False when it is not there."""
+
+    def forget(self, launch_id: LaunchId) -> None:
+        """It has ended, and that is noted: its log is kept among the newest only."""
 
     def stop_all(self) -> None:
         """End all in order, and wait; what takes too long is killed."""

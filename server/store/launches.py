@@ -60,6 +60,11 @@ class SqlLaunches:
         query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
 
+    def find(self, launch_id: LaunchId) -> Launched | None:
+        """By its id."""
+        row = self.session.get(LaunchRow, launch_id)
+        return None if row is None else _launched(row)
+
     def waiting(self) -> Mapping[GroupName, Waiting]:
         """One query, over the index on where jobs stand."""
         oldest = func.min(JobRow.created_at, type_=UtcDateTime)
