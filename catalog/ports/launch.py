@@ -60,6 +60,9 @@ class Launcher(Protocol):
     def kill_stray(self, process: Process) -> bool:
         """The same for one that an earlier server has left on this machine; False when it is not there."""
 
+    def is_gone(self, process: Process) -> bool:
+        """Whether it was a process of this machine, and is none any more."""
+
     def forget(self, launch_id: LaunchId) -> None:
         """It has ended, and that is noted: its log is kept among the newest only."""
 

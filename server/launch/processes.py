@@ -97,6 +97,11 @@ class Processes:
         _kill_session(process.pid)
         return True
 
+    def is_gone(self, process: Process) -> bool:
+        """Of another machine's nothing is known; a later process of its number is not it."""
+        is_known = process.host == socket.gethostname() and process.started != 0
+        return is_known and _started(process.pid) != process.started
+
     def stop_all(self) -> None:
         """Each is told by the end of its input and by a signal, all at once."""
         with self._lock:

@@ -159,8 +159,15 @@ class Fleet:
         return back
 
     def close(self) -> None:
-        """End all that was started here."""
+        """End all that was started here, and give back what it held: no lease has to lapse, no start to wait."""
         self.launcher.stop_all()
+        with suppress(Unavailable):  # then the next server finds out
+            shown = self._shown()
+            with self.database.reading() as uow:
+                unfinished = uow.launches.unfinished()
+            for one in unfinished:
+                if self._is_gone(one):
+                    self._gone(one, shown.get(one.id))
 
     def _look(
         self,
@@ -239,6 +246,8 @@ class Fleet:
             words = f": {seen.last_words}" if seen.last_words and not in_order else ""
             why = one.why if in_order else f"it ended with status {seen.exit_status}{words}"
             return self._over(one, Standing.ENDED if in_order else Standing.FAILED, why)
+        if seen is None and self._is_gone(one):
+            return self._gone(one, shown)
         if shown is None:
             gone = seen is None and self._has_left(one)
             return self._over(one, Standing.ENDED, one.why or "it has left") if gone else one
@@ -250,6 +259,15 @@ class Fleet:
             if up_to_date != one:
                 uow.launches.put(up_to_date)
         return up_to_date
+
+    def _is_gone(self, one: Launched) -> bool:
+        """Whether it was a process of this machine and is none any more: such a one ends with its server."""
+        return one.kind is LaunchKind.LOCAL and one.process is not None and self.launcher.is_gone(one.process)
+
+    def _gone(self, one: Launched, shown: Shown | None) -> Launched:
+        if shown is not None:
+            self.optimizers.unregister(shown.optimizer.id)
+        return self._over(one, Standing.ENDED, one.why or "it ended with the server that had started it")
 
     def _has_left(self, one: Launched) -> bool:
         """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""

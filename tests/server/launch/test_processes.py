@@ -245,8 +245,11 @@ def test_a_stray_is_killed_and_a_later_process_of_its_number_is_not(launcher: Pr
     assert not following.kill_stray(replace(process, started=process.started + 1))
     assert not following.kill_stray(replace(process, host="elsewhere"))
     assert is_alive(process.pid)
+    assert not following.is_gone(process)
     assert following.kill_stray(process)
     wait_for(lambda: status_of(launcher) == -signal.SIGKILL, "its end")
+    assert following.is_gone(process)
+    assert not following.is_gone(replace(process, host="elsewhere"))
     assert not following.kill_stray(process)
 
 

@@ -3,142 +3,22 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from catalog.errors import Invalid, NotFound, Unavailable
+from catalog.errors import Invalid, NotFound
 from catalog.group import DEFAULT_GROUP, GroupName
 from catalog.job import JobKind
-from catalog.launch.command import Command
 from catalog.launch.fleet import Standing
-from catalog.launch.record import Launched, Process
-from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, checked
-from catalog.optimizer import PROTOCOL
+from catalog.launch.record import Process
+from catalog.launch.settings import Launch, LaunchKind, Scaling, checked
 from catalog.ports.launch import Seen
 from server.service import fleet
-from server.service.fleet import Fleet, Ground
-from server.service.hearing import Hearing
-from server.service.optimizers import Coming, Shown
 from tests.factories import LAKE
-from tests.server.lake import CHANGE, ORDERS, Lake
-
-GROUND = Ground(server="http://s", python="py", spark_submit="submit", application="app", directory="/d")
-ONE = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(minimum=1, maximum=1))
-
-
-@dataclass
-class FakeLauncher:
-    """Processes that do what the test says."""
-
-    alive: dict[LaunchId, Seen] = field(default_factory=dict)
-    commands: list[Command] = field(default_factory=list)
-    killed: list[LaunchId] = field(default_factory=list)
-    strays: list[Process] = field(default_factory=list)
-    refuses: str | None = None
-
-    def start(self, launch_id: LaunchId, command: Command) -> Process:
-        if self.refuses is not None:
-            raise Unavailable(self.refuses)
-        self.commands.append(command)
-        self.alive[launch_id] = Seen(exit_status=None, resident=100, last_words="")
-        return Process(host="h", pid=len(self.commands), started=1)
-
-    def look(self, launch_id: LaunchId) -> Seen | None:
-        return self.alive.get(launch_id)
-
-    def kill(self, launch_id: LaunchId) -> None:
-        self.killed.append(launch_id)
-        del self.alive[launch_id]
-
-    def kill_stray(self, process: Process) -> bool:
-        self.strays.append(process)
-        return True
-
-    def forget(self, launch_id: LaunchId) -> None:
-        self.alive.pop(launch_id, None)
-
-    def stop_all(self) -> None:
-        self.alive.clear()
-
-    def ends(self, launch_id: LaunchId, status: int, words: str = "") -> None:
-        self.alive[launch_id] = Seen(exit_status=status, resident=None, last_words=words)
-
-
-@dataclass
-class Watch:
-    """A clock that nobody sets, but the test."""
-
-    seconds: float = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
-@dataclass
-class Stage:
-    """A server's fleet, and the optimizers that its launches become."""
-
-    lake: Lake
-    launcher: FakeLauncher
-    fleet: Fleet
-    watch: Watch
-
-    @property
-    def launches(self) -> list[Launched]:
-        """Oldest first."""
-        return [*reversed(self.fleet.show(DEFAULT_GROUP).launches)]
-
-    @property
-    def standings(self) -> list[Standing]:
-        return [one.standing for one in self.launches]
-
-    def registers(self, launched: Launched) -> str:
-        coming = Coming(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
-        return self.lake.services.optimizers.register(coming).id
-
-    def shown(self) -> Shown:
-        (one,) = self.lake.services.optimizers.list()
-        return one
-
-    def next_server(self) -> Stage:
-        """After the death of the one that started all."""
-        return a_stage(self.lake, self.fleet.ground)
-
-    def hears_nothing(self, seconds: float) -> None:
-        """The server looks every five seconds meanwhile."""
-        until = self.watch.seconds + seconds
-        while self.watch.seconds < until:
-            self.watch.seconds += 5
-            self.fleet.activate()
-
-    def was_last_seen(self, optimizer_id: str, ago: timedelta) -> None:
-        with self.lake.services.database.writing() as uow:
-            uow.optimizers.saw(optimizer_id, uow.now() - ago, {})
-
-
-def a_stage(lake: Lake, ground: Ground = GROUND) -> Stage:
-    launcher, watch, services = FakeLauncher(), Watch(), lake.services
-    with services.database.reading() as uow:
-        began = uow.now()
-    fleet = Fleet(services.database, services.optimizers, launcher, ground, Hearing(watch), began)
-    return Stage(lake, launcher, fleet, watch)
-
-
-@pytest.fixture
-def stage(lake: Lake) -> Stage:
-    return a_stage(lake)
-
-
-@pytest.fixture
-def working(stage: Stage) -> Stage:
-    """One launch, whose optimizer is registered."""
-    stage.fleet.set(DEFAULT_GROUP, ONE)
-    stage.fleet.activate()
-    stage.registers(stage.launches[0])
-    stage.fleet.activate()
-    return stage
+from tests.server.lake import CHANGE, ORDERS
+from tests.server.service.fleet_stage import GROUND, ONE, Stage, a_stage
 
 
 def test_nothing_is_started_that_nobody_has_asked_for(stage: Stage) -> None:
@@ -268,111 +148,37 @@ def test_what_an_earlier_server_left_and_has_gone_is_over(stage: Stage) -> None:
     assert following.standings == [Standing.ENDED, Standing.STARTING]
 
 
-LONG_AGO = timedelta(minutes=20)
-
-
-def test_after_an_outage_nothing_is_ended_that_is_heard_again(working: Stage) -> None:
-    mine = working.shown().optimizer.id
-    working.was_last_seen(mine, LONG_AGO)
-    working.hears_nothing(20)
-    working.watch.seconds += 3600  # no database, or paused
-    working.hears_nothing(40)
-    assert working.standings == [Standing.WORKING]
-    working.lake.services.optimizers.seen(mine, {})
-    working.hears_nothing(60)
-    assert (working.standings, working.launcher.killed) == ([Standing.WORKING], [])
-    working.hears_nothing(50)
-    assert (working.standings[0], len(working.launcher.killed)) == (Standing.FAILED, 1)
-
-
-def test_the_next_server_gives_every_optimizer_time_to_find_it(working: Stage) -> None:
-    mine = working.shown().optimizer.id
-    working.was_last_seen(mine, LONG_AGO)
-    following = working.next_server()
-    following.hears_nothing(90)
-    following.lake.services.optimizers.seen(mine, {})
-    following.hears_nothing(90)
-    assert (following.standings, following.launcher.commands) == ([Standing.WORKING], [])
-
-
-def test_one_that_was_forgotten_during_an_outage_and_comes_back_is_counted_as_before(working: Stage) -> None:
-    following = working.next_server()
-    working.lake.services.optimizers.unregister(working.shown().optimizer.id)
-    following.hears_nothing(30)
-    following.registers(following.launches[0])
-    following.hears_nothing(30)
-    assert (following.standings, following.launcher.commands) == ([Standing.WORKING], [])
-
-
-def test_one_whose_registration_came_twice_is_heard_by_the_one_that_asks(working: Stage) -> None:
-    lost = working.shown().optimizer.id
-    mine = working.registers(working.launches[0])
-    working.was_last_seen(lost, LONG_AGO)
-    for _ in range(5):
-        working.hears_nothing(60)
-        working.lake.services.optimizers.seen(mine, {})
-    assert working.standings == [Standing.WORKING]
-
-
-def test_one_that_registers_after_it_was_given_up_is_counted_and_not_replaced(stage: Stage) -> None:
+def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: Stage) -> None:
     stage.fleet.set(DEFAULT_GROUP, ONE)
-    stage.hears_nothing(310)
-    assert (stage.standings, len(stage.launcher.killed)) == ([Standing.FAILED, Standing.STARTING], 1)
-    stage.registers(stage.launches[0])
-    stage.hears_nothing(60)
-    assert (stage.standings, len(stage.launcher.commands)) == ([Standing.WORKING, Standing.ENDED], 2)
-
-
-def test_one_that_registers_after_it_was_given_up_and_is_too_many_is_drained(stage: Stage) -> None:
+    replace(stage.fleet, ground=replace(GROUND, needs_token=True)).activate()
+    assert stage.launcher.commands == []
+    assert "optimizers.token" in (stage.launches[0].why or "")
+    with_token = replace(GROUND, needs_token=True, token="t")
     stage.fleet.set(DEFAULT_GROUP, ONE)
-    stage.hears_nothing(310)
-    replacement = stage.launches[1]
-    stage.registers(replacement)
-    stage.fleet.activate()
-    stage.registers(stage.launches[0])
-    stage.fleet.activate()
-    assert sorted(stage.standings) == [Standing.DRAINING, Standing.WORKING]
+    replace(stage.fleet, ground=with_token).activate()
+    assert stage.launcher.commands[0].environment == {"FIRN_TOKEN": "t"}
 
 
-def test_one_that_registers_after_it_was_asked_to_end_is_asked_again(working: Stage) -> None:
-    working.fleet.scale(DEFAULT_GROUP, 0, 0)
-    working.fleet.activate()
-    working.launcher.ends(working.launches[0].id, 0)
-    working.lake.services.optimizers.unregister(working.shown().optimizer.id)
-    working.fleet.activate()
-    assert working.standings == [Standing.ENDED]
-    working.registers(working.launches[0])
-    working.fleet.activate()
-    assert working.shown().optimizer.stopping
-    assert "more than the group's maximum" in (working.shown().optimizer.why or "")
+def test_settings_that_cannot_work_and_groups_that_are_not_there_are_refused(stage: Stage) -> None:
+    with pytest.raises(Invalid):
+        stage.fleet.scale(DEFAULT_GROUP, 2, 1)
+    with pytest.raises(NotFound):
+        stage.fleet.set(GroupName("nowhere"), ONE)
+    with pytest.raises(NotFound):
+        stage.fleet.show(GroupName("nowhere"))
 
 
-def test_one_whose_launch_nobody_knows_is_told_to_stop(stage: Stage) -> None:
-    coming = Coming(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch="of-another-database")
-    stage.lake.services.optimizers.register(coming)
-    stage.fleet.activate()
-    assert stage.shown().optimizer.stopping
-
-
-def test_one_that_leaves_and_whose_process_hangs_is_killed_and_replaced(working: Stage) -> None:
-    working.lake.services.optimizers.unregister(working.shown().optimizer.id)
-    working.hears_nothing(110)
-    assert len(working.launcher.killed) == 1
-    assert working.standings[0] is Standing.FAILED
-
-
-def test_one_that_was_asked_to_end_and_hangs_is_killed(working: Stage) -> None:
-    working.fleet.scale(DEFAULT_GROUP, 0, 0)
-    working.fleet.activate()
-    working.lake.services.optimizers.unregister(working.shown().optimizer.id)
-    working.fleet.activate()
-    assert (working.standings, working.launcher.killed) == ([Standing.DRAINING], [])
-    with working.lake.services.database.writing() as uow:
-        (hangs,) = working.launches
-        ago = uow.now() - timedelta(minutes=3)
-        uow.launches.put(replace(hangs, asked_at=ago, busy_at=ago))
-    working.fleet.activate()
-    assert (working.standings, len(working.launcher.killed)) == ([Standing.FAILED], 1)
+def test_settings_are_read_back_as_they_were_set(stage: Stage) -> None:
+    launch = Launch(
+        kind=LaunchKind.SPARK_SUBMIT,
+        scaling=Scaling(minimum=1, maximum=5, idle_seconds=7),
+        master="yarn",
+        conf={"spark.a": "b"},
+        environment={"A": "b"},
+        py_files=("a", "b"),
+        memory_limit=5,
+    )
+    assert stage.fleet.set(DEFAULT_GROUP, launch).settings.launch == launch
 
 
 def test_a_stop_that_people_take_back_is_taken_back_of_the_launch(working: Stage) -> None:
@@ -420,36 +226,3 @@ def test_local_ones_by_a_setting_are_tried_again_by_the_next_server(stage: Stage
     following = old.next_server()
     following.fleet.activate()
     assert following.standings[-1] is Standing.STARTING
-
-
-def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: Stage) -> None:
-    stage.fleet.set(DEFAULT_GROUP, ONE)
-    replace(stage.fleet, ground=replace(GROUND, needs_token=True)).activate()
-    assert stage.launcher.commands == []
-    assert "optimizers.token" in (stage.launches[0].why or "")
-    with_token = replace(GROUND, needs_token=True, token="t")
-    stage.fleet.set(DEFAULT_GROUP, ONE)
-    replace(stage.fleet, ground=with_token).activate()
-    assert stage.launcher.commands[0].environment == {"FIRN_TOKEN": "t"}
-
-
-def test_settings_that_cannot_work_and_groups_that_are_not_there_are_refused(stage: Stage) -> None:
-    with pytest.raises(Invalid):
-        stage.fleet.scale(DEFAULT_GROUP, 2, 1)
-    with pytest.raises(NotFound):
-        stage.fleet.set(GroupName("nowhere"), ONE)
-    with pytest.raises(NotFound):
-        stage.fleet.show(GroupName("nowhere"))
-
-
-def test_settings_are_read_back_as_they_were_set(stage: Stage) -> None:
-    launch = Launch(
-        kind=LaunchKind.SPARK_SUBMIT,
-        scaling=Scaling(minimum=1, maximum=5, idle_seconds=7),
-        master="yarn",
-        conf={"spark.a": "b"},
-        environment={"A": "b"},
-        py_files=("a", "b"),
-        memory_limit=5,
-    )
-    assert stage.fleet.set(DEFAULT_GROUP, launch).settings.launch == launch
