@@ -47,6 +47,12 @@ class GroupFleet:
     settings: GroupLaunch
     decision: Decision
     launches: Sequence[Launched]
+    failures: int
+    """Starts that have failed in a row."""
+
+    def count(self, standing: Standing) -> int:
+        """How many launches stand there."""
+        return sum(one.standing is standing for one in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +103,33 @@ class Fleet:
 
     def show(self, group: GroupName) -> GroupFleet:
         """NotFound when there is no such group."""
-        with self.database.reading() as uow:
-            settings = self._settings_of(uow, group)
-            newest, waiting, now = uow.launches.newest(group, LOOKED_BACK), uow.launches.waiting(), uow.now()
         shown = self._shown()
+        with self.database.reading() as uow:
+            return self._of_group(uow, self._settings_of(uow, group), uow.launches.waiting(), shown)
+
+    def all(self) -> Mapping[GroupName, GroupFleet]:
+        """The groups whose optimizers the server starts."""
+        shown = self._shown()
+        with self.database.reading() as uow:
+            known, waiting = self._settings(uow.launches.settings()), uow.launches.waiting()
+            return {
+                group: self._of_group(uow, settings, waiting, shown)
+                for group, settings in known.items()
+                if settings.launch.kind is not LaunchKind.NONE
+            }
+
+    def _of_group(
+        self,
+        uow: UnitOfWork,
+        settings: GroupLaunch,
+        waiting: Mapping[GroupName, Waiting],
+        shown: Mapping[LaunchId, Shown],
+    ) -> GroupFleet:
+        newest = uow.launches.newest(settings.group, LOOKED_BACK)
         members = [self._member(one, shown.get(one.id)) for one in newest if not one.standing.is_over]
-        went = past(newest, settings.changed_at)
-        waits = waiting.get(group, Waiting())
-        decision = decide(settings.launch, members, waits, went, now, lease=self.optimizers.lease)
-        return GroupFleet(settings=settings, decision=decision, launches=newest)
+        went, waits = past(newest, settings.changed_at), waiting.get(settings.group, Waiting())
+        decision = decide(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
+        return GroupFleet(settings=settings, decision=decision, launches=newest, failures=went.failures)
 
     def activate(self) -> FleetStatus:
         """Look at every group once."""
