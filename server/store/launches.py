@@ -42,6 +42,10 @@ class SqlLaunches:
         values = {"grp": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
         upsert(self.session, GroupLaunchRow, values)
 
+    def unset(self, group: GroupName) -> None:
+        """As if nothing had been set."""
+        self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.grp == group))
+
     def put(self, launched: Launched) -> None:
         """Insert or replace."""
         process = launched.process

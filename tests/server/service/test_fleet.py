@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from catalog.errors import Invalid, NotFound
-from catalog.group import DEFAULT_GROUP, GroupName
+from catalog.group import DEFAULT_GROUP, Group, GroupName
 from catalog.job import JobKind
 from catalog.launch.fleet import Standing
 from catalog.launch.record import Process
@@ -146,6 +146,18 @@ def test_what_an_earlier_server_left_and_has_gone_is_over(stage: Stage) -> None:
     assert following.standings == [Standing.WORKING]
     following.hears_nothing(10)
     assert following.standings == [Standing.ENDED, Standing.STARTING]
+
+
+def test_for_a_group_that_was_dropped_none_is_started(stage: Stage) -> None:
+    nightly, groups = GroupName("nightly"), stage.lake.services.groups
+    groups.create(Group(name=nightly))
+    stage.fleet.set(nightly, ONE)
+    stage.fleet.activate()
+    groups.drop(nightly)
+    stage.fleet.activate()
+    assert (len(stage.launcher.commands), stage.launcher.alive) == (1, {})
+    groups.create(Group(name=nightly))
+    assert stage.fleet.show(nightly).settings.launch == Launch()
 
 
 def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: Stage) -> None:
