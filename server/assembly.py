@@ -181,7 +181,9 @@ def _fleet(settings: Settings, database: Database, optimizers: Optimizers) -> Fl
         needs_token=settings.access.enabled,
         local=settings.optimizers.local,
     )
-    return Fleet(database, optimizers, Processes(directory), ground)
+    with database.reading() as uow:
+        began = uow.now()
+    return Fleet(database, optimizers, Processes(directory), ground, began=began)
 
 
 def _vending(settings: Settings, database: Database, metadata: MetadataFiles, access: Access) -> Vending:

@@ -13,6 +13,10 @@ FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=10)
 KILL_FACTOR = 1.5
 """Of its memory limit: from there on an optimizer is not asked any more."""
+RETRIES = timedelta(seconds=40)
+"""Longest time between two attempts of an optimizer to reach a server that did not answer."""
+LEAVING = timedelta(minutes=2)
+"""Time to end, for one that was asked to and holds no job any more."""
 
 
 class Standing(StrEnum):
@@ -40,7 +44,8 @@ class Member:
     busy_at: datetime
     """When it last held a job, or came to work."""
     jobs: int = 0
-    is_silent: bool = False
+    silent_for: timedelta = timedelta()
+    """How long nothing was heard of it while the server listened."""
     resident: int | None = None
     """Bytes of its processes, where they can be counted."""
     asked_at: datetime | None = None
@@ -88,15 +93,17 @@ class Decision:
     held_back: str | None = None
 
 
-def decide(launch: Launch, members: Sequence[Member], waiting: Waiting, past: Past, now: datetime) -> Decision:
-    """What to do for one group, now."""
+def decide(
+    launch: Launch, members: Sequence[Member], waiting: Waiting, past: Past, now: datetime, *, lease: timedelta
+) -> Decision:
+    """What to do for one group, now. Who is silent for longer than a lease holds nothing any more."""
     scaling = launch.scaling
-    if launch.kind is LaunchKind.NONE:
-        left = tuple(_drained(one, "the group starts none any more") for one in _staying(members))
-        return Decision(wanted=0, ends=left)
-    ends = [end for one in members if (end := _unfit(one, launch, now)) is not None]
+    ends = [end for one in members if (end := _unfit(one, launch, now, lease)) is not None]
     ending = {end.launch for end in ends}
     staying = [one for one in _staying(members) if one.id not in ending]
+    if launch.kind is LaunchKind.NONE:
+        left = (_drained(one, "the group starts none any more") for one in staying)
+        return Decision(wanted=0, ends=(*ends, *left))
     calm = past.changed_at is None or now - past.changed_at >= timedelta(seconds=scaling.cool_down_seconds)
     wanted = _wanted(scaling, staying, waiting, now, calm=calm)
     surplus = sorted(staying, key=lambda one: (one.jobs, one.busy_at))[: max(len(staying) - wanted, 0)]
@@ -137,22 +144,31 @@ def _held_back(scaling: Scaling, past: Past, now: datetime) -> str | None:
     return None if now >= again else f"the last start has failed: {past.error}; the next is at {again:%H:%M:%S}"
 
 
-def _unfit(one: Member, launch: Launch, now: datetime) -> End | None:
+def is_lost(silent_for: timedelta, lease: timedelta) -> bool:
+    """Whether one that was registered is silent for so long that it cannot only have missed its server."""
+    return silent_for > lease + RETRIES
+
+
+def _unfit(one: Member, launch: Launch, now: datetime, lease: timedelta) -> End | None:
     """Why a member must go, whatever the numbers are."""
     limit = launch.memory_limit
     if limit is not None and one.resident is not None and one.resident > limit * KILL_FACTOR:
-        why = f"it took {one.resident:,} bytes of memory, far more than its {limit:,}"
-        return End(launch=one.id, why=why, at_once=True, is_failure=True)
+        return _killed(one, f"it took {one.resident:,} bytes of memory, far more than its {limit:,}")
     if one.standing is Standing.STARTING:
-        if now - one.started_at < timedelta(seconds=launch.scaling.start_seconds):
-            return None
-        why = f"it has not registered within {launch.scaling.start_seconds} s"
-        return End(launch=one.id, why=why, at_once=True, is_failure=True)
-    if one.is_silent:
-        return End(launch=one.id, why="nothing is heard of it", at_once=True, is_failure=True)
-    if one.standing is Standing.WORKING and limit is not None and one.resident is not None and one.resident > limit:
+        is_late = one.silent_for >= timedelta(seconds=launch.scaling.start_seconds)
+        return _killed(one, f"it has not registered within {launch.scaling.start_seconds} s") if is_late else None
+    if is_lost(one.silent_for, lease):
+        return _killed(one, "nothing is heard of it")
+    if one.standing is Standing.DRAINING:
+        has_time = one.jobs or one.asked_at is None or now - max(one.asked_at, one.busy_at) < LEAVING
+        return None if has_time else _killed(one, "it was asked to end, holds no job, and has not ended")
+    if limit is not None and one.resident is not None and one.resident > limit:
         return _drained(one, f"it takes {one.resident:,} bytes of memory, more than its {limit:,}")
     return None
+
+
+def _killed(one: Member, why: str) -> End:
+    return End(launch=one.id, why=why, at_once=True, is_failure=True)
 
 
 def _drained(one: Member, why: str) -> End:

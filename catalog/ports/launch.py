@@ -20,6 +20,7 @@ class Launches(Protocol):
         """Of all groups for which something was set."""
 
     def set(self, settings: GroupLaunch) -> None: ...
+    def unset(self, group: GroupName) -> None: ...
     def put(self, launched: Launched) -> None: ...
     def unfinished(self) -> Sequence[Launched]:
         """Those that are not over, oldest first."""
@@ -27,6 +28,7 @@ class Launches(Protocol):
     def newest(self, group: GroupName, limit: int) -> Sequence[Launched]:
         """Newest first."""
 
+    def find(self, launch_id: LaunchId) -> Launched | None: ...
     def remove_ended_before(self, moment: datetime) -> int: ...
 
 
@@ -54,6 +56,12 @@ class Launcher(Protocol):
 
     def kill_stray(self, process: Process) -> bool:
         """The same for one that an earlier server has left on this machine; False when it is not there."""
+
+    def is_gone(self, process: Process) -> bool:
+        """Whether it was a process of this machine, and is none any more."""
+
+    def forget(self, launch_id: LaunchId) -> None:
+        """It has ended, and that is noted: its log is kept among the newest only."""
 
     def stop_all(self) -> None:
         """End all in order, and wait; what takes too long is killed."""

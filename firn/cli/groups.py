@@ -25,9 +25,10 @@ def list_groups(this: Told) -> None:
     """List groups."""
     show, found = this.show, this.client.groups.list()
     rows = [
-        (one["name"], str(one["reserved_slots"]), f"{one['catalog_quota']:.0%}", one["description"]) for one in found
+        (one["name"], _staff(one), str(one["reserved_slots"]), f"{one['catalog_quota']:.0%}", one["description"])
+        for one in found
     ]
-    titles = ("group", "reserved slots", "catalog quota", "description")
+    titles = ("group", "optimizers", "reserved slots", "catalog quota", "description")
     show.emit(found, lambda: show.table(titles, rows, none="no groups"))
 
 
@@ -106,6 +107,10 @@ def drop_group(this: Told, name: Name) -> None:
     show = this.show
     this.client.groups.drop(name)
     show.emit({"dropped": name}, lambda: show.line(f"dropped group {name}"))
+
+
+def _staff(group: Json) -> str:
+    return "by hand" if group["wanted"] is None else f"{group['working']} of {group['wanted']} wanted"
 
 
 def _given(description: str | None, reserved_slots: int | None, catalog_quota: float | None) -> dict[str, Json]:

@@ -7,8 +7,10 @@ from datetime import datetime
 from fastapi import APIRouter
 
 from catalog.group import Group, GroupName
+from catalog.launch.fleet import Standing
 from server.api.deps import In, Out, ServicesDep
 from server.api.errors import refusals
+from server.service.fleet import GroupFleet
 
 router = APIRouter(prefix="/groups", tags=["optimizers"])
 
@@ -37,10 +39,28 @@ class GroupOut(Out):
     created_at: datetime | None
 
 
+class StaffedGroupOut(GroupOut):
+    """A group with the optimizers that the server starts for it."""
+
+    wanted: int | None
+    """None where people start them."""
+    working: int
+
+    @classmethod
+    def of(cls, group: Group, fleet: GroupFleet | None) -> StaffedGroupOut:
+        """A group as it is listed."""
+        return cls(
+            **GroupOut.model_validate(group).model_dump(),
+            wanted=None if fleet is None else fleet.decision.wanted,
+            working=0 if fleet is None else fleet.count(Standing.WORKING),
+        )
+
+
 @router.get("", summary="List groups of optimizers")
-def list_groups(services: ServicesDep) -> list[GroupOut]:
+def list_groups(services: ServicesDep) -> list[StaffedGroupOut]:
     """By name; `default` is always there."""
-    return [GroupOut.model_validate(group) for group in services.groups.list()]
+    fleets = services.fleet.all()
+    return [StaffedGroupOut.of(group, fleets.get(group.name)) for group in services.groups.list()]
 
 
 @router.post("", status_code=201, summary="Create a group", responses=refusals(400, 409))

@@ -88,14 +88,13 @@ class LaunchOut(LaunchIn):
     @classmethod
     def of(cls, fleet: GroupFleet) -> LaunchOut:
         """A group's launches as they are shown, newest first."""
-        standings = [one.standing for one in fleet.launches]
         failed = next((one for one in fleet.launches if one.standing is Standing.FAILED), None)
         return cls(
             **asdict(fleet.settings.launch),
             wanted=fleet.decision.wanted,
-            starting=standings.count(Standing.STARTING),
-            working=standings.count(Standing.WORKING),
-            draining=standings.count(Standing.DRAINING),
+            starting=fleet.count(Standing.STARTING),
+            working=fleet.count(Standing.WORKING),
+            draining=fleet.count(Standing.DRAINING),
             held_back=fleet.decision.held_back,
             last_error=None if failed is None else failed.why,
             launches=[LaunchedOut.model_validate(one) for one in fleet.launches],

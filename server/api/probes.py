@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from catalog.errors import Unavailable
 from catalog.job import JobStatus
-from server.api.workfigures import work_figures
+from server.api.workfigures import fleet_figures, work_figures
 from server.prometheus import exposition
 from server.service.services import Services
 
@@ -42,5 +42,5 @@ def metrics(request: Request) -> Response:
         counts = uow.jobs.counts()
         optimizers = Counter(one.group for one in uow.optimizers.list())
     jobs = {str(status): counts.get(status, 0) for status in JobStatus if status.is_active}
-    more = work_figures(services.optimizing.overview())
+    more = [*work_figures(services.optimizing.overview()), fleet_figures(services.fleet.all())]
     return Response(exposition(jobs, optimizers, more), media_type=CONTENT_TYPE_LATEST)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from catalog.group import GroupName
+from catalog.launch.fleet import Standing
 from server.prometheus import Figures
+from server.service.fleet import GroupFleet
 from server.service.optimizing import Overview
 
 
@@ -55,3 +58,15 @@ def work_figures(found: Overview) -> Sequence[Figures]:
             {key: float(one.bytes_rewritten) for key, one in done.items()},
         ),
     ]
+
+
+def fleet_figures(fleets: Mapping[GroupName, GroupFleet]) -> Figures:
+    """The optimizers that the server starts: how many are wanted, and where launches stand."""
+    values: dict[tuple[str, ...], float] = {}
+    for group, fleet in fleets.items():
+        values[(group, "wanted")] = fleet.decision.wanted
+        values[(group, "failed")] = fleet.failures
+        for standing in (Standing.STARTING, Standing.WORKING, Standing.DRAINING):
+            values[(group, str(standing))] = fleet.count(standing)
+    means = "Optimizers that the server starts: wanted, and by where they stand; failed are those in a row."
+    return Figures("firn_launches", means, ("group", "state"), values)

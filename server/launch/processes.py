@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class Processes:
     directory: Path
     grace_seconds: float = GRACE_SECONDS
     _children: dict[LaunchId, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """People's requests look at the children as well: each is buried once, and its number then belongs to others."""
 
     def start(self, launch_id: LaunchId, command: Command) -> Process:
         """Its output goes into its log; the server's own settings are not passed on to it."""
@@ -57,26 +60,35 @@ class Processes:
                 )
         except OSError as error:
             raise Unavailable(f"{command.arguments[0]} cannot be started: {error.strerror}") from error
-        self._children[launch_id] = child
+        with self._lock:
+            self._children[launch_id] = child
         return Process(host=socket.gethostname(), pid=child.pid, started=_started(child.pid) or 0)
 
     def look(self, launch_id: LaunchId) -> Seen | None:
         """How it is; None for one that was not started here."""
-        child = self._children.get(launch_id)
-        if child is None:
-            return None
         log = self.directory / launch_id / LOG
-        if _has_ended(child):
-            return Seen(exit_status=_buried(child), resident=None, last_words=_last_words(log))
-        _rotate(log)
-        return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
+        with self._lock:
+            child = self._children.get(launch_id)
+            if child is None:
+                return None
+            if _has_ended(child):
+                return Seen(exit_status=_buried(child), resident=None, last_words=_last_words(log))
+            _rotate(log)
+            return Seen(exit_status=None, resident=_resident(child.pid), last_words="")
 
     def kill(self, launch_id: LaunchId) -> None:
         """All of its session: what it has started goes with it."""
-        child = self._children.pop(launch_id, None)
-        if child is not None and child.returncode is None:
-            child.kill()
-            _buried(child)
+        with self._lock:
+            child = self._children.pop(launch_id, None)
+            if child is not None:
+                _buried(child)
+
+    def forget(self, launch_id: LaunchId) -> None:
+        """Its log goes when there are enough newer ones."""
+        with self._lock:
+            child = self._children.get(launch_id)
+            if child is not None and child.returncode is not None:
+                del self._children[launch_id]
 
     def kill_stray(self, process: Process) -> bool:
         """Only if it is the very process: its number may have been given to another one since."""
@@ -85,25 +97,32 @@ class Processes:
         _kill_session(process.pid)
         return True
 
+    def is_gone(self, process: Process) -> bool:
+        """Of another machine's nothing is known; a later process of its number is not it."""
+        is_known = process.host == socket.gethostname() and process.started != 0
+        return is_known and _started(process.pid) != process.started
+
     def stop_all(self) -> None:
         """Each is told by the end of its input and by a signal, all at once."""
-        children = [child for child in self._children.values() if child.returncode is None]
-        for child in children:
-            _close(child)
-            child.terminate()
-        give_up = time.monotonic() + self.grace_seconds
-        while not all(_has_ended(child) for child in children) and time.monotonic() < give_up:
-            time.sleep(0.05)
-        for child in children:
-            child.kill()
-            _buried(child)
-        self._children.clear()
+        with self._lock:
+            children = [child for child in self._children.values() if child.returncode is None]
+            for child in children:
+                _close(child)
+                os.kill(child.pid, signal.SIGTERM)
+            give_up = time.monotonic() + self.grace_seconds
+            while not all(_has_ended(child) for child in children) and time.monotonic() < give_up:
+                time.sleep(0.05)
+            for child in children:
+                _buried(child)
+            self._children.clear()
 
     def _own_directory(self, launch_id: LaunchId) -> Path:
         self.directory.mkdir(mode=0o700, exist_ok=True)
         logs = sorted(self.directory.iterdir(), key=lambda one: one.stat().st_mtime)
+        with self._lock:
+            living = set(self._children)
         for old in logs[:-KEPT_LOGS]:
-            if old.name not in self._children:
+            if old.name not in living:
                 shutil.rmtree(old, ignore_errors=True)
         own = self.directory / launch_id
         own.mkdir(mode=0o700)

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from catalog.errors import NotFound, Unavailable
 from catalog.group import DEFAULT_GROUP, GroupName
 from catalog.launch.command import Command, Place, command
-from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decide
+from catalog.launch.fleet import Decision, End, Member, Standing, Waiting, decide, is_lost
 from catalog.launch.record import GroupLaunch, Launched, past
 from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling, checked
+from catalog.optimizer import Optimizer
 from catalog.ports.launch import Launcher
 from catalog.ports.store import Database, UnitOfWork
+from server.service.hearing import Hearing
 from server.service.optimizers import Optimizers, Shown
 
 LOOKED_BACK = 100
@@ -45,6 +47,12 @@ class GroupFleet:
     settings: GroupLaunch
     decision: Decision
     launches: Sequence[Launched]
+    failures: int
+    """Starts that have failed in a row."""
+
+    def count(self, standing: Standing) -> int:
+        """How many launches stand there."""
+        return sum(one.standing is standing for one in self.launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,37 +78,68 @@ class Fleet:
     optimizers: Optimizers
     launcher: Launcher
     ground: Ground
+    hearing: Hearing = field(default_factory=Hearing)
+    began: datetime = _EVER
+    """When this server did: what kept an earlier one from starting local optimizers may have been mended."""
 
     def set(self, group: GroupName, launch: Launch) -> GroupFleet:
         """How the group's optimizers are started from now on; those that run already stay as they are."""
         with self.database.writing() as uow:
-            uow.groups.get(group)
-            uow.launches.set(GroupLaunch(group=group, launch=checked(launch), changed_at=uow.now()))
+            uow.queue.hold(group)
+            self._set(uow, group, launch)
         return self.show(group)
 
     def scale(self, group: GroupName, minimum: int, maximum: int) -> GroupFleet:
         """Other bounds, and nothing else."""
-        known = self._settings_of(group).launch
-        return self.set(group, replace(known, scaling=replace(known.scaling, minimum=minimum, maximum=maximum)))
+        with self.database.writing() as uow:
+            uow.queue.hold(group)  # what somebody else sets meanwhile would be undone
+            known = self._settings_of(uow, group).launch
+            self._set(uow, group, replace(known, scaling=replace(known.scaling, minimum=minimum, maximum=maximum)))
+        return self.show(group)
+
+    def _set(self, uow: UnitOfWork, group: GroupName, launch: Launch) -> None:
+        uow.groups.get(group)
+        uow.launches.set(GroupLaunch(group=group, launch=checked(launch), changed_at=uow.now()))
 
     def show(self, group: GroupName) -> GroupFleet:
         """NotFound when there is no such group."""
-        settings = self._settings_of(group)
+        shown = self._shown()
         with self.database.reading() as uow:
-            newest, waiting, now = uow.launches.newest(group, LOOKED_BACK), _waiting(uow), uow.now()
-        shown = {one.optimizer.launch: one for one in self.optimizers.list()}
+            return self._of_group(uow, self._settings_of(uow, group), _waiting(uow), shown)
+
+    def all(self) -> Mapping[GroupName, GroupFleet]:
+        """The groups whose optimizers the server starts."""
+        shown = self._shown()
+        with self.database.reading() as uow:
+            known, waiting = self._settings(uow.launches.settings()), _waiting(uow)
+            return {
+                group: self._of_group(uow, settings, waiting, shown)
+                for group, settings in known.items()
+                if settings.launch.kind is not LaunchKind.NONE
+            }
+
+    def _of_group(
+        self,
+        uow: UnitOfWork,
+        settings: GroupLaunch,
+        waiting: Mapping[GroupName, Waiting],
+        shown: Mapping[LaunchId, Shown],
+    ) -> GroupFleet:
+        newest = uow.launches.newest(settings.group, LOOKED_BACK)
         members = [self._member(one, shown.get(one.id)) for one in newest if not one.standing.is_over]
-        went = past(newest, settings.changed_at)
-        decision = decide(settings.launch, members, waiting.get(group, Waiting()), went, now)
-        return GroupFleet(settings=settings, decision=decision, launches=newest)
+        went, waits = past(newest, settings.changed_at), waiting.get(settings.group, Waiting())
+        decision = decide(settings.launch, members, waits, went, uow.now(), lease=self.optimizers.lease)
+        return GroupFleet(settings=settings, decision=decision, launches=newest, failures=went.failures)
 
     def activate(self) -> FleetStatus:
         """Look at every group once."""
         done = FleetStatus()
-        shown = {one.optimizer.launch: one for one in self.optimizers.list()}
+        shown = self._shown()
         with self.database.reading() as uow:
-            unfinished, waiting = uow.launches.unfinished(), _waiting(uow)
+            unfinished, waiting = [*uow.launches.unfinished()], _waiting(uow)
             settings = self._settings(uow.launches.settings())
+        unfinished += self._back(shown, {one.id for one in unfinished})
+        self.hearing.listen({one.id: _last_seen(shown.get(one.id)) for one in unfinished})
         living: defaultdict[GroupName, list[Launched]] = defaultdict(list)
         for one in unfinished:
             seen = self._brought_up_to_date(one, shown.get(one.id))
@@ -113,22 +152,60 @@ class Fleet:
             done = self._look(of_group, living[group], shown, waiting.get(group, Waiting()), done)
         return done
 
+    def _shown(self) -> dict[LaunchId, Shown]:
+        """The optimizer of each launch. It has two where the answer to its registration was lost: the one that asks."""
+        by_age = sorted(self.optimizers.list(), key=lambda one: one.optimizer.last_seen_at)
+        return {LaunchId(one.optimizer.launch): one for one in by_age if one.optimizer.launch is not None}
+
+    def _back(self, shown: Mapping[LaunchId, Shown], unfinished: Collection[LaunchId]) -> list[Launched]:
+        """Launches that were given up and are heard again, of an image that took long or after a parted network.
+
+        They count again, and are drained if they are too many. One that had been asked to end is asked again.
+        """
+        found = []
+        for launch, one in shown.items():
+            if launch in unfinished or one.optimizer.stopping:
+                continue
+            with self.database.reading() as uow:
+                known = uow.launches.find(launch)
+            if known is None or known.asked_at is not None:
+                why = "its launch is not known here" if known is None else f"its launch has ended: {known.why}"
+                with suppress(NotFound):
+                    self.optimizers.drain(one.optimizer.id, why, stop=True)
+            elif known.ended_at is not None and one.optimizer.last_seen_at > known.ended_at:
+                found.append(self._counted_again(known))
+        return found
+
+    def _counted_again(self, known: Launched) -> Launched:
+        with self.database.writing() as uow:
+            back = replace(known, standing=Standing.WORKING, busy_at=uow.now(), ended_at=None, why=None)
+            uow.launches.put(back)
+        return back
+
     def close(self) -> None:
-        """End all that was started here."""
+        """End all that was started here, and give back what it held: no lease has to lapse, no start to wait."""
         self.launcher.stop_all()
+        with suppress(Unavailable):  # then the next server finds out
+            shown = self._shown()
+            with self.database.reading() as uow:
+                unfinished = uow.launches.unfinished()
+            for one in unfinished:
+                if self._is_gone(one):
+                    self._gone(one, shown.get(one.id))
 
     def _look(
         self,
         settings: GroupLaunch,
         living: Sequence[Launched],
-        shown: Mapping[str | None, Shown],
+        shown: Mapping[LaunchId, Shown],
         waiting: Waiting,
         done: FleetStatus,
     ) -> FleetStatus:
         with self.database.reading() as uow:
             newest, now = uow.launches.newest(settings.group, LOOKED_BACK), uow.now()
         members = [self._member(one, shown.get(one.id)) for one in living]
-        decision = decide(settings.launch, members, waiting, past(newest, settings.changed_at), now)
+        went = past(newest, settings.changed_at)
+        decision = decide(settings.launch, members, waiting, went, now, lease=self.optimizers.lease)
         by_id = {one.id: one for one in living}
         for end in decision.ends:
             self._end(by_id[end.launch], end, shown.get(end.launch))
@@ -193,24 +270,41 @@ class Fleet:
             words = f": {seen.last_words}" if seen.last_words and not in_order else ""
             why = one.why if in_order else f"it ended with status {seen.exit_status}{words}"
             return self._over(one, Standing.ENDED if in_order else Standing.FAILED, why)
-        if shown is None and one.standing is not Standing.STARTING and seen is None:
-            return self._over(one, Standing.ENDED, one.why or "it has left")
+        if seen is None and self._is_gone(one):
+            return self._gone(one, shown)
         if shown is None:
-            return one
-        standing = Standing.WORKING if one.standing is Standing.STARTING else one.standing
-        standing = Standing.DRAINING if shown.optimizer.stopping else standing
+            gone = seen is None and self._has_left(one)
+            return self._over(one, Standing.ENDED, one.why or "it has left") if gone else one
         with self.database.writing() as uow:
-            busy_at = uow.now() if shown.jobs or one.standing is Standing.STARTING else one.busy_at
-            up_to_date = replace(one, standing=standing, busy_at=busy_at)
+            now = uow.now()
+            up_to_date = _heard(one, shown.optimizer, now)
+            if shown.jobs or one.standing is Standing.STARTING:
+                up_to_date = replace(up_to_date, busy_at=now)
             if up_to_date != one:
                 uow.launches.put(up_to_date)
         return up_to_date
+
+    def _is_gone(self, one: Launched) -> bool:
+        """Whether it was a process of this machine and is none any more: such a one ends with its server."""
+        return one.kind is LaunchKind.LOCAL and one.process is not None and self.launcher.is_gone(one.process)
+
+    def _gone(self, one: Launched, shown: Shown | None) -> Launched:
+        if shown is not None:
+            self.optimizers.unregister(shown.optimizer.id)
+        return self._over(one, Standing.ENDED, one.why or "it ended with the server that had started it")
+
+    def _has_left(self, one: Launched) -> bool:
+        """Of one that is not registered. Forgotten while nobody could hear it, it comes back and says so."""
+        if one.standing is Standing.WORKING:
+            return is_lost(self.hearing.silence(one.id), self.optimizers.lease)
+        return one.standing is Standing.DRAINING
 
     def _over(self, one: Launched, standing: Standing, why: str | None) -> Launched:
         with self.database.writing() as uow:
             over = replace(one, standing=standing, ended_at=uow.now(), why=why)
             uow.launches.put(over)
             uow.launches.remove_ended_before(uow.now() - KEPT)
+        self.launcher.forget(one.id)
         return over
 
     def _member(self, one: Launched, shown: Shown | None) -> Member:
@@ -221,22 +315,21 @@ class Fleet:
             started_at=one.started_at,
             busy_at=one.busy_at,
             jobs=0 if shown is None else len(shown.jobs),
-            is_silent=shown is not None and shown.is_silent,
+            silent_for=self.hearing.silence(one.id),
             resident=None if seen is None else seen.resident,
             asked_at=one.asked_at,
         )
 
-    def _settings_of(self, group: GroupName) -> GroupLaunch:
-        with self.database.reading() as uow:
-            uow.groups.get(group)
-            known = self._settings(uow.launches.settings())
+    def _settings_of(self, uow: UnitOfWork, group: GroupName) -> GroupLaunch:
+        uow.groups.get(group)
+        known = self._settings(uow.launches.settings())
         return known.get(group) or GroupLaunch(group=group, launch=Launch(), changed_at=_EVER)
 
     def _settings(self, known: Sequence[GroupLaunch]) -> dict[GroupName, GroupLaunch]:
         found = {one.group: one for one in known}
         if self.ground.local and DEFAULT_GROUP not in found:
             launch = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(maximum=self.ground.local))
-            found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=_EVER)
+            found[DEFAULT_GROUP] = GroupLaunch(group=DEFAULT_GROUP, launch=launch, changed_at=self.began)
         return found
 
 
@@ -248,3 +341,15 @@ def _waiting(uow: UnitOfWork) -> dict[GroupName, Waiting]:
         since = min(others.since or one.oldest, one.oldest)
         found[one.group] = Waiting(jobs=others.jobs + one.jobs, since=since)
     return found
+
+
+def _last_seen(shown: Shown | None) -> datetime | None:
+    return None if shown is None else shown.optimizer.last_seen_at
+
+
+def _heard(one: Launched, optimizer: Optimizer, now: datetime) -> Launched:
+    """A launch whose optimizer is registered: people may stop that, or take a stop back."""
+    if optimizer.stopping:
+        why = one.why or optimizer.why
+        return replace(one, standing=Standing.DRAINING, asked_at=one.asked_at or now, why=why)
+    return replace(one, standing=Standing.WORKING, asked_at=None, why=None)

@@ -49,3 +49,4 @@ class Groups:
             jobs = sum(job.group == name for job in uow.jobs.with_status(active))
             check_droppable(name, optimizers=optimizers, jobs=jobs)
             uow.groups.remove(name)
+            uow.launches.unset(name)  # or optimizers would be started for it that nobody can set any more

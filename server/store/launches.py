@@ -40,6 +40,10 @@ class SqlLaunches:
         values = {"grp": settings.group, "settings": asdict(settings.launch), "changed_at": settings.changed_at}
         upsert(self.session, GroupLaunchRow, values)
 
+    def unset(self, group: GroupName) -> None:
+        """As if nothing had been set."""
+        self.session.execute(delete(GroupLaunchRow).where(GroupLaunchRow.grp == group))
+
     def put(self, launched: Launched) -> None:
         """Insert or replace."""
         process = launched.process
@@ -57,6 +61,11 @@ class SqlLaunches:
         """Newest first."""
         query = select(LaunchRow).where(LaunchRow.grp == group).order_by(LaunchRow.started_at.desc(), LaunchRow.id)
         return [_launched(row) for row in self.session.scalars(query.limit(limit))]
+
+    def find(self, launch_id: LaunchId) -> Launched | None:
+        """By its id."""
+        row = self.session.get(LaunchRow, launch_id)
+        return None if row is None else _launched(row)
 
     def remove_ended_before(self, moment: datetime) -> int:
         """How many there were."""

@@ -16,6 +16,7 @@ from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SCALING = Scaling(minimum=0, maximum=3, queue_seconds=10, idle_seconds=600, cool_down_seconds=60, start_seconds=300)
+LEASE = timedelta(seconds=60)
 LAUNCH = Launch(kind=LaunchKind.LOCAL, scaling=SCALING, memory_limit=1000)
 
 
@@ -35,7 +36,7 @@ def waiting(seconds: float, jobs: int = 1) -> Waiting:
 
 
 def look(*members: Member, waits: Waiting | None = None, went: Past | None = None, launch: Launch = LAUNCH) -> Decision:
-    return decide(launch, members, waits or Waiting(), went or Past(), NOW)
+    return decide(launch, members, waits or Waiting(), went or Past(), NOW, lease=LEASE)
 
 
 def bounds(minimum: int, maximum: int) -> Launch:
@@ -99,15 +100,32 @@ def test_memory_over_the_limit_is_drained_and_replaced_and_far_over_it_killed() 
     assert [end.at_once for end in look(draining).ends] == [True]
 
 
+def silent(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
 def test_one_that_does_not_register_in_time_is_killed() -> None:
-    late = member(standing=Standing.STARTING, started_at=ago(300))
+    late = member(standing=Standing.STARTING, started_at=ago(400), silent_for=silent(300))
     assert [(end.at_once, end.is_failure) for end in look(late).ends] == [(True, True)]
-    assert look(replace(late, started_at=ago(299)), waits=waiting(1)).ends == ()
+    assert look(replace(late, silent_for=silent(299)), waits=waiting(1)).ends == ()
 
 
 def test_one_that_falls_silent_is_killed_and_replaced() -> None:
-    silent = look(member(is_silent=True), launch=bounds(1, 1))
-    assert ([end.at_once for end in silent.ends], silent.start) == ([True], 1)
+    killed = look(member(silent_for=silent(101)), launch=bounds(1, 1))
+    assert ([end.at_once for end in killed.ends], killed.start) == ([True], 1)
+
+
+def test_one_that_may_only_have_missed_its_server_is_waited_for() -> None:
+    assert look(member(silent_for=silent(100)), launch=bounds(1, 1)) == Decision(wanted=1)
+
+
+def test_one_that_was_asked_to_end_and_hangs_is_killed_once_it_holds_no_job() -> None:
+    hanging = member(standing=Standing.DRAINING, asked_at=ago(900), busy_at=ago(120))
+    assert [(end.launch, end.at_once) for end in look(hanging).ends] == [("l1", True)]
+    assert [end.at_once for end in look(hanging, launch=Launch()).ends] == [True]
+    assert look(replace(hanging, busy_at=ago(119))).ends == ()
+    assert look(replace(hanging, jobs=1)).ends == ()
+    assert look(replace(hanging, asked_at=ago(119), busy_at=ago(900))).ends == ()
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 5), (2, 10), (3, 20), (4, 40)])
@@ -172,7 +190,8 @@ def test_whatever_happens_there_are_between_minimum_and_maximum() -> None:
                 started_at=ago(dice.randint(0, 400)),
                 busy_at=ago(dice.randint(0, 1000)),
                 jobs=dice.randint(0, 2),
-                is_silent=dice.random() < 0.1,
+                silent_for=silent(dice.choice([0, 0, 0, 200, 400])),
+                asked_at=dice.choice([None, ago(50), ago(500)]),
                 resident=dice.choice([None, 500, 1200, 1600]),
             )
             for number in range(dice.randint(0, 8))

@@ -39,6 +39,14 @@ def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
     assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
 
 
+def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_starts_them(api: Api) -> None:
+    good(api.http.post(GROUPS, json={"name": "by-hand"}))
+    launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 3}}
+    good(api.http.put(f"{GROUPS}/default/launch", json=launch))
+    listed = {one["name"]: (one["wanted"], one["working"]) for one in good(api.http.get(GROUPS))}
+    assert listed == {"default": (2, 0), "by-hand": (None, 0)}
+
+
 def test_bad_settings_and_names_are_refused(api: Api) -> None:
     assert refused(api, "POST", "", {"name": "two words"})[0] == 400
     assert refused(api, "PUT", "/default", {"catalog_quota": 0})[0] == 400

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from catalog.group import DEFAULT_GROUP
 from catalog.job import JobStatus
+from catalog.launch.fleet import Standing
+from catalog.launch.record import Launched
+from catalog.launch.settings import LaunchId, LaunchKind
 from catalog.optimizer import PROTOCOL
 from server.prometheus import exposition
 from tests.server.api.conftest import Api
@@ -35,6 +40,29 @@ def test_optimizers_are_counted_by_group_until_they_leave(api: Api) -> None:
     assert samples(api, "firn_optimizers") == {'group="default"': 2, 'group="night"': 1}
     api.http.delete(f"/api/v1/optimizers/{ids[2]}")
     assert samples(api, "firn_optimizers") == {'group="default"': 2}
+
+
+def test_launches_are_counted_by_group_and_by_where_they_stand(api: Api) -> None:
+    assert samples(api, "firn_launches") == {}
+    launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 2}}
+    assert api.http.put("/api/v1/groups/default/launch", json=launch).status_code == 200
+    states = {"wanted": 2, "failed": 0, "starting": 0, "working": 0, "draining": 0}
+    assert samples(api, "firn_launches") == {f'group="default",state="{one}"': states[one] for one in states}
+    with api.lake.services.database.writing() as uow:
+        now = uow.now()
+        for number, standing in enumerate((Standing.WORKING, Standing.FAILED, Standing.FAILED)):
+            launched = Launched(
+                id=LaunchId(f"default-{number}"),
+                group=DEFAULT_GROUP,
+                kind=LaunchKind.LOCAL,
+                standing=standing,
+                started_at=now + timedelta(seconds=number),
+                busy_at=now,
+            )
+            uow.launches.put(launched)
+    told = samples(api, "firn_launches")
+    assert (told['group="default",state="working"'], told['group="default",state="failed"']) == (1, 2)
+    assert api.http.get("/api/v1/groups").json()[0]["working"] == 1
 
 
 def test_requests_are_counted_by_what_was_answered(api: Api) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from server.launch.processes import Processes
 
 SUBMIT = Path(__file__).with_name("recorded_submit.py")
 ID = LaunchId("nightly-1")
+DIES = Command(arguments=[sys.executable, "-c", "raise SystemExit(7)"], environment={})
 YARN = Launch(kind=LaunchKind.SPARK_SUBMIT, master="yarn", conf={"spark.a": "it's $(touch here) `b`; c"})
 
 
@@ -154,6 +156,63 @@ def test_a_program_that_is_not_there_is_a_refusal(launcher: Processes, record: P
     assert launcher.look(ID) is None
 
 
+def test_the_logs_of_those_that_have_ended_are_kept_up_to_a_number(
+    launcher: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "KEPT_LOGS", 2)
+    ids = [LaunchId(f"nightly-{number}") for number in range(5)]
+    for launch_id in ids:
+        launcher.start(launch_id, DIES)
+        assert looked_until_it_ends(launcher, launch_id) == 7
+        launcher.forget(launch_id)
+    assert len(list(launcher.directory.iterdir())) == 3
+    assert launcher.look(ids[-1]) is None
+
+
+def test_one_that_runs_is_not_forgotten(launcher: Processes, record: Path) -> None:
+    launcher.start(ID, a_command(launcher, record, "runs"))
+    launcher.forget(ID)
+    assert status_of(launcher) is None
+
+
+def test_of_many_who_look_at_one_that_has_ended_one_buries_it(
+    launcher: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number may be another process's by the time that the second would kill what is left of it."""
+    killed: list[int] = []
+
+    def slowly(pid: int) -> None:
+        killed.append(pid)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(processes, "_kill_session", slowly)
+    launcher.start(ID, DIES)
+    with ThreadPoolExecutor(4) as pool:
+        looks = [pool.submit(looked_until_it_ends, launcher, ID) for _ in range(4)]
+    assert [one.result() for one in looks] == [7] * 4
+    assert len(killed) == 1
+
+
+def looked_until_it_ends(launcher: Processes, launch_id: LaunchId) -> int:
+    while True:
+        seen = launcher.look(launch_id)
+        assert seen is not None
+        if seen.exit_status is not None:
+            return seen.exit_status
+
+
+def test_what_one_has_left_behind_goes_with_the_server(launcher: Processes, record: Path) -> None:
+    """Its child lives on in its session, and the server stops before it has looked."""
+    process = launcher.start(ID, a_command(launcher, record, "deaf"))
+    note = record.with_name("record.child")
+    wait_for(lambda: note.exists() and note.read_text(encoding="utf-8") != "", "its child")
+    child = int(note.read_text(encoding="utf-8"))
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(process.pid), "its end")
+    launcher.stop_all()
+    wait_for(lambda: not is_alive(child), "the end of its child")
+
+
 def test_one_that_hangs_is_killed_with_all_that_it_has_started(launcher: Processes, record: Path) -> None:
     process = launcher.start(ID, a_command(launcher, record, "deaf"))
     note = record.with_name("record.child")
@@ -186,8 +245,11 @@ def test_a_stray_is_killed_and_a_later_process_of_its_number_is_not(launcher: Pr
     assert not following.kill_stray(replace(process, started=process.started + 1))
     assert not following.kill_stray(replace(process, host="elsewhere"))
     assert is_alive(process.pid)
+    assert not following.is_gone(process)
     assert following.kill_stray(process)
     wait_for(lambda: status_of(launcher) == -signal.SIGKILL, "its end")
+    assert following.is_gone(process)
+    assert not following.is_gone(replace(process, host="elsewhere"))
     assert not following.kill_stray(process)
 
 

@@ -2,104 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from catalog.errors import Invalid, NotFound, Unavailable
-from catalog.group import DEFAULT_GROUP, GroupName
+from catalog.errors import Invalid, NotFound
+from catalog.group import DEFAULT_GROUP, Group, GroupName
 from catalog.job import JobKind
-from catalog.launch.command import Command
 from catalog.launch.fleet import Standing
-from catalog.launch.record import Launched, Process
-from catalog.launch.settings import Launch, LaunchId, LaunchKind, Scaling
-from catalog.optimizer import PROTOCOL
+from catalog.launch.record import Process
+from catalog.launch.settings import Launch, LaunchKind, Scaling, checked
 from catalog.ports.launch import Seen
-from server.service.fleet import Fleet, Ground
-from server.service.optimizers import Coming, Shown
+from server.service import fleet
 from tests.factories import LAKE
-from tests.server.lake import CHANGE, ORDERS, Lake
-
-GROUND = Ground(server="http://s", python="py", spark_submit="submit", application="app", directory="/d")
-ONE = Launch(kind=LaunchKind.LOCAL, scaling=Scaling(minimum=1, maximum=1))
-
-
-@dataclass
-class FakeLauncher:
-    """Processes that do what the test says."""
-
-    alive: dict[LaunchId, Seen] = field(default_factory=dict)
-    commands: list[Command] = field(default_factory=list)
-    killed: list[LaunchId] = field(default_factory=list)
-    strays: list[Process] = field(default_factory=list)
-    refuses: str | None = None
-
-    def start(self, launch_id: LaunchId, command: Command) -> Process:
-        if self.refuses is not None:
-            raise Unavailable(self.refuses)
-        self.commands.append(command)
-        self.alive[launch_id] = Seen(exit_status=None, resident=100, last_words="")
-        return Process(host="h", pid=len(self.commands), started=1)
-
-    def look(self, launch_id: LaunchId) -> Seen | None:
-        return self.alive.get(launch_id)
-
-    def kill(self, launch_id: LaunchId) -> None:
-        self.killed.append(launch_id)
-        del self.alive[launch_id]
-
-    def kill_stray(self, process: Process) -> bool:
-        self.strays.append(process)
-        return True
-
-    def stop_all(self) -> None:
-        self.alive.clear()
-
-    def ends(self, launch_id: LaunchId, status: int, words: str = "") -> None:
-        self.alive[launch_id] = Seen(exit_status=status, resident=None, last_words=words)
-
-
-@dataclass
-class Stage:
-    """A server's fleet, and the optimizers that its launches become."""
-
-    lake: Lake
-    launcher: FakeLauncher
-    fleet: Fleet
-
-    @property
-    def launches(self) -> list[Launched]:
-        """Oldest first."""
-        return [*reversed(self.fleet.show(DEFAULT_GROUP).launches)]
-
-    @property
-    def standings(self) -> list[Standing]:
-        return [one.standing for one in self.launches]
-
-    def registers(self, launched: Launched) -> str:
-        coming = Coming(group=DEFAULT_GROUP, host="h", pid=1, version="0", protocol=PROTOCOL, launch=launched.id)
-        return self.lake.services.optimizers.register(coming).id
-
-    def shown(self) -> Shown:
-        (one,) = self.lake.services.optimizers.list()
-        return one
-
-    def next_server(self) -> Stage:
-        """After the death of the one that started all."""
-        launcher = FakeLauncher()
-        return Stage(self.lake, launcher, replace(self.fleet, launcher=launcher))
-
-    def older(self, launched: Launched, by: timedelta) -> None:
-        with self.lake.services.database.writing() as uow:
-            began = launched.started_at - by
-            uow.launches.put(replace(launched, started_at=began, busy_at=launched.busy_at - by))
-
-
-@pytest.fixture
-def stage(lake: Lake) -> Stage:
-    launcher = FakeLauncher()
-    return Stage(lake, launcher, Fleet(lake.services.database, lake.services.optimizers, launcher, GROUND))
+from tests.server.lake import CHANGE, ORDERS
+from tests.server.service.fleet_stage import GROUND, ONE, Stage, a_stage
 
 
 def test_nothing_is_started_that_nobody_has_asked_for(stage: Stage) -> None:
@@ -208,9 +127,10 @@ def test_the_next_server_counts_what_still_works_and_starts_no_second_one(stage:
 def test_what_an_earlier_server_left_and_nobody_hears_is_given_up_and_killed(stage: Stage) -> None:
     stage.fleet.set(DEFAULT_GROUP, ONE)
     stage.fleet.activate()
-    stage.older(stage.launches[0], timedelta(seconds=301))
     following = stage.next_server()
-    following.fleet.activate()
+    following.hears_nothing(300)
+    assert following.launcher.strays == []
+    following.hears_nothing(5)
     assert following.launcher.strays == [Process(host="h", pid=1, started=1)]
     assert following.standings[0] is Standing.FAILED
 
@@ -222,8 +142,22 @@ def test_what_an_earlier_server_left_and_has_gone_is_over(stage: Stage) -> None:
     stage.fleet.activate()
     stage.lake.services.optimizers.unregister(optimizer_id)
     following = stage.next_server()
-    following.fleet.activate()
+    following.hears_nothing(100)
+    assert following.standings == [Standing.WORKING]
+    following.hears_nothing(10)
     assert following.standings == [Standing.ENDED, Standing.STARTING]
+
+
+def test_for_a_group_that_was_dropped_none_is_started(stage: Stage) -> None:
+    nightly, groups = GroupName("nightly"), stage.lake.services.groups
+    groups.create(Group(name=nightly))
+    stage.fleet.set(nightly, ONE)
+    stage.fleet.activate()
+    groups.drop(nightly)
+    stage.fleet.activate()
+    assert (len(stage.launcher.commands), stage.launcher.alive) == (1, {})
+    groups.create(Group(name=nightly))
+    assert stage.fleet.show(nightly).settings.launch == Launch()
 
 
 def test_where_access_control_is_on_nothing_is_started_without_a_token(stage: Stage) -> None:
@@ -257,3 +191,50 @@ def test_settings_are_read_back_as_they_were_set(stage: Stage) -> None:
         memory_limit=5,
     )
     assert stage.fleet.set(DEFAULT_GROUP, launch).settings.launch == launch
+
+
+def test_a_stop_that_people_take_back_is_taken_back_of_the_launch(working: Stage) -> None:
+    optimizers, mine = working.lake.services.optimizers, working.shown().optimizer.id
+    optimizers.drain(mine, "night", stop=True)
+    working.fleet.scale(DEFAULT_GROUP, 0, 1)
+    working.fleet.activate()
+    (asked,) = working.launches
+    assert (asked.standing, asked.why, asked.asked_at is None) == (Standing.DRAINING, "night", False)
+    optimizers.undrain(mine)
+    working.fleet.activate()
+    assert (working.standings, working.launches[0].asked_at) == ([Standing.WORKING], None)
+
+
+def test_what_is_set_while_bounds_change_is_not_undone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds are read and written in one transaction, in which nobody else sets a launch."""
+    stage.fleet.set(DEFAULT_GROUP, ONE)
+    beside = threading.Thread(target=lambda: stage.fleet.set(DEFAULT_GROUP, replace(ONE, memory="7g")))
+
+    def slowly(launch: Launch) -> Launch:
+        if threading.current_thread() is not beside and not beside.ident:
+            beside.start()
+            beside.join(0.3)
+        return checked(launch)
+
+    monkeypatch.setattr(fleet, "checked", slowly)
+    stage.fleet.scale(DEFAULT_GROUP, 0, 3)
+    beside.join(30)
+    assert stage.fleet.show(DEFAULT_GROUP).settings.launch.memory == "7g"
+
+
+def test_local_ones_by_a_setting_are_tried_again_by_the_next_server(stage: Stage) -> None:
+    ground = replace(GROUND, local=1)
+    stage.lake.create_keyed()
+    stage.lake.append(CHANGE)
+    stage.lake.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    old = a_stage(stage.lake, ground)
+    old.launcher.refuses = "java cannot be started"
+    for _ in range(5):
+        old.fleet.activate()
+        with stage.lake.services.database.writing() as uow:
+            for one in old.launches:
+                uow.launches.put(replace(one, ended_at=one.started_at - timedelta(hours=1)))
+    assert "5 starts in a row have failed" in (old.fleet.show(DEFAULT_GROUP).decision.held_back or "")
+    following = old.next_server()
+    following.fleet.activate()
+    assert following.standings[-1] is Standing.STARTING

@@ -4670,6 +4670,26 @@ export interface components {
          */
         SourceKind: "warehouse" | "rest" | "hive";
         /**
+         * StaffedGroupOut
+         * @description A group with the optimizers that the server starts for it.
+         */
+        StaffedGroupOut: {
+            /** Catalog Quota */
+            catalog_quota: number;
+            /** Created At */
+            created_at: string | null;
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Reserved Slots */
+            reserved_slots: number;
+            /** Wanted */
+            wanted: number | null;
+            /** Working */
+            working: number;
+        };
+        /**
          * Standing
          * @description Where a launch stands.
          * @enum {string}
@@ -9305,7 +9325,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GroupOut"][];
+                    "application/json": components["schemas"]["StaffedGroupOut"][];
                 };
             };
         };

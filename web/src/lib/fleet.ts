@@ -17,7 +17,7 @@ function slotsOf(one: Optimizer): number {
 /** Every group with its load; also one that only an optimizer names. */
 export function loadsOf(groups: readonly Group[], optimizers: readonly Optimizer[]): GroupLoad[] {
   const unnamed = [...new Set(optimizers.map(({ group }) => group))].filter((name) => !groups.some((one) => one.name === name));
-  const all = [...groups, ...unnamed.map((name) => ({ name, description: '', reserved_slots: 1, catalog_quota: 1, created_at: null }))];
+  const all = [...groups, ...unnamed.map((name) => ({ name, description: '', reserved_slots: 1, catalog_quota: 1, created_at: null, wanted: null, working: 0 }))];
   return all.map((group) => {
     const members = optimizers.filter((one) => one.group === group.name && !one.silent);
     return {

@@ -26,6 +26,13 @@ const COLUMNS: Column<GroupLoad>[] = [
   { key: 'load', title: 'Slots in use', cell: (one) => <Load used={one.busy} of={one.slots} label={`slots of group ${one.group.name}`} /> },
   { key: 'optimizers', title: 'Optimizers', cell: (one) => <Count value={one.optimizers} />, right: true },
   {
+    key: 'wanted',
+    title: 'Wanted',
+    cell: ({ group }) => (group.wanted === null ? <span className="dim">–</span> : <Count value={group.wanted} />),
+    right: true,
+    help: 'optimizers that the server keeps there; – where people start them',
+  },
+  {
     key: 'reserved',
     title: 'Kept for short jobs',
     cell: ({ group }) => <Count value={group.reserved_slots} />,
