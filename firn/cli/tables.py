@@ -18,7 +18,7 @@ from firn.cli.upkeep import add_to as add_upkeep
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
-from firn.wire import Job, MergeMode, RewriteStrategy, Sort, Table, TableKind
+from firn.wire import MergeMode, RewriteStrategy, Sort, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
@@ -170,7 +170,8 @@ def merge_table(
     no_wait: NoWait = False,
 ) -> None:
     """Bring pending changes into base now."""
-    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, mode=mode)
+    asked = {} if mode is None else {"mode": mode}
+    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, asked=asked)
 
 
 @command(app, "rewrite")
@@ -186,7 +187,8 @@ def rewrite_table(  # noqa: PLR0913 (one for each choice)
     no_wait: NoWait = False,
 ) -> None:
     """Write small files, and such with many deleted rows, anew now."""
-    asked = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
+    wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
+    asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
     _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait, asked=asked)
 
 
@@ -276,15 +278,14 @@ def _run(
     *,
     dry_run: bool,
     wait: bool,
-    mode: str | None = None,
     asked: Mapping[str, Any] | None = None,
 ) -> None:
     show = this.show
     if dry_run:
-        planned = table.plan(kind)
+        planned = table.plan(kind, asked)
         show.emit(planned.json_value(), lambda: tell_planned(show, planned))
         return
-    job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)(**(asked or {}))
+    job = table.run(kind, asked)
     if wait:
         job = watch_job(this, job)
     if show.json:

@@ -137,6 +137,21 @@ def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: 
     assert run("job", "list", "--table", keyed, "--json").json == []
 
 
+def test_a_dry_run_is_of_the_job_that_was_asked_for(run: Command, keyed: str) -> None:
+    ordered = run("table", "rewrite", keyed, "--strategy", "sort", "--sort-by", "id", "--all", "--dry-run")
+    assert ordered.out.startswith("would pack 0 small files of 0 into about 0, sorted by id\n")
+    said = run("table", "rewrite", keyed, "--where", "id > 1", "--dry-run")
+    assert "rows where id > 1" in said.err
+    for options, why in (
+        (["--sort-by", "id"], "no strategy that sorts"),
+        (["--where", ""], "the condition is empty"),
+        (["--strategy", "sort", "--sort-by", "nonsense"], "no such column"),
+    ):
+        refused = run("table", "rewrite", keyed, *options, "--dry-run")
+        assert (refused.code, why in refused.err) == (2, True), refused.err
+    assert run("table", "merge", keyed, "--mode", "vectors", "--dry-run").code == 0
+
+
 def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, keyed: str) -> None:
     options = ["--strategy", "sort", "--sort-by", "a, b", "--where", "a > 1", "--all"]
     job = run("table", "rewrite", keyed, *options, "--no-wait", "--json").json
