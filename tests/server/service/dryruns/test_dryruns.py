@@ -186,7 +186,7 @@ class Listed:
 
 
 def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ListedFile:
-    given = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
+    given: dict[str, Any] = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
     return ListedFile(location=name, content=content, size=size, record_count=rows, **given)
 
 
