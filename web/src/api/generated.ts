@@ -2282,7 +2282,7 @@ export interface components {
          * @description How far a batch has come. What was moved at all is told by the storage, not by the state.
          * @enum {string}
          */
-        BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted";
+        BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
         /**
          * BeatIn
          * @description How far a job is, and lines for its log.
