@@ -34,6 +34,13 @@ from catalog.ports.store import Database, UnitOfWork
 from server.service.permits import barred, check_not_blocked
 from server.service.queueing import next_job
 
+WITHDRAWN_TOGETHER = 50
+"""Jobs that one transaction gives up: nobody else writes while it lasts."""
+ROUNDS = 10
+"""Such transactions that one request for a job may take."""
+PAUSES = 5
+"""So often a pause is doubled."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
@@ -75,27 +82,55 @@ class Jobs:
             return next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
 
     def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
-        """The job of the optimizer's group that is next, under a new lease; None when there is none."""
+        """The job of the optimizer's group that is next, under a new lease; None when there is none.
+
+        Where a window has closed over very many jobs it gives some of them up, and None: the rest when asked again.
+        """
+        for _ in range(ROUNDS):
+            given, looks_again = self._take(optimizer_id, kinds)
+            if not looks_again:
+                return given
+        return None
+
+    def _take(self, optimizer_id: str, kinds: Collection[JobKind]) -> tuple[Leased | None, bool]:
+        """What is given in one transaction, and whether there is more to look through."""
         with self.database.writing() as uow:
             optimizer = _optimizer(uow, optimizer_id)
-            job = None if optimizer.draining else self._next_permitted(uow, GroupName(optimizer.group), kinds)
+            if optimizer.draining:
+                return None, False
+            job, looks_again = self._next_permitted(uow, GroupName(optimizer.group), kinds)
             if job is None:
-                return None
+                return None, looks_again
             now = uow.now()
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
             uow.jobs.put(job)
             uow.optimizers.saw(optimizer.id, now, {})
-        return Leased(job=job, lease=Lease(job.id, job.attempt, token))
+        return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
 
-    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> Job | None:
-        """The next pending job that may begin now; those that may not are given up, to be planned when they may."""
-        while (job := next_job(uow, group, kinds, self.times.lasts, taking=True)) is not None:
-            why = barred(uow, job)
-            if why is None:
-                return job
+    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
+        """The next pending job that may begin now; those that may not are given up, to be planned when they may.
+
+        True with it says that as many were given up as one transaction should, and there may be more.
+        """
+        for _ in range(WITHDRAWN_TOGETHER):
+            job = next_job(uow, group, kinds, self.times.lasts, taking=True)
+            why = None if job is None else barred(uow, job)
+            if job is None or why is None:
+                return job, False
             _put(uow, withdrawn(job, why, uow.now()))
-        return None
+        return None, True
+
+    def put_off(self, lease: Lease, why: str) -> None:
+        """Give back a job whose task cannot be made just now: this attempt ends after a pause, longer each time.
+
+        Nobody works on it meanwhile. The reaper puts it back, as it does when an optimizer falls silent.
+        """
+        with self.database.writing() as uow:
+            now = uow.now()
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            pause = min(self.times.lasts, self.times.beat * 2 ** min(job.attempt, PAUSES))
+            uow.jobs.put(replace(job, lease_until=now + pause, error=why))
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -211,9 +246,10 @@ class Jobs:
         _put(uow, job)
         if job.status is before.status and job.status.is_leased:
             return done
+        why = before.error or f"{before.owner} fell silent while {before.status}"  # of a leased job: see put_off
         uow.jobs.add_log(
             job.id,
-            [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"],
+            [f"attempt {before.attempt}: {why}; now {job.status}"],
             now,
         )
         counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}
