@@ -49,6 +49,13 @@ class Catalogs:
         body = {"settings": dict(settings)}
         return self.transport.change("PUT", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
 
+    def change_policy(
+        self, name: str, updates: Mapping[str, str], removals: Sequence[str] = (), namespace: str | None = None
+    ) -> Json:
+        """Set and remove single settings; what is not named stays, also what somebody else sets meanwhile."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
+
 
 def _quoted(part: str) -> str:
     return quote(part, safe="")

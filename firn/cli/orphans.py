@@ -19,7 +19,7 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands of `firn table`."""
-    command(app, "orphans")(remove_orphans)
+    command(app, "orphans", waits=True)(remove_orphans)
     command(app, "quarantine")(list_quarantine)
     command(app, "restore-files")(restore_files)
 
