@@ -30,9 +30,7 @@ class Groups:
 
     def set(self, name: str, **settings: Json) -> Json:
         """Change some of its settings; the others stay."""
-        known = self.get(name)
-        kept = {key: value for key, value in known.items() if key not in ("name", "created_at")}
-        return self.transport.change("PUT", _path(name), kept | settings)
+        return self.transport.change("PATCH", _path(name), settings)
 
     def launch(self, name: str) -> Json:
         """How its optimizers are started, and how many there are."""

@@ -160,6 +160,7 @@ _WORK: Rules = {
     ("POST", "/groups"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}"): reads(on.server(LIST)),
     ("PUT", "/groups/{group}"): changes(on.server(MAINTAIN)),
+    ("PATCH", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("DELETE", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}/launch"): reads(on.server(LIST)),
     # What is set here is run on the server's machine.

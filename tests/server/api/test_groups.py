@@ -39,6 +39,16 @@ def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
     assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
 
 
+def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
+    made = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
+    changed = good(api.http.patch(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
+    assert changed == made | {"reserved_slots": 0}
+    assert good(api.http.get(f"{GROUPS}/nightly")) == changed
+    assert good(api.http.patch(f"{GROUPS}/default", json={"catalog_quota": 0.5}))["reserved_slots"] == 1
+    assert refused(api, "PATCH", "/nightly", {"catalog_quota": 0})[0] == 400
+    assert refused(api, "PATCH", "/nowhere", {}) == (404, "group nowhere does not exist")
+
+
 def test_bad_settings_and_names_are_refused(api: Api) -> None:
     assert refused(api, "POST", "", {"name": "two words"})[0] == 400
     assert refused(api, "PUT", "/default", {"catalog_quota": 0})[0] == 400

@@ -1330,7 +1330,11 @@ export interface paths {
         delete: operations["drop_group_groups__group__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a group's settings
+         * @description Those that are named; the others stay.
+         */
+        patch: operations["change_group_groups__group__patch"];
         trace?: never;
     };
     "/groups/{group}/launch": {
@@ -2741,6 +2745,18 @@ export interface components {
             on: components["schemas"]["ScopeOut"];
             /** Privileges */
             privileges: string[];
+        };
+        /**
+         * GroupChangeIn
+         * @description Settings of a group that are to be others; what is left out stays.
+         */
+        GroupChangeIn: {
+            /** Catalog Quota */
+            catalog_quota?: number | null;
+            /** Description */
+            description?: string | null;
+            /** Reserved Slots */
+            reserved_slots?: number | null;
         };
         /**
          * GroupIn
@@ -9444,6 +9460,59 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_group_groups__group__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
