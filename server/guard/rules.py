@@ -165,6 +165,7 @@ _WORK: Rules = {
     ("GET", "/groups/{group}/launch"): reads(on.server(LIST)),
     # What is set here is run on the server's machine.
     ("PUT", "/groups/{group}/launch"): changes(on.server(GRANT)),
+    ("PATCH", "/groups/{group}/launch"): changes(on.server(GRANT)),
     ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),

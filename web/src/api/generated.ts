@@ -1358,7 +1358,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change how a group's optimizers are started
+         * @description What is named; `scaling` takes some of its own alike. Otherwise as setting all of it.
+         */
+        patch: operations["change_launch_groups__group__launch_patch"];
         trace?: never;
     };
     "/groups/{group}/scale": {
@@ -3053,6 +3057,70 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * LaunchChangeIn
+         * @description How a group's optimizers are to be started otherwise. What is left out stays as it is.
+         */
+        LaunchChangeIn: {
+            /** Application */
+            application?: string | null;
+            /**
+             * Conf
+             * @default {}
+             */
+            conf?: {
+                [key: string]: string;
+            };
+            /** @default client */
+            deploy_mode?: components["schemas"]["DeployMode"];
+            /**
+             * Environment
+             * @default {}
+             */
+            environment?: {
+                [key: string]: string;
+            };
+            /** Image */
+            image?: string | null;
+            /** @default none */
+            kind?: components["schemas"]["LaunchKind"];
+            /**
+             * Master
+             * @default local[*]
+             */
+            master?: string;
+            /**
+             * Memory
+             * @default 2g
+             */
+            memory?: string;
+            /** Memory Limit */
+            memory_limit?: number | null;
+            /** Namespace */
+            namespace?: string | null;
+            /**
+             * Py Files
+             * @default []
+             */
+            py_files?: string[];
+            /**
+             * @default {
+             *       "cool_down_seconds": 60,
+             *       "idle_seconds": 600,
+             *       "max_attempts": 5,
+             *       "maximum": 1,
+             *       "minimum": 0,
+             *       "queue_seconds": 10,
+             *       "start_seconds": 300
+             *     }
+             */
+            scaling?: components["schemas"]["ScalingIn"];
+            /**
+             * Slots
+             * @default 2
+             */
+            slots?: number;
+        };
         /**
          * LaunchIn
          * @description How a group's optimizers are started. What is left out is as at first.
@@ -9583,6 +9651,59 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["LaunchIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_launch_groups__group__launch_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LaunchChangeIn"];
             };
         };
         responses: {
