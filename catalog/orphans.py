@@ -46,6 +46,7 @@ class BatchState(StrEnum):
     NOTED = "noted"  # left in place, where the store cannot rename: looked at again when its time is over
     DELETING = "deleting"  # there is no way back
     DELETED = "deleted"
+    LOST = "lost"  # its report is gone, as when somebody has emptied the quarantine: nothing is deleted or put back
 
 
 @dataclass(frozen=True, slots=True)

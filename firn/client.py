@@ -23,15 +23,18 @@ from uuid import UUID
 import httpx
 
 from firn.access import Access
+from firn.catalogs import Catalogs
 from firn.dropped import DroppedList, Namespaces
 from firn.errors import Invalid
 from firn.groups import Groups
 from firn.history import TableHistory
+from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.names import dotted, parts_of
+from firn.tablejobs import TableJobs
 from firn.transport import Json, Transport
-from firn.wire import Blocker, Catalog, Drop, Health, Job, Next, Operation, OrphanBatch, Planned, Table, TableRow
+from firn.wire import Blocker, Drop, Health, Job, Next, Table, TableRow
 
 if TYPE_CHECKING:
     from firn.scan import Scan
@@ -165,46 +168,6 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogs:
-    """The server's catalogs."""
-
-    transport: Transport
-
-    def list(self) -> list[Catalog]:
-        """All of them."""
-        return [Catalog.model_validate(one) for one in self.transport.items("/catalogs")]
-
-    def get(self, name: str) -> Catalog:
-        """One; NotFound when there is none of that name."""
-        return Catalog.model_validate(self.transport.get(f"/catalogs/{_quoted(name)}"))
-
-    def create(
-        self, name: str, *, warehouse: str, metastore: str | None = None, properties: Mapping[str, str] | None = None
-    ) -> Catalog:
-        """A new one over a warehouse (`file:///…`, `s3://…`), optionally linked to a metastore (`thrift://HOST:PORT`)."""
-        body = {"name": name, "warehouse": warehouse, "metastore": metastore, "properties": dict(properties or {})}
-        return Catalog.model_validate(self.transport.change("POST", "/catalogs", body))
-
-    def set_properties(self, name: str, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Catalog:
-        """Set and remove properties, such as `firn.drop.retention`."""
-        body = {"set": dict(updates), "remove": list(removals)}
-        return Catalog.model_validate(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
-
-    def drop(self, name: str, *, forget_dropped: bool = False) -> None:
-        """Forget an empty one, on request with its dropped tables; its warehouse stays."""
-        self.transport.change("DELETE", f"/catalogs/{_quoted(name)}", params={"forget_dropped": forget_dropped})
-
-    def policy(self, name: str, namespace: str | None = None) -> Json:
-        """What is set for the catalog or one namespace."""
-        return self.transport.get(f"/catalogs/{_quoted(name)}/policy", {"namespace": namespace})
-
-    def set_policy(self, name: str, settings: Mapping[str, str], namespace: str | None = None) -> Json:
-        """Replace what is set for the catalog or one namespace."""
-        body = {"settings": dict(settings)}
-        return self.transport.change("PUT", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
-
-
-@dataclass(frozen=True, slots=True)
 class Tables:
     """Plain and keyed tables: `client.tables["db.orders"]`."""
 
@@ -255,7 +218,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class TableHandle(TableHistory):
+class TableHandle(TableHistory, TableJobs):
     """One table, by name; whether there is one shows when something is asked of it."""
 
     transport: Transport
@@ -302,76 +265,6 @@ class TableHandle(TableHistory):
         body = {"set": dict(updates), "remove": list(removals)}
         return Table.model_validate(self.transport.change("PATCH", self.path_to("/properties"), body))
 
-    def merge(self, *, mode: str | None = None) -> Job:
-        """Bring pending changes into base now; the job that does it comes back at once."""
-        return self._run("merge", {} if mode is None else {"mode": mode})
-
-    def rewrite(
-        self,
-        *,
-        strategy: str | None = None,
-        sort_order: Sequence[str] = (),
-        where: str | None = None,
-        everything: bool = False,
-    ) -> Job:
-        """Write small files, and such with many deleted rows, anew now: packed, with `sort` or `zorder` also sorted.
-
-        `where` takes only files that may hold such rows; `everything` takes files of any size.
-        """
-        wanted = {"strategy": strategy, "sort_order": [*sort_order], "where": where, "everything": everything}
-        return self._run("rewrite", {key: value for key, value in wanted.items() if value})
-
-    def compact(self) -> Job:
-        """Pack the small files of the change store now."""
-        return self._run("compact")
-
-    def deletes(self) -> Job:
-        """Pack delete files, and drop those that delete nothing any more, now."""
-        return self._run("deletes")
-
-    def manifests(self) -> Job:
-        """Write the table's manifests anew now."""
-        return self._run("manifests")
-
-    def clean(self) -> Job:
-        """Drop merged files from the change store's current snapshot now."""
-        return self._run("clean")
-
-    def expire(self) -> Job:
-        """Remove old snapshots, and the files that only they need, now."""
-        return self._run("expire")
-
-    def orphans(self, *, dry_run: bool = False) -> Job:
-        """Set aside files at its place that nothing refers to, now; a dry run's result names them."""
-        found = self.transport.change("POST", self.path_to("/orphans"), params={"dry_run": dry_run})
-        return Job.model_validate(found)
-
-    def quarantine(self) -> list[OrphanBatch]:
-        """What was set aside and can be put back, oldest first."""
-        return [OrphanBatch.model_validate(one) for one in self.transport.items(self.path_to("/quarantine"))]
-
-    def put_back(self, *, job_id: UUID | str | None = None, paths: Sequence[str] = ()) -> list[str]:
-        """Put back what one job has set aside, or these files, or all; gives those that are in place again."""
-        body = {"job_id": None if job_id is None else str(job_id), "paths": [*paths]}
-        found: list[str] = self.transport.change("POST", self.path_to("/quarantine/restore"), body)["put_back"]
-        return found
-
-    def ttl(self) -> Job:
-        """Delete the rows that are older than `firn.ttl.max-age` now."""
-        return self._run("ttl")
-
-    def tags(self) -> Job:
-        """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over, now."""
-        return self._run("tags")
-
-    def statistics(self) -> Job:
-        """Count distinct values now: of `firn.statistics.columns`, or of all columns."""
-        return self._run("statistics")
-
-    def plan(self, kind: str) -> Planned:
-        """What such a job would do now."""
-        return Planned.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), params={"dry_run": True}))
-
     def drop(self, *, purge: bool = False) -> Drop:
         """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
 
@@ -388,62 +281,9 @@ class TableHandle(TableHistory):
         body = {"metadata_location": metadata_location, "overwrite": overwrite, "dry_run": dry_run}
         return self.transport.change("POST", self.path_to("/register"), body)
 
-    def _run(self, kind: str, body: Json = None) -> Job:
-        return Job.model_validate(self.transport.change("POST", self.path_to(f"/{kind}"), body))
-
     def path_to(self, part: str) -> str:
         """The address of one of its parts."""
         return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
-
-
-@dataclass(frozen=True, slots=True)
-class Hive:
-    """Tables of a catalog's metastore, named `database.table` or `catalog.database.table`."""
-
-    client: Client
-
-    def list(self, catalog: str | None = None, *, database: str | None = None) -> Iterator[Json]:
-        """What Firn knows of the metastore's tables, page by page."""
-        return self.client.transport.items(self._root(catalog), {"database": database})
-
-    def refresh(self, catalog: str | None = None) -> Json:
-        """List the metastore now, without waiting for its turn."""
-        return self.client.transport.change("POST", f"{self._root(catalog)}/refresh")
-
-    def show(self, table: str) -> Json:
-        """Where one table stands."""
-        return self.client.transport.get(self._path(table))
-
-    def check(self, table: str, *, primary_key: Sequence[str] = ()) -> Json:
-        """Whether the table can be upgraded: columns, counts, and every blocker by name.  Changes nothing."""
-        return self.client.transport.change("POST", self._path(table, "/check"), {"primary_key": [*primary_key]})
-
-    def upgrade(
-        self,
-        table: str,
-        *,
-        primary_key: Sequence[str] = (),
-        sequence_field: str | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> Operation:
-        """Make it a Firn table in place; returns at once, the operation tells how far it is."""
-        body = {
-            "primary_key": [*primary_key],
-            "sequence_field": sequence_field,
-            "properties": dict(properties or {}),
-        }
-        return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
-
-    def sync(self, table: str, *, everything: bool = False) -> Json:
-        """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
-        return self.client.transport.change("POST", self._path(table, "/sync"), params={"everything": everything})
-
-    def _path(self, table: str, verb: str = "") -> str:
-        name = self.client.name(table)
-        return f"{self._root(name.catalog)}/{_quoted(name.table)}{verb}"
-
-    def _root(self, catalog: str | None) -> str:
-        return f"/catalogs/{_quoted(catalog or self.client.catalog)}/hive"
 
 
 def _quoted(part: str) -> str:

@@ -7,6 +7,7 @@ FirnError
 │   └── Unauthenticated  the server wants to know who is asking
 ├── Unreachable          no server answered; nothing was changed
 ├── Unavailable          the server, or something that it needs, cannot answer now; nothing was changed
+│   └── StillRunning     nobody waits any longer for something that goes on
 ├── OutcomeUnknown       a change was asked for and no answer came: it may or may not have been made
 └── ServerFault          a bug of the server, or an answer that is not Firn's
 """
@@ -56,6 +57,15 @@ class Unreachable(FirnError):
 
 class Unavailable(FirnError):
     """The server, or something that it needs, cannot answer now; nothing was changed."""
+
+
+class StillRunning(Unavailable):
+    """Nobody waits any longer for a job or an operation: it goes on."""
+
+    @property
+    def exit_code(self) -> int:
+        """Neither done nor failed."""
+        return 3
 
 
 class OutcomeUnknown(FirnError):

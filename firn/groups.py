@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 from firn.transport import Json, Transport
 
-_NOT_SET = ("wanted", "starting", "working", "draining", "held_back", "last_error", "launches")
-
 
 @dataclass(frozen=True, slots=True)
 class Groups:
@@ -30,9 +28,7 @@ class Groups:
 
     def set(self, name: str, **settings: Json) -> Json:
         """Change some of its settings; the others stay."""
-        known = self.get(name)
-        kept = {key: value for key, value in known.items() if key not in ("name", "created_at")}
-        return self.transport.change("PUT", _path(name), kept | settings)
+        return self.transport.change("PATCH", _path(name), settings)
 
     def launch(self, name: str) -> Json:
         """How its optimizers are started, and how many there are."""
@@ -40,10 +36,7 @@ class Groups:
 
     def set_launch(self, name: str, **settings: Json) -> Json:
         """Change how its optimizers are started; what is not given stays. `scaling` takes some of its own alike."""
-        known = self.launch(name)
-        kept = {key: value for key, value in known.items() if key not in _NOT_SET}
-        scaling = kept["scaling"] | settings.pop("scaling", {})
-        return self.transport.change("PUT", f"{_path(name)}/launch", kept | settings | {"scaling": scaling})
+        return self.transport.change("PATCH", f"{_path(name)}/launch", settings)
 
     def scale(self, name: str, *, minimum: int, maximum: int) -> Json:
         """Between how many optimizers it has."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from firn.errors import Unavailable
+from firn.errors import StillRunning
 from firn.transport import Transport
 from firn.wire import Job, LogLine, Operation, OrphanBatch
 
@@ -58,8 +59,13 @@ class Jobs:
         """Plan a new job like a failed or canceled one."""
         return Job.model_validate(self.transport.change("POST", f"/jobs/{job_id}/retry"))
 
-    def wait(self, job_id: UUID | str, *, seconds: float = 600, seen: Callable[[Job], None] = lambda _: None) -> Job:
-        """The job once it has ended, however it did; `seen` is called with each state on the way."""
+    def wait(
+        self, job_id: UUID | str, *, seconds: float | None = 600, seen: Callable[[Job], None] = lambda _: None
+    ) -> Job:
+        """The job once it has ended, however it did; `seen` is called with each state on the way.
+
+        StillRunning when that takes longer than `seconds`; None waits without end.
+        """
         return _waited(lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}")
 
 
@@ -79,23 +85,27 @@ class Operations:
         return Operation.model_validate(self.transport.get(f"/operations/{operation_id}"))
 
     def wait(
-        self, operation_id: UUID | str, *, seconds: float = 3600, seen: Callable[[Operation], None] = lambda _: None
+        self,
+        operation_id: UUID | str,
+        *,
+        seconds: float | None = 3600,
+        seen: Callable[[Operation], None] = lambda _: None,
     ) -> Operation:
-        """The operation once it has ended, however it did; `seen` is called with each state on the way."""
+        """The operation once it has ended, as a job."""
         what = f"operation {operation_id}"
         return _waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)
 
 
 def _waited(
-    look: Callable[[], T], is_final: Callable[[T], bool], seconds: float, seen: Callable[[T], None], what: str
+    look: Callable[[], T], is_final: Callable[[T], bool], seconds: float | None, seen: Callable[[T], None], what: str
 ) -> T:
-    deadline, pause = time.monotonic() + seconds, POLL_SECONDS
+    deadline, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL_SECONDS
     while True:
         now = look()
         seen(now)
         if is_final(now):
             return now
         if time.monotonic() > deadline:
-            raise Unavailable(f"{what} has not ended within {seconds:.0f} s; it goes on", hint="look again later")
+            raise StillRunning(f"{what} has not ended within {seconds:.0f} s; it goes on", hint="look again later")
         time.sleep(pause)
         pause = min(pause * 1.2, LONGEST_POLL_SECONDS)

@@ -29,7 +29,7 @@ def created(metadata: Json) -> list[Change]:
         Change(ChangeKind.FORMAT, "", after=str(metadata["format-version"])),
         Change(ChangeKind.LOCATION, "", after=metadata["location"]),
         *where_differs(ChangeKind.PARTITIONING, None, _partitioning(metadata)),
-        *where_differs(ChangeKind.SORT_ORDER, None, _sorting(metadata)),
+        *where_differs(ChangeKind.SORT_ORDER, None, sorting_text(metadata)),
         *property_changes({}, metadata.get("properties") or {}),
     ]
     return [*changes, *_new_snapshots(metadata.get("snapshots") or []), *_refs({}, metadata)]
@@ -48,7 +48,7 @@ def table_changes(before: Json, after: Json) -> list[Change]:
         *where_differs(ChangeKind.REPLACED, before.get("table-uuid"), after.get("table-uuid")),
         *column_changes(current_schema(before), current_schema(after)),
         *where_differs(ChangeKind.PARTITIONING, _partitioning(before), _partitioning(after)),
-        *where_differs(ChangeKind.SORT_ORDER, _sorting(before), _sorting(after)),
+        *where_differs(ChangeKind.SORT_ORDER, sorting_text(before), sorting_text(after)),
         *where_differs(ChangeKind.FORMAT, str(before["format-version"]), str(after["format-version"])),
         *where_differs(ChangeKind.LOCATION, before["location"], after["location"]),
         *property_changes(before.get("properties") or {}, after.get("properties") or {}),
@@ -80,7 +80,8 @@ def _partitioning(metadata: Json) -> str | None:
     return ", ".join(partition_text(metadata)) or None
 
 
-def _sorting(metadata: Json) -> str | None:
+def sorting_text(metadata: Json) -> str | None:
+    """The table's own sort order, as people read it; None without one."""
     wanted = metadata.get("default-sort-order-id", 0)
     order = next((one for one in metadata.get("sort-orders") or () if one["order-id"] == wanted), None)
     if order is None or not order["fields"]:

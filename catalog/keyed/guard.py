@@ -19,6 +19,7 @@ from catalog.keyed.job_snapshots import check_job_snapshot
 from catalog.keyed.schema import check_altered, with_shared_ids
 from catalog.keyed.spec import (
     KEY_SCOPE,
+    LOOKED_AT_CHANGE,
     MERGED_BASE,
     MERGED_CHANGE,
     MERGED_FROM,
@@ -155,6 +156,8 @@ def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
 def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
     summary = snapshot.get("summary") or {}
     check_job_snapshot(commit.job_kind, commit.role, summary)
+    if commit.role is RelationKind.BASE and commit.job_kind is JobKind.TTL:
+        _check_nothing_came(commit, summary)
     if commit.role is RelationKind.CHANGE:
         _check_change_snapshot(commit, summary)
     elif MERGED_THROUGH in summary:
@@ -204,6 +207,19 @@ def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
         )
 
 
+def _check_nothing_came(commit: StoreCommit, summary: Json) -> None:
+    """With a sequence field a row that goes may have beaten a late change that the job has not seen.
+
+    The change would have no opponent any more, and would appear though no reader has seen it so far.
+    """
+    looked_at = summary.get(MERGED_CHANGE) or summary.get(LOOKED_AT_CHANGE)
+    if commit.keyed.spec.sequence_field is not None and _has_appends_since(commit.change, looked_at):
+        raise CommitRefused(
+            "changes have come since the job looked which of them are about old rows",
+            hint="the next ttl job looks again",
+        )
+
+
 def _check_direct(commit: StoreCommit, summary: Json) -> None:
     operation = summary.get("operation")
     if operation == "replace":
@@ -216,7 +232,8 @@ def _check_direct(commit: StoreCommit, summary: Json) -> None:
         )
     if operation == "append":
         return
-    # A ttl job has looked that no pending change is about a row that it deletes (catalog.keeping.ttl).
+    # A ttl job has looked that no pending change is about a row that it deletes (catalog.keeping.ttl). Changes that
+    # came since win, unless they are judged by a sequence field: see _check_nothing_came.
     if commit.keyed.pending_commits and commit.job_kind is not JobKind.TTL:
         raise CommitRefused(
             f"merge first: {operation} on the base store while {commit.keyed.pending_rows} changes are pending "
@@ -248,6 +265,17 @@ def _sequence(summary: Json, key: str) -> int:
     if not text.isdecimal() or len(text) > 19:
         raise CommitRefused(f"{key}={shorten(text, 80)!r} is not a sequence number")
     return int(text)
+
+
+def _has_appends_since(change: Json, snapshot_id: object) -> bool:
+    """Whether the change store's main has got changes since this snapshot; True also when nobody can tell."""
+    current = current_snapshot(change)
+    by_id = {snapshot["snapshot-id"]: snapshot for snapshot in change.get("snapshots") or ()}
+    while current is not None and str(current["snapshot-id"]) != str(snapshot_id):
+        if (current.get("summary") or {}).get("operation") == "append":
+            return True
+        current = by_id.get(current.get("parent-snapshot-id"))
+    return current is None and snapshot_id != "none"
 
 
 def _main_ancestor(change: Json, snapshot_id: object) -> int | None:

@@ -35,6 +35,9 @@ class ListedFile:
     sequence_number: int
     lower: int | None = None
     upper: int | None = None
+    of: str | None = None
+    """The data file whose rows it deletes, where it names one: every deletion vector does."""
+    is_vector: bool = False
 
 
 class ManifestReading(Protocol):

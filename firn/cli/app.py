@@ -20,6 +20,7 @@ from firn.cli import (
     namespaces,
     optimizers,
     optimizing,
+    policies,
     principals,
     processes,
     sql,
@@ -45,7 +46,7 @@ app.add_typer(hive.app, name="hive")
 app.add_typer(jobs.app, name="job")
 app.add_typer(optimizers.app, name="optimizer")
 app.add_typer(groups.app, name="group")
-app.add_typer(tables.policies, name="policy")
+app.add_typer(policies.app, name="policy")
 app.add_typer(access.tokens, name="token")
 app.add_typer(access.roles, name="role")
 app.add_typer(principals.users, name="user")

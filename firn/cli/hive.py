@@ -67,7 +67,7 @@ def check_hive(
         raise typer.Exit(1)
 
 
-@command(app, "upgrade")
+@command(app, "upgrade", waits=True)
 def upgrade_hive(
     this: Told,
     tables: Tables,
@@ -99,7 +99,7 @@ def upgrade_hive(
     _raise_all(problems, of=len(problems) + len(done))
 
 
-@command(app, "sync")
+@command(app, "sync", waits=True)
 def sync_hive(
     this: Told,
     tables: Tables,

@@ -70,7 +70,7 @@ def cancel_job(this: Told, job: JobArg) -> None:
     show.emit(found.json_value(), lambda: show.line(f"job {found.id} is {found.status}"))
 
 
-@command(app, "retry")
+@command(app, "retry", waits=True)
 def retry_job(
     this: Told,
     job: JobArg,

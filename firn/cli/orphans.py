@@ -19,7 +19,7 @@ TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE 
 
 def add_to(app: typer.Typer) -> None:
     """Make these commands of `firn table`."""
-    command(app, "orphans")(remove_orphans)
+    command(app, "orphans", waits=True)(remove_orphans)
     command(app, "quarantine")(list_quarantine)
     command(app, "restore-files")(restore_files)
 
@@ -42,8 +42,13 @@ def remove_orphans(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be set aside, move nothing.")] = False,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")] = False,
 ) -> None:
-    """Set aside files at the table's place that nothing refers to; `restore-files` puts them back."""
+    """Set aside files at the table's place that nothing refers to; `restore-files` puts them back.
+
+    The dry run is a job too, which waits for an optimizer: to find orphans every file has to be listed.
+    """
     job = this.client.tables[table].orphans(dry_run=dry_run)
+    if dry_run:
+        this.show.note(f"to look, every file has to be listed: job {job.id} does it and moves nothing")
     if not no_wait:
         job = watch_job(this, job)
     if this.show.json:

@@ -18,13 +18,12 @@ from firn.cli.upkeep import add_to as add_upkeep
 from firn.cli.watch import tell_job, watch_job
 from firn.client import TableHandle
 from firn.errors import Invalid
-from firn.wire import Job, MergeMode, RewriteStrategy, Sort, Table, TableKind
+from firn.wire import MergeMode, RewriteStrategy, Sort, Table, TableKind
 
 app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 add_upkeep(app)
 add_orphans_to(app)
-policies = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
@@ -160,7 +159,7 @@ def change_properties(
     show.emit(found.properties, lambda: show.table(("property", "value"), rows, none="no properties"))
 
 
-@command(app, "merge")
+@command(app, "merge", waits=True)
 def merge_table(
     this: Told,
     table: TableArg,
@@ -170,10 +169,11 @@ def merge_table(
     no_wait: NoWait = False,
 ) -> None:
     """Bring pending changes into base now."""
-    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, mode=mode)
+    asked = {} if mode is None else {"mode": mode}
+    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, asked=asked)
 
 
-@command(app, "rewrite")
+@command(app, "rewrite", waits=True)
 def rewrite_table(  # noqa: PLR0913 (one for each choice)
     this: Told,
     table: TableArg,
@@ -186,93 +186,57 @@ def rewrite_table(  # noqa: PLR0913 (one for each choice)
     no_wait: NoWait = False,
 ) -> None:
     """Write small files, and such with many deleted rows, anew now."""
-    asked = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
+    wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
+    asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
     _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait, asked=asked)
 
 
-@command(app, "compact")
+@command(app, "compact", waits=True)
 def compact_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack the small files of a keyed table's change store now."""
     _run(this, this.client.tables[table], "compact", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "deletes")
+@command(app, "deletes", waits=True)
 def pack_deletes(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack delete files, and drop those that delete nothing any more, now."""
     _run(this, this.client.tables[table], "deletes", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "manifests")
+@command(app, "manifests", waits=True)
 def rewrite_manifests(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Write a table's manifests anew now: fewer, and by partition."""
     _run(this, this.client.tables[table], "manifests", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "clean")
+@command(app, "clean", waits=True)
 def clean_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Drop merged files from the change store's current snapshot now."""
     _run(this, this.client.tables[table], "clean", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "expire")
+@command(app, "expire", waits=True)
 def expire_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Remove old snapshots, and the files that only they need, now."""
     _run(this, this.client.tables[table], "expire", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "ttl")
+@command(app, "ttl", waits=True)
 def delete_old_rows(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Delete rows that are older than firn.ttl.max-age now."""
     _run(this, this.client.tables[table], "ttl", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "tags")
+@command(app, "tags", waits=True)
 def make_tags(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Make the tags that firn.tags.schedule asks for now, and drop those whose time is over."""
     _run(this, this.client.tables[table], "tags", dry_run=dry_run, wait=not no_wait)
 
 
-@command(app, "statistics")
+@command(app, "statistics", waits=True)
 def count_values(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Count distinct values of firn.statistics.columns, or of all columns, now."""
     _run(this, this.client.tables[table], "statistics", dry_run=dry_run, wait=not no_wait)
-
-
-@command(policies, "show")
-def show_policy(this: Told, table: TableArg) -> None:
-    """Show every setting as it holds for a table, and where it comes from."""
-    show, found = this.show, this.client.tables[table].get("/policy")
-    rows = [(one["key"], one["value"], _from(one), one["does"]) for one in found]
-    show.emit(found, lambda: show.table(("setting", "value", "from", "does"), rows, none="no settings"))
-
-
-def _from(setting: Mapping[str, Any]) -> str:
-    """Where a value comes from, and what it holds in place of."""
-    ignored = [f"{one['source']} is ignored: {one['why']}" for one in setting.get("ignored", ())]
-    return "; ".join([setting["source"], *ignored])
-
-
-@command(policies, "set")
-def set_policy(
-    this: Told,
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="An empty value removes the setting.")],
-    table: Annotated[str | None, typer.Option(help="Of this table.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
-) -> None:
-    """Set policy for a table, a namespace or, with neither named, the whole catalog."""
-    if table is not None and namespace is not None:
-        raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
-    given = pairs(settings)
-    removed = [key for key, value in given.items() if not value]
-    kept = {key: value for key, value in given.items() if value}
-    if table is not None:
-        changed: Any = this.client.tables[table].set_properties(kept, removed).properties
-    else:
-        now = this.client.catalogs.policy(this.catalog, namespace)["settings"]
-        wanted = {key: value for key, value in {**now, **kept}.items() if key not in removed}
-        changed = this.client.catalogs.set_policy(this.catalog, wanted, namespace)["settings"]
-    rows = sorted((key, value) for key, value in changed.items() if key.startswith("firn."))
-    this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))
 
 
 def _run(
@@ -282,15 +246,14 @@ def _run(
     *,
     dry_run: bool,
     wait: bool,
-    mode: str | None = None,
     asked: Mapping[str, Any] | None = None,
 ) -> None:
     show = this.show
     if dry_run:
-        planned = table.plan(kind)
+        planned = table.plan(kind, asked)
         show.emit(planned.json_value(), lambda: tell_planned(show, planned))
         return
-    job: Job = table.merge(mode=mode) if kind == "merge" else getattr(table, kind)(**(asked or {}))
+    job = table.run(kind, asked)
     if wait:
         job = watch_job(this, job)
     if show.json:

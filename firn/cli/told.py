@@ -36,8 +36,18 @@ Catalog = Annotated[
         envvar="FIRN_CATALOG", metavar="CATALOG", help="Of names that do not say theirs.", rich_help_panel=_PANEL
     ),
 ]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="Wait no longer; what goes on then ends the command with 3 (default: wait until it ends).",
+        rich_help_panel=_PANEL,
+    ),
+]
 _LOCAL: dict[str, tuple[Any, Any]] = {"json": (Json, False)}
 _ALL = {**_LOCAL, "server": (Server, None), "token": (Token, None), "catalog": (Catalog, DEFAULT_CATALOG)}
+_WAITING = {**_ALL, "timeout": (Timeout, None)}
 
 
 @dataclass
@@ -48,6 +58,7 @@ class Told:
     server: str | None = None
     token: str | None = field(default=None, repr=False)
     catalog: str = DEFAULT_CATALOG
+    timeout: float | None = None
 
     @cached_property
     def client(self) -> Client:
@@ -60,14 +71,15 @@ class Told:
         return Show(json=self.json)
 
 
-def command(app: typer.Typer, name: str, *, local: bool = False) -> Callable[[F], F]:
+def command(app: typer.Typer, name: str, *, local: bool = False, waits: bool = False) -> Callable[[F], F]:
     """Make a function a command with the shared options; it is called with what they said, as `this`, and its own.
 
-    A `local` command asks no server and takes `--json` alone.
+    A `local` command asks no server and takes `--json` alone; one that `waits` for its work takes `--timeout`, too.
     """
+    shared = _LOCAL if local else _WAITING if waits else _ALL
 
     def added(function: F) -> F:
-        app.command(name)(_with_shared(function, _LOCAL if local else _ALL))
+        app.command(name)(_with_shared(function, shared))
         return function
 
     return added

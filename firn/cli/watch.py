@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import typer
 
 from firn.cli.show import Show, moment
@@ -9,21 +12,38 @@ from firn.cli.told import Told
 from firn.errors import FirnError
 from firn.wire import Job, JobStatus, Operation, OperationStatus
 
+_MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
+
 
 def watch_job(told: Told, job: Job) -> Job:
     """The job once it has ended, its progress shown on the way."""
     if job.status is JobStatus.PENDING and not told.client.optimizers():
         told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
-    with told.show.progress(f"{job.kind} {job.table}") as seen:
+    with _going_on(told, f"job {job.id}", _MORE), told.show.progress(f"{job.kind} {job.table}") as seen:
         return told.client.jobs.wait(
-            job.id, seen=lambda now: seen(_stage(now), _count(now, "done"), _count(now, "total"))
+            job.id,
+            seconds=told.timeout,
+            seen=lambda now: seen(_stage(now), _count(now, "done"), _count(now, "total")),
         )
 
 
 def watch_operation(told: Told, operation: Operation) -> Operation:
     """The operation once it has ended, its progress shown on the way."""
-    with told.show.progress(f"{operation.kind} {operation.target}") as seen:
-        return told.client.operations.wait(operation.id, seen=lambda now: seen(_phase(now), now.done, now.total))
+    what = f"{operation.kind} of {operation.target} (operation {operation.id})"
+    with _going_on(told, what), told.show.progress(f"{operation.kind} {operation.target}") as seen:
+        return told.client.operations.wait(
+            operation.id, seconds=told.timeout, seen=lambda now: seen(_phase(now), now.done, now.total)
+        )
+
+
+@contextmanager
+def _going_on(told: Told, what: str, more: str = "") -> Iterator[None]:
+    """Whoever stops waiting has not stopped the work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        told.show.note(f"{what} goes on{more}")
+        raise
 
 
 def tell_job(show: Show, job: Job) -> None:

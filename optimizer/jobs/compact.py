@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from catalog.keyed.packing import ChangeFile, Pack, packs
 from optimizer.file_tasks import CompactTask
 from optimizer.java import each
 from optimizer.ledger import Ledger
-from optimizer.packing import ChangeFile, Pack, packs
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 

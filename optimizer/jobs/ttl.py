@@ -51,7 +51,14 @@ def _is_concerned(work: Work, keyed: KeyedTtl) -> bool:
 
 def _delete(work: Work, task: TtlTask) -> None:
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
-    _run_signed(work, statement, _reason(work, task))
+    _run_signed(work, statement, {**_reason(work, task), **_looked_at(task)})
+
+
+def _looked_at(task: TtlTask) -> dict[str, str]:
+    """Of which changes it is known that none is about an old row; the server refuses the delete if more have come."""
+    if task.keyed is None:
+        return {}
+    return {"firn.looked-at-change": str(task.keyed.merge.change.snapshot_id or "none")}
 
 
 def _reason(work: Work, task: TtlTask) -> dict[str, str]:

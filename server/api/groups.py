@@ -23,6 +23,14 @@ class GroupSettingsIn(In):
     catalog_quota: float = 1.0
 
 
+class GroupChangeIn(In):
+    """Settings of a group that are to be others; what is left out stays."""
+
+    description: str | None = None
+    reserved_slots: int | None = None
+    catalog_quota: float | None = None
+
+
 class GroupIn(GroupSettingsIn):
     """A group to be created."""
 
@@ -80,6 +88,12 @@ def show_group(services: ServicesDep, group: str) -> GroupOut:
 def set_group(services: ServicesDep, group: str, body: GroupSettingsIn) -> GroupOut:
     """All of them; what is left out is as at first."""
     return GroupOut.model_validate(services.groups.change(Group(name=GroupName(group), **body.model_dump())))
+
+
+@router.patch("/{group}", summary="Change a group's settings", responses=refusals(400, 404))
+def change_group(services: ServicesDep, group: str, body: GroupChangeIn) -> GroupOut:
+    """Those that are named; the others stay."""
+    return GroupOut.model_validate(services.groups.alter(GroupName(group), body.model_dump(exclude_none=True)))
 
 
 @router.delete("/{group}", status_code=204, summary="Drop a group", responses=refusals(404, 409))

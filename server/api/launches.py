@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -64,6 +64,18 @@ class LaunchIn(In):
         return Launch(**values)
 
 
+class LaunchChangeIn(LaunchIn):
+    """How a group's optimizers are to be started otherwise. What is left out stays as it is."""
+
+    kind: LaunchKind = LaunchKind.NONE
+
+    def changes(self) -> tuple[dict[str, Any], dict[str, int]]:
+        """What is named, and what of it is named of the scaling."""
+        named = self.model_dump(exclude_unset=True)
+        scaling = named.pop("scaling", {})
+        return named | ({"py_files": tuple(self.py_files)} if "py_files" in named else {}), scaling
+
+
 class LaunchedOut(Out):
     """One optimizer that was started, or that could not be."""
 
@@ -111,6 +123,12 @@ def show_launch(services: ServicesDep, group: str) -> LaunchOut:
 def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
     """Those that run already stay as they are; starts that were given up are tried again."""
     return LaunchOut.of(services.fleet.set(GroupName(group), body.launch()))
+
+
+@router.patch("/{group}/launch", summary="Change how a group's optimizers are started", responses=refusals(400, 404))
+def change_launch(services: ServicesDep, group: str, body: LaunchChangeIn) -> LaunchOut:
+    """What is named; `scaling` takes some of its own alike. Otherwise as setting all of it."""
+    return LaunchOut.of(services.fleet.alter(GroupName(group), *body.changes()))
 
 
 @router.post("/{group}/scale", summary="Set how many optimizers a group has", responses=refusals(400, 404))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from datetime import datetime
@@ -14,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from catalog.commit import Outcome
-from catalog.errors import CatalogError
+from catalog.errors import CatalogError, Unavailable
 from catalog.job import JobKind
 from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
@@ -22,6 +23,8 @@ from server.api.jobs import JobOut
 from server.api.optimizers import Memory
 
 router = APIRouter(tags=["optimizers"])
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.3
 LONGEST_WAIT = 20
@@ -128,8 +131,16 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     job, times = given.job, services.jobs.times
     try:
         task = services.tasks.of(job)
+    except Unavailable as error:
+        services.jobs.put_off(given.lease, error.message)
+        return None
     except CatalogError as error:  # most often: the table was dropped meanwhile
         services.jobs.refuse(given.lease, error)
+        return None
+    except Exception as error:
+        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
+        why = f"its task cannot be made: {type(error).__name__}: {error}"
+        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
         return None
     return LeaseOut(
         lease=str(given.lease),

@@ -43,6 +43,8 @@ class StoredManifests:
                 sequence_number=entry["sequence_number"],
                 lower=_bound(file, "lower_bounds", bounds_of, kinds),
                 upper=_bound(file, "upper_bounds", bounds_of, kinds),
+                of=file.get("referenced_data_file"),
+                is_vector=str(file.get("file_format")).upper() == "PUFFIN",
             )
 
 

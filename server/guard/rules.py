@@ -160,10 +160,12 @@ _WORK: Rules = {
     ("POST", "/groups"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}"): reads(on.server(LIST)),
     ("PUT", "/groups/{group}"): changes(on.server(MAINTAIN)),
+    ("PATCH", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("DELETE", "/groups/{group}"): changes(on.server(MAINTAIN)),
     ("GET", "/groups/{group}/launch"): reads(on.server(LIST)),
     # What is set here is run on the server's machine.
     ("PUT", "/groups/{group}/launch"): changes(on.server(GRANT)),
+    ("PATCH", "/groups/{group}/launch"): changes(on.server(GRANT)),
     ("POST", "/groups/{group}/scale"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/drain"): changes(on.server(MAINTAIN)),
     ("POST", "/optimizers/{optimizer_id}/undrain"): changes(on.server(MAINTAIN)),

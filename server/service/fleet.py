@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from catalog.errors import NotFound, Unavailable
 from catalog.group import DEFAULT_GROUP, GroupName
@@ -87,6 +88,16 @@ class Fleet:
         with self.database.writing() as uow:
             uow.queue.hold(group)
             self._set(uow, group, launch)
+        return self.show(group)
+
+    def alter(self, group: GroupName, settings: Mapping[str, Any], scaling: Mapping[str, int]) -> GroupFleet:
+        """Some of what is set; what is not named stays, also what somebody else sets meanwhile."""
+        with self.database.writing() as uow:
+            uow.groups.get(group)
+            known = self._settings(uow.launches.settings()).get(group)
+            launch = Launch() if known is None else known.launch
+            launch = checked(replace(launch, **settings, scaling=replace(launch.scaling, **scaling)))
+            uow.launches.set(GroupLaunch(group=group, launch=launch, changed_at=uow.now()))
         return self.show(group)
 
     def scale(self, group: GroupName, minimum: int, maximum: int) -> GroupFleet:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from catalog.group import Group, GroupName, check_droppable, checked
 from catalog.job import JobStatus
@@ -37,6 +38,13 @@ class Groups:
         """Replace what is set for it; NotFound when there is none."""
         with self.database.writing() as uow:
             group = replace(checked(group), created_at=uow.groups.get(group.name).created_at)
+            uow.groups.put(group)
+        return group
+
+    def alter(self, name: GroupName, settings: Mapping[str, Any]) -> Group:
+        """Some of its settings; what is not named stays, also what somebody else sets meanwhile."""
+        with self.database.writing() as uow:
+            group = checked(replace(uow.groups.get(name), **settings))
             uow.groups.put(group)
         return group
 

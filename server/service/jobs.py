@@ -35,6 +35,13 @@ from server.service.permits import fitted
 from server.service.planner import asked_for, facts_of
 from server.service.queueing import next_job
 
+LOOKED_THROUGH = 50
+"""Jobs that one transaction gives up or moves: nobody else writes while it lasts."""
+ROUNDS = 10
+"""Such transactions that one request for a job may take."""
+PAUSES = 5
+"""So often a pause is doubled."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
@@ -76,33 +83,61 @@ class Jobs:
             return next_job(uow, GroupName(group), kinds, self.times.lasts, taking=False) is not None
 
     def take(self, optimizer_id: str, kinds: Collection[JobKind]) -> Leased | None:
-        """The job of the optimizer's group that is next, under a new lease; None when there is none."""
+        """The job of the optimizer's group that is next, under a new lease; None when there is none.
+
+        Where a window has closed over very many jobs it gives some of them up, and None: the rest when asked again.
+        """
+        for _ in range(ROUNDS):
+            given, looks_again = self._take(optimizer_id, kinds)
+            if not looks_again:
+                return given
+        return None
+
+    def _take(self, optimizer_id: str, kinds: Collection[JobKind]) -> tuple[Leased | None, bool]:
+        """What is given in one transaction, and whether there is more to look through."""
         with self.database.writing() as uow:
             optimizer = _optimizer(uow, optimizer_id)
-            job = None if optimizer.draining else self._next_permitted(uow, GroupName(optimizer.group), kinds)
+            if optimizer.draining:
+                return None, False
+            job, looks_again = self._next_permitted(uow, GroupName(optimizer.group), kinds)
             if job is None:
-                return None
+                return None, looks_again
             now = uow.now()
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
             uow.jobs.put(job)
             uow.optimizers.saw(optimizer.id, now, {})
-        return Leased(job=job, lease=Lease(job.id, job.attempt, token))
+        return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
 
-    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> Job | None:
+    def _next_permitted(self, uow: UnitOfWork, group: GroupName, kinds: Collection[JobKind]) -> tuple[Job | None, bool]:
         """The next pending job that may begin now; others are moved to their group, or given up until they may.
 
-        Tables are left to the planner at the end, all at once: rows are locked in one order for everybody.
+        True with it says that as many were looked through as one transaction should, and there may be more. Tables are
+        left to the planner at the end, all at once: rows are locked in one order for everybody.
         """
         given_up: list[RelationId] = []
-        while (job := next_job(uow, group, kinds, self.times.lasts, taking=True)) is not None:
-            fit = fitted(uow, job)
-            if fit == job:
+        permitted, may_be_more = None, True
+        for _ in range(LOOKED_THROUGH):
+            job = next_job(uow, group, kinds, self.times.lasts, taking=True)
+            fit = None if job is None else fitted(uow, job)
+            if fit is None or fit == job:
+                permitted, may_be_more = job, False
                 break
             uow.jobs.put(fit)
             given_up += [] if fit.status.is_active else [fit.relation_id]
         uow.stats.look_again(given_up, uow.now())
-        return job
+        return permitted, may_be_more
+
+    def put_off(self, lease: Lease, why: str) -> None:
+        """Give back a job whose task cannot be made just now: this attempt ends after a pause, longer each time.
+
+        Nobody works on it meanwhile. The reaper puts it back, as it does when an optimizer falls silent.
+        """
+        with self.database.writing() as uow:
+            now = uow.now()
+            job = check_lease(uow.jobs.lock(lease.job_id), lease)
+            pause = min(self.times.lasts, self.times.beat * 2 ** min(job.attempt, PAUSES))
+            uow.jobs.put(replace(job, lease_until=now + pause, error=why))
 
     def beat(
         self, lease: Lease, progress: Mapping[str, Any], log: Sequence[str], memory: Mapping[str, int] | None = None
@@ -229,9 +264,10 @@ class Jobs:
         _put(uow, job)
         if job.status is before.status and job.status.is_leased:
             return done
+        why = before.error or f"{before.owner} fell silent while {before.status}"  # of a leased job: see put_off
         uow.jobs.add_log(
             job.id,
-            [f"attempt {before.attempt}: {before.owner} fell silent while {before.status}; now {job.status}"],
+            [f"attempt {before.attempt}: {why}; now {job.status}"],
             now,
         )
         counted = {JobStatus.PENDING: "requeued", JobStatus.SUCCEEDED: "succeeded", JobStatus.FAILED: "failed"}

@@ -1,4 +1,4 @@
-"""Dry runs of every kind. A kind that has no look of its own is told from the head's summary."""
+"""Dry runs of every kind that the server can look at; of too many files it is told from the head's summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.job import JobKind
 from catalog.names import CatalogName, TableName
 from catalog.ports.reading import ManifestReading
 from catalog.would import Would
-from server.service.dryruns import files, keeping
+from server.service.dryruns import files, keeping, packing, rewriting
 from server.service.dryruns.look import Look, TooMany, told_by_summary
 from server.service.keeping.places import OwnPlace, OwnPlaces
 from server.service.tasks import Tasks
@@ -17,12 +17,16 @@ from server.service.tasks import Tasks
 LOOKS: Mapping[JobKind, Callable[[Look], Would]] = {
     JobKind.MERGE: files.merge,
     JobKind.CLEAN: files.clean,
-    JobKind.REWRITE: files.rewrite,
+    JobKind.REWRITE: rewriting.rewrite,
+    JobKind.COMPACT: packing.compact,
+    JobKind.DELETES: packing.deletes,
+    JobKind.MANIFESTS: packing.manifests,
     JobKind.EXPIRE: keeping.expire,
     JobKind.TTL: keeping.ttl,
     JobKind.TAGS: keeping.tags,
     JobKind.STATISTICS: keeping.statistics,
 }
+"""Not among them: a search for orphans lists every file, which is a job's to do, and a sync looks at Hive."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class DryRuns:
 
         look = Look(moment=asked.moment, task=asked.task, manifests=self.manifests, places=places)
         try:
-            return LOOKS.get(kind, told_by_summary)(look)
+            return LOOKS[kind](look)
         except TooMany:
             return told_by_summary(look)
 

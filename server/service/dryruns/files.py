@@ -1,12 +1,9 @@
-"""What merges, cleans and rewrites would do."""
+"""What merges and cleans would do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from catalog.keyed.spec import CHANGE
 from catalog.planning.need import counted
-from catalog.ports.reading import ListedFile
 from catalog.would import Touch, Would, largest
 from server.service.dryruns.look import Look, by_partition, gained, totals
 
@@ -48,40 +45,3 @@ def clean(look: Look) -> Would:
         exact=not look.task["keep_deletes"],
         notes=["those with young deletes stay"] if look.task["keep_deletes"] else [],
     )
-
-
-def rewrite(look: Look) -> Would:
-    """Small files, packed within their partitions where there are enough of them."""
-    metadata, task = look.moment.main_store[1], look.task
-    files = look.live(metadata)
-    data = [file for file in files if not file.content]
-    groups = _groups([file for file in data if file.size < task["small_file_size"]], task)
-    packed = [file for group in groups for file in group]
-    size = sum(file.size for file in packed)
-    after = sum(-(-sum(file.size for file in group) // task["target_file_size"]) for group in groups)
-    has_deletes = len(data) < len(files)
-    return Would(
-        would=f"pack {counted(len(packed), 'small file')} of {len(data):,} into about {after:,}",
-        touches=[
-            Touch("files to rewrite", len(packed), size),
-            Touch("files to leave", len(data) - len(packed), sum(file.size for file in data) - size),
-            Touch("partitions", len(groups)),
-            *largest(by_partition(metadata, packed)),
-        ],
-        gain=gained(metadata, files=len(packed) - after),
-        exact=not has_deletes,
-        notes=["rows that delete files take away are not written again"] if has_deletes else [],
-    )
-
-
-def _groups(small: Sequence[ListedFile], task: dict[str, int]) -> list[list[ListedFile]]:
-    """As Iceberg's bin-packing chooses: enough files, or enough bytes for a whole one."""
-    found: dict[object, list[ListedFile]] = {}
-    for file in small:
-        found.setdefault((file.spec_id, file.partition), []).append(file)
-    return [
-        group
-        for group in found.values()
-        if len(group) >= task["min_files"]
-        or (len(group) > 1 and sum(file.size for file in group) > task["target_file_size"])
-    ]

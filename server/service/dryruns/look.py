@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
+from catalog.job import JobKind
+from catalog.keyed.spec import CHANGE
+from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine, ManifestReading
 from catalog.stats import number
 from catalog.would import Touch, Would
@@ -17,6 +20,9 @@ from server.service.moment import Moment
 MOST_MANIFESTS = 500
 MOST_FILES = 100_000
 """Somebody waits for the answer: of larger tables it is told from what summaries say."""
+
+_OF_CHANGES = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT})
+"""Kinds that look at the files of a keyed table's change store."""
 
 
 class TooMany(Exception):
@@ -63,6 +69,14 @@ def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple
     return found
 
 
+def together(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
+    """Files that a job may pack with each other: those of one partition, and those of all older specs."""
+    found: dict[object, list[ListedFile]] = {}
+    for file in files:
+        found.setdefault(file.partition if file.spec_id == metadata["default-spec-id"] else None, []).append(file)
+    return list(found.values())
+
+
 def totals(metadata: Json) -> dict[str, int]:
     """What the head's summary says of the whole table."""
     summary: Mapping[str, str] = (current_snapshot(metadata) or {}).get("summary") or {}
@@ -87,8 +101,10 @@ def gained(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) 
 def told_by_summary(look: Look) -> Would:
     """What can be said of a table whose manifests are too many to read while somebody waits."""
     name, metadata = look.moment.main_store
-    now = totals(metadata)
     kind = look.moment.job.kind
+    if kind in _OF_CHANGES:
+        name, metadata = TableName(look.moment.relation.name.as_namespace, CHANGE), look.moment.metadata[CHANGE]
+    now = totals(metadata)
     return Would(
         would=f"{kind} {name}: it has too many files to look at each",
         touches=[Touch("data files", now["files"], now["bytes"]), Touch("delete files", now["deletes"])],

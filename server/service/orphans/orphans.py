@@ -153,6 +153,7 @@ class Orphans:
 
     def _end(self, lease: Lease, moment: Moment, held: Sequence[OrphanBatch]) -> Ended:
         reports = self.quarantine.reports_of(held)
+        held = [one for one in held if one.id in reports]
         files = [line.file for one in held for line in reports[one.id] if line.file.location not in one.kept]
         needed = Needed(self.metadata, self.named, _names(files))
         self._put_back_needed(moment, needed, files)

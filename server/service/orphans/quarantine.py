@@ -6,6 +6,7 @@ between two of these, the storage tells how far it came: whoever comes next coun
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.orphans.moment import Moment
+
+log = logging.getLogger(__name__)
 
 _THREADS = 16
 T = TypeVar("T")
@@ -139,7 +142,7 @@ class Quarantine:
         for one in batches:
             with self.database.writing() as uow:
                 batch = uow.orphans.lock(one.id)
-                for line in self.report(batch) if batch.state is BatchState.ASIDE else ():
+                for line in self._report_if_there(batch) or () if batch.state is BatchState.ASIDE else ():
                     if line.file.location in batch.kept:
                         self._return(line)
 
@@ -148,8 +151,30 @@ class Quarantine:
         return [ReportedFile.from_json(line) for line in self._told(batch)["files"]]
 
     def reports_of(self, batches: Sequence[OrphanBatch]) -> dict[UUID, list[ReportedFile]]:
-        """The files of many batches, by their ids: each report is a file to read."""
-        return dict(zip((one.id for one in batches), _side_by_side(self.report, batches), strict=True))
+        """The files of many batches, by their ids: each report is a file to read. Batches without one are lost."""
+        found: dict[UUID, list[ReportedFile]] = {}
+        for batch, lines in zip(batches, _side_by_side(self._report_if_there, batches), strict=True):
+            if lines is None:
+                self._lose(batch)
+            else:
+                found[batch.id] = lines
+        return found
+
+    def _report_if_there(self, batch: OrphanBatch) -> list[ReportedFile] | None:
+        try:
+            return self.report(batch)
+        except NotFound:
+            return None
+
+    def _lose(self, batch: OrphanBatch) -> None:
+        """Nobody can say any more which files it has: they are let alone, and jobs go on without it."""
+        with self.database.writing() as uow:
+            found = uow.orphans.lock(batch.id)
+            if found.state is batch.state:
+                uow.orphans.put(replace(found, state=BatchState.LOST))
+        log.warning(
+            "%s is gone: the %d orphans of its batch are neither deleted nor put back", batch.report, batch.files
+        )
 
     def why(self, batch: OrphanBatch) -> str:
         """Why its files were taken."""
@@ -176,12 +201,13 @@ class Quarantine:
         with self.database.reading() as uow:
             batches = uow.orphans.of_table(relation_id, [BatchState.ASIDE, BatchState.NOTED])
         wanted = None if paths is None else {canonical(path) for path in paths}
+        batches = [batch for batch in batches if job_id is None or batch.job_id == job_id]
+        reports = self.reports_of(batches)
         back: list[str] = []
         for batch in batches:
-            if job_id is None or batch.job_id == job_id:
-                lines = [line for line in self.report(batch) if line.file.location not in batch.kept]
-                asked = [line for line in lines if wanted is None or canonical(line.file.location) in wanted]
-                back += self._put_back(batch, asked)
+            lines = [line for line in reports.get(batch.id, ()) if line.file.location not in batch.kept]
+            asked = [line for line in lines if wanted is None or canonical(line.file.location) in wanted]
+            back += self._put_back(batch, asked)
         return back
 
     def _put_back(self, batch: OrphanBatch, asked: Sequence[ReportedFile]) -> list[str]:

@@ -13,7 +13,7 @@ from catalog.iceberg.table import apply_updates, current_schema, current_snapsho
 from catalog.job import JobKind
 from catalog.keyed.guard import StoreCommit, guarded, watermark_of
 from catalog.keyed.schema import OP_ID, base_schema, change_schema
-from catalog.keyed.spec import MERGED_BASE, MERGED_CHANGE, MERGED_FROM, MERGED_THROUGH, KeySpec
+from catalog.keyed.spec import LOOKED_AT_CHANGE, MERGED_BASE, MERGED_CHANGE, MERGED_FROM, MERGED_THROUGH, KeySpec
 from catalog.relation import RelationKind
 from tests.factories import a_keyed_table
 
@@ -105,7 +105,8 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
         (JobKind.SYNC, change, "append"),
         *[(JobKind.TTL, base, any_) for any_ in ("append", "overwrite", "delete")],  # it may be a merge
     }
-    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation), job_kind=kind)
+    looked = {LOOKED_AT_CHANGE: "70"} if kind is JobKind.TTL else {}
+    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation, **looked), job_kind=kind)
     if (kind, role, operation) in allowed:
         guarded(made)
     else:
@@ -140,7 +141,10 @@ def test_removing_rows_from_base_waits_for_the_merge(operation: str) -> None:
 
 def test_a_ttl_job_alone_deletes_from_base_while_changes_are_pending() -> None:
     """It has looked that none of them is about a row that it deletes."""
-    updates, pending = snapshot(BASE, 1, "delete"), a_keyed_table(spec=SPEC, pending_commits=1)
+    updates, pending = (
+        snapshot(BASE, 1, "delete", **{LOOKED_AT_CHANGE: "70"}),
+        a_keyed_table(spec=SPEC, pending_commits=1),
+    )
     for kind in (None, JobKind.MERGE, JobKind.SYNC):
         refused(commit(RelationKind.BASE, updates, keyed=pending, job_kind=kind), "merge first")
     stamped = guarded(commit(RelationKind.BASE, updates, keyed=pending, job_kind=JobKind.TTL))
@@ -153,6 +157,28 @@ def test_base_of_a_hive_table_takes_no_rows_that_a_rebuild_would_not_find(operat
     updates = snapshot(BASE, 1, operation)
     refused(commit(RelationKind.BASE, updates, linked=True), "linked to Hive")
     guarded(commit(RelationKind.BASE, snapshot(BASE, 1, "replace"), linked=True))
+
+
+def test_old_rows_stay_where_a_late_change_has_come_that_they_beat() -> None:
+    """Base has a key with 10 and an old time, then the key comes with 5 and loses: without the row it would appear."""
+    later = after(CHANGE, snapshot(CHANGE, 71))
+    packed = after(CHANGE, snapshot(CHANGE, 71, "replace"))
+    unordered = a_keyed_table(spec=replace(SPEC, sequence_field=None))
+    for facts in (
+        {LOOKED_AT_CHANGE: "70"},
+        {MERGED_FROM: "0", MERGED_THROUGH: "1", MERGED_BASE: "none", MERGED_CHANGE: "70"},
+    ):
+        updates = snapshot(BASE, 1, "delete", **facts)
+        made = commit(RelationKind.BASE, updates, job_kind=JobKind.TTL)
+        refused(replace(made, change=later), "changes have come since")
+        guarded(made)
+        guarded(replace(made, change=packed))
+        guarded(replace(made, change=later, keyed=unordered))
+    for unknown in ({}, {LOOKED_AT_CHANGE: "none"}, {LOOKED_AT_CHANGE: "9"}):
+        updates = snapshot(BASE, 1, "delete", **unknown)
+        refused(commit(RelationKind.BASE, updates, job_kind=JobKind.TTL), "changes have come since")
+    empty = snapshot(BASE, 1, "delete", **{LOOKED_AT_CHANGE: "none"})
+    guarded(commit(RelationKind.BASE, empty, job_kind=JobKind.TTL, change=a_store(COLUMNS)))
 
 
 def merged(**changes: str) -> list[Json]:

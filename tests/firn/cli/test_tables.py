@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import firn
+from firn.transport import Transport
 from tests.firn.cli.conftest import Command
 
 NUMBERS = count()
@@ -137,6 +140,21 @@ def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: 
     assert run("job", "list", "--table", keyed, "--json").json == []
 
 
+def test_a_dry_run_is_of_the_job_that_was_asked_for(run: Command, keyed: str) -> None:
+    ordered = run("table", "rewrite", keyed, "--strategy", "sort", "--sort-by", "id", "--all", "--dry-run")
+    assert ordered.out.startswith("would pack 0 small files of 0 into about 0, sorted by id\n")
+    said = run("table", "rewrite", keyed, "--where", "id > 1", "--dry-run")
+    assert "rows where id > 1" in said.err
+    for options, why in (
+        (["--sort-by", "id"], "no strategy that sorts"),
+        (["--where", ""], "the condition is empty"),
+        (["--strategy", "sort", "--sort-by", "nonsense"], "no such column"),
+    ):
+        refused = run("table", "rewrite", keyed, *options, "--dry-run")
+        assert (refused.code, why in refused.err) == (2, True), refused.err
+    assert run("table", "merge", keyed, "--mode", "vectors", "--dry-run").code == 0
+
+
 def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, keyed: str) -> None:
     options = ["--strategy", "sort", "--sort-by", "a, b", "--where", "a > 1", "--all"]
     job = run("table", "rewrite", keyed, *options, "--no-wait", "--json").json
@@ -185,6 +203,68 @@ def test_properties_and_policy(run: Command, keyed: str) -> None:
     wrong = run("policy", "set", "firn.merge.max-pending-rows=lots", "--table", keyed)
     assert wrong.code == 2
     assert "lots" in wrong.err
+
+
+def test_policy_is_shown_where_it_is_set(run: Command, keyed: str) -> None:
+    assert run("policy", "set", "firn.merge.max-pending-rows=7").code == 0
+    assert run("policy", "set", "firn.merge.max-pending-commits=9", "--namespace", "db").code == 0
+    of_catalog = {one["key"]: one["source"] for one in run("policy", "show", "--json").json}
+    assert of_catalog["firn.merge.max-pending-rows"] == "catalog"
+    assert of_catalog["firn.merge.max-pending-commits"] == "default"
+    inherited = {one["key"]: one["source"] for one in run("policy", "show", "--namespace", "db", "--json").json}
+    assert inherited["firn.merge.max-pending-rows"] == "catalog"
+    assert inherited["firn.merge.max-pending-commits"] == "namespace db"
+    assert run("policy", "show", keyed, "--namespace", "db").code == 2
+    assert run("policy", "set", "firn.merge.max-pending-rows=", "--json").json == {}
+    assert run("policy", "set", "firn.merge.max-pending-commits=", "--namespace", "db", "--json").json == {}
+
+
+def test_what_somebody_else_sets_meanwhile_stays(
+    run: Command, client: firn.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Transport.change
+
+    def overtaken(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(Transport, "change", real)
+        client.catalogs.change_policy("lake", {"firn.merge.max-pending-rows": "5"})
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(Transport, "change", overtaken)
+    both = {"firn.merge.max-pending-rows": "5", "firn.merge.max-pending-commits": "3"}
+    assert run("policy", "set", "firn.merge.max-pending-commits=3", "--json").json == both
+    client.catalogs.change_policy("lake", {}, [*both])
+
+
+def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
+    run: Command, keyed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run("table", "manifests", keyed, "--timeout", "0")
+    assert (said.code, "it goes on" in said.err) == (3, True)
+    job = run("job", "list", "--table", keyed, "--json").json[0]
+    assert job["status"] == "pending"
+    run("job", "cancel", job["id"])
+
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("firn.jobs.time.sleep", interrupted)
+    said = run("job", "retry", job["id"])
+    assert said.code not in (0, 1, 3)
+    assert "goes on; `firn job show` tells how far it is" in said.err
+
+
+def test_a_job_is_waited_for_however_long_it_takes(
+    run: Command, client: firn.Client, keyed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days, looks = count(step=86_400), count()
+
+    def sleep(_seconds: float) -> None:
+        if next(looks) == 3:
+            client.jobs.cancel(client.tables[keyed].jobs()[0].id)
+
+    monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=lambda: next(days), sleep=sleep))
+    said = run("table", "manifests", keyed, "--json")
+    assert (said.code, said.json["status"]) == (1, "canceled")
 
 
 def test_catalogs_are_created_shown_and_dropped(run: Command, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Rows that are too old leave a keyed table, whatever is pending and whenever merges run: compared with a plain dict.
 
 After a ttl job the table is what it was when the job was leased, less the rows that were too old; later changes win.
+With a sequence field nothing is deleted when changes come between the lease and the commit.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from optimizer.errors import Refused
 from optimizer.hold import Hold
 from optimizer.jobs import JOBS
 from optimizer.spark import job_session
+from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import as_rows
@@ -103,17 +106,28 @@ class Aging:
         api = self.worker.api
         lease = api.take_lease(api.register(**self.worker.about).id, ["ttl"])
         assert lease is not None
-        gone = self.model.age(datetime.now(UTC).date())
+        may_be_refused = overtaken and self.shape.sequence is not None
+        gone = 0 if may_be_refused else self.model.age(datetime.now(UTC).date())
         if overtaken:
             self.append()
         with (
             job_session(self.worker.spark, api, lease) as session,
             Hold(api, lease, stopping=threading.Event()) as hold,
         ):
-            result = JOBS["ttl"](Work(api, lease, hold, session))
+            try:
+                result = JOBS["ttl"](Work(api, lease, hold, session))
+            except Refused as refused:
+                if not may_be_refused:
+                    raise
+                result = Result(outcome=Outcome.REFUSED, error=str(refused))
         api.report(lease, result, [])
         job: dict[str, Any] = self.table.server.get(f"jobs/{job_id}")
+        if result.outcome == "refused":
+            assert (job["status"], "changes have come since" in job["error"]) == ("failed", True), job
+            self.met["refused"] += 1
+            return
         assert job["status"] == "succeeded", job
+        assert not may_be_refused or result.outcome == "nothing"
         how = "nothing" if result.outcome == "nothing" else "merged" if result.result["merged"] else "direct"
         self.met[how] += 1
         assert gone == 0 or how != "nothing"
@@ -130,3 +144,4 @@ def test_the_view_is_the_model_whenever_old_rows_go(server: RunningServer, worke
     aging.run("ttl")
     assert aging.table.by_arrow(".base") == aging.model.rows
     assert aging.met["merged"] > 0
+    assert (aging.met["refused"] > 0) is (shape.sequence is not None)

@@ -47,6 +47,28 @@ def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_
     assert listed == {"default": (2, 0), "by-hand": (None, 0)}
 
 
+def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
+    made = good(api.http.post(GROUPS, json={"name": "nightly", "description": "large tables"}))
+    changed = good(api.http.patch(f"{GROUPS}/nightly", json={"reserved_slots": 0}))
+    assert changed == made | {"reserved_slots": 0}
+    assert good(api.http.get(f"{GROUPS}/nightly")) == changed
+    assert good(api.http.patch(f"{GROUPS}/default", json={"catalog_quota": 0.5}))["reserved_slots"] == 1
+    assert refused(api, "PATCH", "/nightly", {"catalog_quota": 0})[0] == 400
+    assert refused(api, "PATCH", "/nowhere", {}) == (404, "group nowhere does not exist")
+
+
+def test_what_is_not_named_of_a_launch_stays(api: Api) -> None:
+    path = f"{GROUPS}/default/launch"
+    wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2 * 10**9, "scaling": {"maximum": 3}}
+    made = good(api.http.put(path, json=wanted))
+    changed = good(api.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}}))
+    scaling = made["scaling"] | {"idle_seconds": 5}
+    assert changed == made | {"memory": "4g", "memory_limit": None, "scaling": scaling}
+    assert good(api.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
+    assert refused(api, "PATCH", "/default/launch", {"memory": "much"})[0] == 400
+    assert refused(api, "PATCH", "/nowhere/launch", {})[0] == 404
+
+
 def test_bad_settings_and_names_are_refused(api: Api) -> None:
     assert refused(api, "POST", "", {"name": "two words"})[0] == 400
     assert refused(api, "PUT", "/default", {"catalog_quota": 0})[0] == 400

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from catalog.commit import Outcome
-from catalog.errors import Conflict, Invalid, LeaseLost, NotFound
-from catalog.job import JobKind, JobStatus
+from catalog.errors import Conflict, Invalid, LeaseLost, NotFound, Unavailable
+from catalog.job import Job, JobKind, JobStatus
 from server.service.jobs import Jobs, LeaseTimes
+from server.service.tasks import Tasks
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, Lake, merged
 
@@ -144,3 +145,50 @@ def test_a_jobs_attempts_are_kept_with_it(orders: Lake) -> None:
         (1, first, "handed back"),
         (2, taken.job.owner, "succeeded"),
     ]
+
+
+def asked_for_a_task(orders: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> tuple[int, Job]:
+    """What an optimizer is answered when the task of its job cannot be made, and what becomes of the job."""
+
+    def fails(_self: Tasks, _job: Job) -> None:
+        assert error is not None
+        raise error
+
+    with monkeypatch.context() as patched:
+        if error is not None:
+            patched.setattr(Tasks, "of", fails)
+        asked = {"optimizer_id": orders.optimizer(), "kinds": list(JobKind), "wait_seconds": 0}
+        answer = orders.client.post("/api/v1/leases", json=asked)
+    with orders.services.database.reading() as uow:
+        return answer.status_code, uow.jobs.list(limit=1).items[0]
+
+
+def test_a_job_whose_task_cannot_be_made_just_now_is_tried_again(orders: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    status, job = asked_for_a_task(orders, monkeypatch, Unavailable("the storage does not answer"))
+    assert (status, job.status, job.error) == (204, JobStatus.RUNNING, "the storage does not answer")
+    assert orders.services.jobs.reap().requeued == 0  # not before a pause
+    assert reaper(orders).reap().requeued == 1
+    status, job = asked_for_a_task(orders, monkeypatch, None)
+    assert (status, job.status, job.attempt, job.error) == (200, JobStatus.RUNNING, 2, None)
+    with orders.services.database.reading() as uow:
+        ((_, line),) = uow.jobs.log(job.id)
+    assert line == "attempt 1: the storage does not answer; now pending"
+
+
+def test_a_job_whose_task_can_never_be_made_fails_with_the_cause(orders: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    for attempt in range(1, 3):
+        _, job = asked_for_a_task(orders, monkeypatch, Unavailable("the storage does not answer"))
+        assert job.attempt == attempt
+        reaper(orders, max_attempts=2).reap()
+    with orders.services.database.reading() as uow:
+        job = uow.jobs.get(job.id)
+    assert (job.status, job.error) == (JobStatus.FAILED, "the storage does not answer")
+
+
+def test_a_fault_of_the_server_ends_the_job_and_is_told(orders: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.services.planner.run_now(LAKE, ORDERS, JobKind.MERGE, {})
+    status, job = asked_for_a_task(orders, monkeypatch, KeyError("snapshot-id"))
+    assert (status, job.status) == (204, JobStatus.FAILED)
+    assert job.error == "its task cannot be made: KeyError: 'snapshot-id'"

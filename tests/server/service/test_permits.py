@@ -9,8 +9,10 @@ import pytest
 from catalog.blocker import Blocker
 from catalog.errors import Conflict, NotFound
 from catalog.job import Job, JobKind, JobStatus
+from catalog.names import TableName
 from catalog.planning import Due, NotDue
 from server.background.tidy import Tidy
+from server.service import jobs
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, Lake
 
@@ -147,3 +149,21 @@ def test_a_job_keeps_what_was_predicted_of_it(orders: Lake) -> None:
     orders.services.looking.round()
     assert last(orders).predicted == found.predicted.as_json()
     assert last(orders).predicted["files_before"] == 1
+
+
+def test_jobs_of_a_closed_window_are_given_up_some_at_a_time(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many wait: no transaction and no request is about all of them."""
+    monkeypatch.setattr(jobs, "LOOKED_THROUGH", 2)
+    monkeypatch.setattr(jobs, "ROUNDS", 2)
+    for number in range(7):
+        lake.create_keyed(TableName(("db",), f"t{number}"), **DUE)
+        lake.append(TableName(("db", f"t{number}"), "change"))
+    assert lake.services.looking.round().planned == 7
+    lake.services.policies.change(LAKE, (), updates=CLOSED, removals=())
+    optimizer, waiting = lake.optimizer(), []
+    for _ in range(3):
+        assert lake.services.jobs.take(optimizer, lake.kinds) is None
+        with lake.services.database.reading() as uow:
+            waiting.append(len(uow.jobs.with_status([JobStatus.PENDING])))
+    assert waiting == [3, 0, 0]
+    assert last(lake).status is JobStatus.CANCELED

@@ -1332,7 +1332,11 @@ export interface paths {
         delete: operations["drop_group_groups__group__delete"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a group's settings
+         * @description Those that are named; the others stay.
+         */
+        patch: operations["change_group_groups__group__patch"];
         trace?: never;
     };
     "/groups/{group}/launch": {
@@ -1356,7 +1360,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change how a group's optimizers are started
+         * @description What is named; `scaling` takes some of its own alike. Otherwise as setting all of it.
+         */
+        patch: operations["change_launch_groups__group__launch_patch"];
         trace?: never;
     };
     "/groups/{group}/scale": {
@@ -2303,7 +2311,7 @@ export interface components {
          * @description How far a batch has come. What was moved at all is told by the storage, not by the state.
          * @enum {string}
          */
-        BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted";
+        BatchState: "moving" | "aside" | "noted" | "deleting" | "deleted" | "lost";
         /**
          * BeatIn
          * @description How far a job is, and lines for its log.
@@ -2764,6 +2772,18 @@ export interface components {
             privileges: string[];
         };
         /**
+         * GroupChangeIn
+         * @description Settings of a group that are to be others; what is left out stays.
+         */
+        GroupChangeIn: {
+            /** Catalog Quota */
+            catalog_quota?: number | null;
+            /** Description */
+            description?: string | null;
+            /** Reserved Slots */
+            reserved_slots?: number | null;
+        };
+        /**
          * GroupIn
          * @description A group to be created.
          */
@@ -3072,6 +3092,70 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * LaunchChangeIn
+         * @description How a group's optimizers are to be started otherwise. What is left out stays as it is.
+         */
+        LaunchChangeIn: {
+            /** Application */
+            application?: string | null;
+            /**
+             * Conf
+             * @default {}
+             */
+            conf?: {
+                [key: string]: string;
+            };
+            /** @default client */
+            deploy_mode?: components["schemas"]["DeployMode"];
+            /**
+             * Environment
+             * @default {}
+             */
+            environment?: {
+                [key: string]: string;
+            };
+            /** Image */
+            image?: string | null;
+            /** @default none */
+            kind?: components["schemas"]["LaunchKind"];
+            /**
+             * Master
+             * @default local[*]
+             */
+            master?: string;
+            /**
+             * Memory
+             * @default 2g
+             */
+            memory?: string;
+            /** Memory Limit */
+            memory_limit?: number | null;
+            /** Namespace */
+            namespace?: string | null;
+            /**
+             * Py Files
+             * @default []
+             */
+            py_files?: string[];
+            /**
+             * @default {
+             *       "cool_down_seconds": 60,
+             *       "idle_seconds": 600,
+             *       "max_attempts": 5,
+             *       "maximum": 1,
+             *       "minimum": 0,
+             *       "queue_seconds": 10,
+             *       "start_seconds": 300
+             *     }
+             */
+            scaling?: components["schemas"]["ScalingIn"];
+            /**
+             * Slots
+             * @default 2
+             */
+            slots?: number;
+        };
         /**
          * LaunchIn
          * @description How a group's optimizers are started. What is left out is as at first.
@@ -9521,6 +9605,59 @@ export interface operations {
             };
         };
     };
+    change_group_groups__group__patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GroupChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_launch_groups__group__launch_get: {
         parameters: {
             query?: never;
@@ -9573,6 +9710,59 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["LaunchIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LaunchOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_launch_groups__group__launch_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                group: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LaunchChangeIn"];
             };
         };
         responses: {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -16,10 +17,12 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.job import JobKind
 from catalog.names import TableName
+from catalog.ports.reading import ListedFile, ManifestLine
 from catalog.would import Would
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from server.service.dryruns import look
+from server.service.dryruns.dryruns import LOOKS
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake
@@ -174,6 +177,140 @@ def test_tags_and_statistics_are_told_by_what_they_would_make(lake: Lake) -> Non
     tags = would(lake, JobKind.TAGS)
     assert (tags.would, len(tags.notes)) == ("make 0 tags and drop 0", 1)
     assert would(lake, JobKind.STATISTICS).notes[0] == "columns: id, day"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One manifest with these files: of deletes too, which the server writes none of."""
+
+    found: Sequence[ListedFile]
+
+    def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestLine]:
+        return [ManifestLine(location="m", length=MIB, files=len(self.found), listed={})]
+
+    def files(self, _metadata: Json, _line: ManifestLine, *, bounds_of: int | None = None) -> Iterator[ListedFile]:
+        assert bounds_of is None
+        return iter(self.found)
+
+
+def listed(name: str, content: int = 0, *, size: int = 100 * MIB, rows: int = 100, **more: Any) -> ListedFile:
+    given: dict[str, Any] = {"partition": (TODAY,), "spec_id": 0, "sequence_number": 1} | more
+    return ListedFile(location=name, content=content, size=size, record_count=rows, **given)
+
+
+def would_of(lake: Lake, kind: JobKind, files: Sequence[ListedFile], **params: Any) -> Would:
+    """What is said of a table that has these files."""
+    make(lake)
+    write(lake, [a_file(TODAY)])
+    return replace(lake.services.dry_runs, manifests=Listed(files)).of(LAKE, PLAIN, kind, params)
+
+
+def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
+    assert set(JobKind) - LOOKS.keys() == {JobKind.ORPHANS, JobKind.SYNC}
+
+
+def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
+    found = would_of(lake, JobKind.REWRITE, [listed("a"), listed("b", size=500 * MIB)], everything=True)
+    assert (found.would, found.exact) == ("pack 2 files of 2 into about 5", True)
+
+
+def test_a_file_that_is_too_large_is_split(lake: Lake) -> None:
+    assert would_of(lake, JobKind.REWRITE, [listed("a", size=500 * MIB)]).would == "pack 1 file of 1 into about 4"
+
+
+def test_a_rewrite_tells_of_files_whose_rows_are_mostly_deleted(lake: Lake) -> None:
+    files = [listed("half"), listed("hardly"), listed("whole")]
+    vectors = [
+        listed("v1", 1, size=50, rows=50, of="half", is_vector=True),
+        listed("v2", 1, size=50, rows=1, of="hardly", is_vector=True),
+    ]
+    found = would_of(lake, JobKind.REWRITE, [*files, *vectors])
+    assert touched(found)["files to rewrite"] == (1, 100 * MIB)
+    assert found.would == "pack 1 file of 3 into about 1"
+
+
+def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None:
+    files = [listed("a", size=MIB), listed("b", size=MIB), listed("d", 1, size=5)]
+    found = would_of(lake, JobKind.REWRITE, files, min_files="2", filter="id > 3")
+    assert (found.exact, touched(found)["files to rewrite"][0]) == (False, 2)
+    assert "rows where id > 3" in found.notes[0]
+    assert "several data files" in found.notes[-1]
+
+
+def test_a_rewrite_says_when_it_is_more_than_one_job(lake: Lake) -> None:
+    make(lake, **{"firn.rewrite.max-job-size": "3 MiB"})
+    write(lake, [a_file(TODAY) for _ in range(6)])
+    found = would(lake, JobKind.REWRITE)
+    assert (found.exact, len(found.notes)) == (False, 1)
+    assert "firn.rewrite.max-job-size" in found.notes[0]
+    assert would(lake, JobKind.REWRITE, everything="true").exact
+
+
+def test_a_rewrite_is_refused_for_columns_that_are_not_there(lake: Lake) -> None:
+    make(lake)
+    write(lake, [a_file(TODAY)])
+    tried = lake.services.dry_runs.of
+    with pytest.raises(Invalid, match="cannot sort by nonsense"):
+        tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id", "nonsense"]})
+    with pytest.raises(Invalid, match="no sort order"):
+        tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "zorder"})
+    found = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"]})
+    assert found.would.endswith(", sorted by id")
+
+
+def test_delete_files_that_are_gone_or_can_be_packed_are_told_of(lake: Lake) -> None:
+    files = [
+        listed("a"),
+        listed("v1", 1, size=50, of="a", is_vector=True),
+        listed("v2", 1, size=60, of="gone", is_vector=True),
+        *[listed(f"p{number}", 1, size=70) for number in range(3)],
+        listed("alone", 1, size=80, partition=(TODAY - 1,)),
+        listed("e", 2, size=90),
+    ]
+    found = would_of(lake, JobKind.DELETES, files, min_files="2")
+    assert found.would == "drop 1 delete file of 7 and pack 3"
+    assert touched(found)["delete files of data files that are gone"] == (1, 60)
+    assert touched(found)["delete files to pack"] == (3, 210)
+    assert touched(found)["delete files to leave"][0] == 3
+    assert found.exact is False
+    found = replace(lake.services.dry_runs, manifests=Listed(files[:3])).of(LAKE, PLAIN, JobKind.DELETES, {})
+    assert found.exact
+
+
+def test_manifests_are_counted_and_left_where_fewer_would_not_do(lake: Lake) -> None:
+    make(lake)
+    for _ in range(3):
+        write(lake, [a_file(TODAY)])
+    found = would(lake, JobKind.MANIFESTS, max_count="1")
+    assert found.would == "write 3 manifests anew as about 1"
+    assert would(lake, JobKind.MANIFESTS).would == "leave the manifests alone"
+
+
+def change_files(lake: Lake, *sizes: int) -> None:
+    for size in sizes:
+        metadata = lake.metadata(CHANGE)
+        entry = DataFileEntry(stats=FileStats(location=f"file:///{next(_ids)}.parquet", size=size, record_count=3))
+        now_ms = metadata["last-updated-ms"] + 1
+        made = write_snapshot(Storage(), metadata, [entry], (), snapshot_id=next(_ids), now_ms=now_ms)
+        lake.commit(Change(name=CHANGE, requirements=made.requirements(), updates=made.updates()))
+
+
+def test_a_compaction_tells_of_the_change_stores_files(lake: Lake) -> None:
+    lake.create_keyed()
+    change_files(lake, *[100 + number for number in range(12)], 60 * MIB)
+    found = would(lake, JobKind.COMPACT, ORDERS, min_files="2")
+    assert (found.would, found.exact) == ("pack 12 change files of 13 into 1", True)
+    assert touched(found)["files to pack"] == (12, sum(range(100, 112)))
+    assert (found.gain["files_before"], found.gain["files_after"]) == (13, 2)
+
+
+def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.create_keyed()
+    change_files(lake, 50, 60)
+    monkeypatch.setattr(look, "MOST_FILES", 1)
+    assert touched(would(lake, JobKind.COMPACT, ORDERS))["data files"] == (2, 110)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -108,6 +109,28 @@ def test_putting_back_never_replaces_a_file(lake: Lake) -> None:
     orphan.write_bytes(b"a new one")
     assert lake.services.orphans.quarantine.put_back(relation_id(lake)) == []
     assert (orphan.read_bytes(), aside(lake)) == (b"a new one", {b"rows of data/orphan.parquet"})
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["aside", "noted"])
+def test_a_batch_whose_report_is_gone_is_lost_and_the_next_jobs_go_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, *, moves: bool
+) -> None:
+    """Somebody has emptied the quarantine for its space."""
+    filled(lake)
+    if not moves:
+        monkeypatch.setattr(type(lake.services.orphans.files), "can_move", lambda *_: False)
+    first = stray(lake, "data/first.parquet")
+    removed(lake)
+    shutil.rmtree(lake.warehouse / "_firn_quarantine")
+    second = stray(lake, "data/second.parquet")
+    assert names(removed(lake)) == {second.name} | (set() if moves else {first.name})
+    assert lake.services.orphans.quarantine.put_back(relation_id(lake), paths=[first.as_uri()]) == (
+        [] if moves else [first.as_uri()]
+    )
+    done = overdue(lake)
+    assert done.deleted_files == 1
+    assert sorted(batch.state for batch in batches(lake)) == [BatchState.DELETED, BatchState.LOST]
+    assert first.exists() == (not moves)
 
 
 # Named after what went wrong elsewhere.

@@ -51,6 +51,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   return (
     <div className="stack">
       <div>{KINDS[kind].says}</div>
+      {isLong && <div className="dim">What it would take is not known before every file is listed: “Only look” starts a job that does so and moves nothing.</div>}
       {dry.isLoading && <div className="dim">Looking at what it would do…</div>}
       {dry.data && <Told planned={dry.data} />}
       {problem && <ProblemNote error={problem} />}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.packing import SMALL_SHARE, ChangeFile, Pack, packs
+from catalog.keyed.packing import SMALL_SHARE, ChangeFile, Pack, packs
 
 TARGET = 2_500
 

@@ -1,4 +1,7 @@
-"""Which small files of a change store are packed together. Pure: files in, packs out."""
+"""Which small files of a change store are packed together. Pure: files in, packs out.
+
+Optimizers pack by it and dry runs count by it; nothing else of this package is an optimizer's to import.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,61 @@
+"""The catalogs of a server and their policies: `client.catalogs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from firn.transport import Json, Transport
+from firn.wire import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogs:
+    """The server's catalogs."""
+
+    transport: Transport
+
+    def list(self) -> list[Catalog]:
+        """All of them."""
+        return [Catalog.model_validate(one) for one in self.transport.items("/catalogs")]
+
+    def get(self, name: str) -> Catalog:
+        """One; NotFound when there is none of that name."""
+        return Catalog.model_validate(self.transport.get(f"/catalogs/{_quoted(name)}"))
+
+    def create(
+        self, name: str, *, warehouse: str, metastore: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Catalog:
+        """A new one over a warehouse (`file:///…`, `s3://…`), optionally linked to a metastore (`thrift://HOST:PORT`)."""
+        body = {"name": name, "warehouse": warehouse, "metastore": metastore, "properties": dict(properties or {})}
+        return Catalog.model_validate(self.transport.change("POST", "/catalogs", body))
+
+    def set_properties(self, name: str, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Catalog:
+        """Set and remove properties, such as `firn.drop.retention`."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return Catalog.model_validate(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
+
+    def drop(self, name: str, *, forget_dropped: bool = False) -> None:
+        """Forget an empty one, on request with its dropped tables; its warehouse stays."""
+        self.transport.change("DELETE", f"/catalogs/{_quoted(name)}", params={"forget_dropped": forget_dropped})
+
+    def policy(self, name: str, namespace: str | None = None) -> Json:
+        """What is set for the catalog or one namespace."""
+        return self.transport.get(f"/catalogs/{_quoted(name)}/policy", {"namespace": namespace})
+
+    def set_policy(self, name: str, settings: Mapping[str, str], namespace: str | None = None) -> Json:
+        """Replace what is set for the catalog or one namespace."""
+        body = {"settings": dict(settings)}
+        return self.transport.change("PUT", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
+
+    def change_policy(
+        self, name: str, updates: Mapping[str, str], removals: Sequence[str] = (), namespace: str | None = None
+    ) -> Json:
+        """Set and remove single settings; what is not named stays, also what somebody else sets meanwhile."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/policy", body, {"namespace": namespace})
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")

@@ -1,0 +1,59 @@
+"""`firn policy …`"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from firn.cli.columns import pairs
+from firn.cli.told import Told, command
+from firn.errors import Invalid
+
+app = typer.Typer(help="What owners ask of the upkeep of their tables.", no_args_is_help=True)
+
+
+@command(app, "show")
+def show_policy(
+    this: Told,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="As it holds for this table.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="As it holds in this namespace.")] = None,
+) -> None:
+    """Show every setting as it holds for a table, a namespace or the catalog, and where it comes from."""
+    if table is not None and namespace is not None:
+        raise Invalid("a table and --namespace name two places", hint="give one of them, or neither for the catalog")
+    if table is not None:
+        found = this.client.tables[table].get("/policy")
+    else:
+        found = this.client.catalogs.policy(this.catalog, namespace)["effective"]
+    rows = [(one["key"], one["value"], _from(one), one["does"]) for one in found]
+    columns = ("setting", "value", "from", "does")
+    this.show.emit(found, lambda: this.show.table(columns, rows, none="no settings"))
+
+
+def _from(setting: Mapping[str, Any]) -> str:
+    """Where a value comes from, and what it holds in place of."""
+    ignored = [f"{one['source']} is ignored: {one['why']}" for one in setting.get("ignored", ())]
+    return "; ".join([setting["source"], *ignored])
+
+
+@command(app, "set")
+def set_policy(
+    this: Told,
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", help="An empty value removes the setting.")],
+    table: Annotated[str | None, typer.Option(help="Of this table.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Of all tables of this namespace.")] = None,
+) -> None:
+    """Set policy for a table, a namespace or, with neither named, the whole catalog."""
+    if table is not None and namespace is not None:
+        raise Invalid("--table and --namespace name two places", hint="give one of them, or neither for the catalog")
+    given = pairs(settings)
+    removed = [key for key, value in given.items() if not value]
+    kept = {key: value for key, value in given.items() if value}
+    if table is not None:
+        changed: Any = this.client.tables[table].set_properties(kept, removed).properties
+    else:
+        changed = this.client.catalogs.change_policy(this.catalog, kept, removed, namespace)["settings"]
+    rows = sorted((key, value) for key, value in changed.items() if key.startswith("firn."))
+    this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))
