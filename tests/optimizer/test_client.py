@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -332,11 +331,11 @@ def test_an_optimizer_understands_every_task() -> None:
     ids = [RelationId(UUID(int=n)) for n in range(3)]
     spec = KeySpec(primary_key=("id",), sequence_field="id")
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
-    now = datetime(2026, 11, 21, tzinfo=UTC)
-    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy(), now=now))
+    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy()))
     assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
     assert merge.clean.through == merge.through == 2
-    assert RewriteTask.model_validate(rewrite_task(table, RewritePolicy())).parts == ["db", "orders"]
+    rewrite = RewriteTask.model_validate(rewrite_task(table, RewritePolicy(apply_deletes=True)))
+    assert (rewrite.parts, rewrite.apply_deletes) == (["db", "orders"], True)
     assert ExpireTask.model_validate(expire_task([(table, store, Leaving(snapshot_ids=[7], refs={}))])).tables[
         0
     ].snapshot_ids == [7]
