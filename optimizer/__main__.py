@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import pyspark
@@ -17,11 +18,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from optimizer.client import connect
-from optimizer.errors import NotWelcome
+from optimizer.client import ServerApi, connect
+from optimizer.errors import NotWelcome, SparkStopped
 from optimizer.jobs import JOBS
 from optimizer.memory import Memory
-from optimizer.spark import start
+from optimizer.spark import has_stopped, start
 from optimizer.tied import end_with_stdin
 from optimizer.worker import Worker
 
@@ -51,10 +52,13 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     server = connect(given.server, token=os.environ.get("FIRN_TOKEN"))
     try:
-        Worker(server, spark, JOBS, _about(given, spark), stopping, slots=given.slots, memory=Memory(spark)).run()
+        _worker(given, server, spark, stopping).run()
     except NotWelcome as error:
         sys.stderr.write(f"firn: the server refuses this optimizer: {error}\n")
         return NOT_WELCOME
+    except SparkStopped as error:
+        sys.stderr.write(f"firn: {error}: what it says is above\n")
+        return 1
     except (Py4JError, ConnectionError) as error:  # asked for its memory before each lease, Java has not answered
         sys.stderr.write(f"firn: Java has ended: {error}\n      what it says is above\n")
         return 1
@@ -62,6 +66,11 @@ def main(argv: list[str] | None = None) -> int:
         with suppress(Py4JError, OSError):  # Java may be gone already
             spark.stop()
     return 0
+
+
+def _worker(given: argparse.Namespace, server: ServerApi, spark: SparkSession, stopping: threading.Event) -> Worker:
+    about, ended = _about(given, spark), partial(has_stopped, spark)
+    return Worker(server, spark, JOBS, about, stopping, slots=given.slots, memory=Memory(spark), has_stopped=ended)
 
 
 def _about(given: argparse.Namespace, spark: SparkSession) -> dict[str, object]:

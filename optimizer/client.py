@@ -27,7 +27,10 @@ TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 @dataclass(frozen=True)
 class ServerApi:
-    """One server. Methods raise httpx.HTTPError when it does not answer; asking again is then safe."""
+    """One server. Methods raise httpx.HTTPError when it does not answer, or not now; asking again is then safe.
+
+    NotWelcome when it does not know the token any more, Refused when what is asked for may not be.
+    """
 
     http: httpx.Client
 
@@ -63,7 +66,8 @@ class ServerApi:
     ) -> Lease | None:
         """The next job, waited for a while; None when there is none.
 
-        Unregistered when the server has forgotten us, Dismissed when it wants us to leave.
+        Unregistered when the server has forgotten us, Dismissed when it wants us to leave, NotWelcome when we may not
+        ask any more.
         """
         asked = {"optimizer_id": optimizer_id, "kinds": list(kinds), "wait_seconds": wait_seconds}
         answer = self.http.post("/api/v1/leases", json={**asked, "memory": dict(memory or {})})
@@ -71,6 +75,8 @@ class ServerApi:
             raise Unregistered(f"the server does not know optimizer {optimizer_id}")
         if answer.status_code == httpx.codes.CONFLICT:
             raise Dismissed(_message(answer))
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise NotWelcome(_message(answer))
         answer.raise_for_status()
         return None if answer.status_code == httpx.codes.NO_CONTENT else Lease.model_validate(answer.json())
 
@@ -94,7 +100,7 @@ class ServerApi:
     def ask(self, lease: Lease, part: str, body: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """Have the server do a part of the job; LeaseLost when the lease has ended, Refused with the reason."""
         answer = self.http.post(f"{self._lease(lease)}/{part}", json=dict(body), timeout=seconds)
-        _check_lease_or_refusal(answer)
+        _check_lease(answer)
         done: dict[str, Any] = answer.json()
         return done
 
@@ -107,27 +113,25 @@ class ServerApi:
     def load_table(self, lease: Lease, parts: Sequence[str]) -> dict[str, Any]:
         """An Iceberg table: its metadata and where that lies."""
         answer = self.http.get(_table_path(lease, parts), headers={LEASE_HEADER: lease.lease})
-        answer.raise_for_status()
+        _check(answer)
         loaded: dict[str, Any] = answer.json()
         return loaded
 
     def commit_table(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> dict[str, Any]:
         """Commit under the lease; gives the table as it is after it.
 
-        LeaseLost and Refused when it was certainly not applied, Unknown when nobody here can tell.
+        LeaseLost and Refused when it was certainly not applied, Unknown when nobody here can tell, httpx.HTTPError when
+        the commit has certainly not been looked at.
         """
         try:
             answer = self.http.post(_table_path(lease, parts), json=dict(change), headers={LEASE_HEADER: lease.lease})
-        except httpx.ConnectError as error:
-            raise Refused(f"the server cannot be reached: {error}") from error
+        except httpx.ConnectError:
+            raise
         except httpx.TransportError as error:
             raise Unknown(f"no answer to the commit: {error}") from error
-        if answer.status_code == httpx.codes.FORBIDDEN:
-            raise LeaseLost(_message(answer))
-        if answer.is_client_error:
-            raise Refused(_message(answer))
-        if not answer.is_success:
+        if not answer.is_success and not answer.is_client_error:
             raise Unknown(_message(answer))
+        _check(answer)
         committed: dict[str, Any] = answer.json()
         return committed
 
@@ -151,16 +155,30 @@ def _table_path(lease: Lease, parts: Sequence[str]) -> str:
 
 
 def _check_lease(answer: httpx.Response) -> None:
-    """404 is a job that is gone altogether: there is as little left to do as after 403."""
-    if answer.status_code in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
+    """404 is a job that is gone altogether: there is as little left to do as without the lease."""
+    if answer.status_code == httpx.codes.NOT_FOUND:
         raise LeaseLost(_message(answer))
+    _check(answer)
+
+
+def _check(answer: httpx.Response) -> None:
+    """A refusal by what it says; 429 and 5xx pass, and are the same as no answer."""
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        raise NotWelcome(_message(answer))
+    if answer.status_code == httpx.codes.FORBIDDEN and _says_lease_lost(answer):
+        raise LeaseLost(_message(answer))
+    if answer.is_client_error and answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+        raise Refused(_message(answer))
     answer.raise_for_status()
 
 
-def _check_lease_or_refusal(answer: httpx.Response) -> None:
-    if answer.is_client_error and answer.status_code not in (httpx.codes.FORBIDDEN, httpx.codes.NOT_FOUND):
-        raise Refused(_message(answer))
-    _check_lease(answer)
+def _says_lease_lost(answer: httpx.Response) -> bool:
+    """A 403 may also be a privilege that is missing: that is no other optimizer's doing, and has to be told."""
+    try:
+        error = answer.json()["error"]
+        return bool(error.get("code") == "lease_lost" or error.get("type") == "LeaseLostException")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def _message(answer: httpx.Response) -> str:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.names import dotted
 from firn.places import canonical, lies_in, may_be_same
 from optimizer.errors import Refused
+from optimizer.needed import needed_files
 from optimizer.wire import OwnPlace
 from optimizer.work import Work
 
@@ -40,9 +41,10 @@ def delete_unneeded(work: Work, parts: Sequence[str], before: dict[str, Any], af
     if place.kept_because is not None:
         return Freed(kept_because=place.kept_because)
     io = work.session.table(parts).io()
-    needed = _needed(work, io, after).persist()
+    needed = needed_files(work, io, after).persist()
     try:
-        gone = _needed(work, io, before).join(needed, "path", "left_anti")
+        # Metadata files that have left the log are the server's to keep or to delete.
+        gone = needed_files(work, io, before, metadata_files=False).join(needed, "path", "left_anti")
         spared = _differently_spelled(gone, needed)
         own = canonical(place.location)
         mine = (
@@ -88,29 +90,3 @@ def _loose_end(column: str) -> Column:
     """The end of a path without what spellings differ in: where it differs, the files do."""
     end = F.substring_index(F.regexp_replace(column, "/+", "/"), "/", -2)
     return F.regexp_replace(end, "%[0-9A-Fa-f]{2}|[^A-Za-z0-9]", "").alias("end")
-
-
-def _needed(work: Work, io: Any, loaded: dict[str, Any]) -> DataFrame:
-    """All files that this state of the table refers to: data, deletes, manifests, manifest lists, statistics.
-
-    Those of every snapshot that it has: on a branch, under a tag, or staged on none.
-    """
-    iceberg = work.session.jvm.org.apache.iceberg
-    operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
-    static = iceberg.BaseTable(operations, loaded["metadata-location"])
-    spark = work.session.spark
-
-    def listed(kind: str, path: str, size: str) -> DataFrame:
-        metadata_type = getattr(iceberg.MetadataTableType, kind)
-        rows = iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, static, metadata_type)
-        return DataFrame(rows, spark).selectExpr(f"{path} AS path", f"{size} AS bytes")
-
-    named = spark.createDataFrame(_listed_in_metadata(loaded["metadata"]), "path STRING, bytes BIGINT")
-    files = listed("ALL_FILES", "file_path", "file_size_in_bytes")
-    return files.unionAll(listed("ALL_MANIFESTS", "path", "length")).unionAll(named)
-
-
-def _listed_in_metadata(metadata: dict[str, Any]) -> list[tuple[str, int]]:
-    lists = [(one["manifest-list"], 0) for one in metadata.get("snapshots") or [] if "manifest-list" in one]
-    statistics = [*(metadata.get("statistics") or []), *(metadata.get("partition-statistics") or [])]
-    return lists + [(one["statistics-path"], int(one.get("file-size-in-bytes") or 0)) for one in statistics]

@@ -6,7 +6,8 @@ JobError
 ├── Unknown              a commit was asked for; whether it was applied is for the server to find out
 ├── Unregistered         the server does not know this optimizer (any more): register again
 ├── Dismissed            the server wants this optimizer to finish what it holds and leave
-└── NotWelcome           the server will not have this optimizer: asking again does not help
+├── NotWelcome           the server will not have this optimizer: asking again does not help
+└── SparkStopped         this process's Spark has stopped while its Java lives: a new process is needed
 """
 
 from __future__ import annotations
@@ -38,3 +39,7 @@ class Dismissed(JobError):
 
 class NotWelcome(JobError):
     """The server will not have this optimizer."""
+
+
+class SparkStopped(JobError):
+    """No job can be done here any more."""

@@ -9,7 +9,7 @@ class RewriteTask(Wire):
     """Which files of a table to write anew, and how.
 
     `sort_order` names columns, none for the table's own order; `filter` is SQL over columns. `everything` takes files
-    whatever their size, and more of them than `max_job_bytes`.
+    whatever their size, and more of them than `max_job_bytes`; `apply_deletes` those that any delete file applies to.
     """
 
     parts: list[str]
@@ -22,6 +22,7 @@ class RewriteTask(Wire):
     max_delete_ratio: float
     max_job_bytes: int
     everything: bool
+    apply_deletes: bool = False
 
 
 class CompactTask(Wire):

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from optimizer.client import ServerApi
-from optimizer.errors import LeaseLost
+from optimizer.errors import JobError, LeaseLost
 from optimizer.wire import Lease
 
 log = logging.getLogger(__name__)
 
 Progress = dict[str, Any]
+INTERRUPT_SECONDS = 0.5
+"""Between two interrupts of work that is to end: it may begin anew each time, as a rewrite does with its next files."""
 
 
 class Hold:
     """One lease, kept alive until the block ends.
 
-    When it is lost, or the process is told to stop before anything was committed, `interrupt` is called once, from the
-    beating thread, to end the work that the job's own thread is waiting for.
+    When it is lost, or the process is told to stop while nothing of what is being done is committed, `interrupt` is
+    called from the beating thread to end the work that the job's own thread is waiting for: again and again, since it
+    ends only what runs at that moment. It may end nothing but Spark's own jobs, of which a commit is none: one that was
+    asked for goes on, and one that comes after an ended write is not asked for.
     """
 
     def __init__(self, api: ServerApi, lease: Lease, *, stopping: threading.Event) -> None:
@@ -38,6 +43,8 @@ class Hold:
         self._lines: list[str] = []
         self._lines_lock = threading.Lock()
         self._is_committing = False
+        self._is_writing = False
+        self._writing_lock = threading.Lock()
         self._lost: str | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat_until_ended, name=f"beats {lease.job_id}", daemon=True)
@@ -56,6 +63,11 @@ class Hold:
     def is_handed_back(self) -> bool:
         """Whether the process must stop and the job has not begun to commit."""
         return self._stopping.is_set() and not self._is_committing
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the process was told to stop."""
+        return self._stopping.is_set()
 
     @property
     def is_lost(self) -> bool:
@@ -79,11 +91,21 @@ class Hold:
         self._beat()
 
     def committing(self) -> None:
-        """Say that the commit comes. LeaseLost when it may not; from here on a stop waits for the end."""
+        """Say that the commit comes. LeaseLost when it may not; from here on a stop ends nothing but writes."""
         if self._lost is not None or self.is_handed_back:
             raise LeaseLost(self._lost or "this optimizer is stopping")
         self._is_committing = True
         self._api.committing(self.lease)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around a write that ends in its commit: a stop interrupts it. Once this is left, nothing of it is cut off."""
+        self._is_writing = True
+        try:
+            yield
+        finally:
+            with self._writing_lock:
+                self._is_writing = False
 
     def take_lines(self) -> list[str]:
         """The lines not sent yet."""
@@ -94,22 +116,27 @@ class Hold:
     def _beat_until_ended(self) -> None:
         next_beat = self.lease.beat_seconds
         waited = 0.0
-        while not self._ended.wait(step := min(0.5, next_beat)):
+        while not self._ended.wait(step := min(INTERRUPT_SECONDS, next_beat)):
             waited += step
-            if self.is_handed_back:
-                self.interrupt()
-                return
-            if waited < next_beat:
-                continue
-            waited = 0.0
-            try:
-                self._beat()
-            except LeaseLost:
-                self.interrupt()
-                return
-            except httpx.HTTPError as error:
-                # The next beat may get through; if none does, the server ends the lease and fences the commit.
-                log.warning("beat failed: %s", error)
+            with self._writing_lock:
+                if self._is_to_end:
+                    self.interrupt()
+            if waited >= next_beat and not self.is_lost:
+                waited = 0.0
+                self._try_to_beat()
+
+    @property
+    def _is_to_end(self) -> bool:
+        return self.is_lost or self.is_handed_back or (self.is_stopping and self._is_writing)
+
+    def _try_to_beat(self) -> None:
+        try:
+            self._beat()
+        except LeaseLost:
+            log.warning("the lease is over", extra={"job": self.lease.job_id})
+        except (JobError, httpx.HTTPError) as error:
+            # The next beat may get through; if none does, the server ends the lease and fences the commit.
+            log.warning("beat failed: %s", error)
 
     def _beat(self) -> None:
         lines = self.take_lines()
@@ -118,7 +145,7 @@ class Hold:
         except LeaseLost as error:
             self._lost = str(error)
             raise
-        except httpx.HTTPError:
+        except (JobError, httpx.HTTPError):
             with self._lines_lock:
                 self._lines[:0] = lines
             raise

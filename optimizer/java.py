@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 
 def each(iterable: Any) -> Iterator[Any]:
@@ -11,3 +13,12 @@ def each(iterable: Any) -> Iterator[Any]:
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()
+
+
+def strings(spark: SparkSession, values: Sequence[str]) -> Any:
+    """An array of text, as Java's methods of any number of arguments take it."""
+    gateway: Any = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.java.lang.String, len(values))
+    for index, value in enumerate(values):
+        array[index] = value
+    return array

@@ -54,7 +54,7 @@ class Ledger:
         found = Changes()
         for page in self.pages:
             page.table.refresh()
-            for summary in _since(page.table, page.head):
+            for summary in since(page.table, page.head):
                 if summary.get("firn.job-id") == self.job_id:
                     found += _changes(summary)
         return found
@@ -82,7 +82,7 @@ def _page(table: Any) -> _Page:
     return _Page(table, head.snapshotId(), *totals)
 
 
-def _since(table: Any, head: int | None) -> Iterator[Any]:
+def since(table: Any, head: int | None) -> Iterator[Any]:
     """The summaries of main's snapshots above one of them, newest first."""
     snapshot = table.currentSnapshot()
     while snapshot is not None and snapshot.snapshotId() != head:

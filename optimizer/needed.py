@@ -10,25 +10,34 @@ from pyspark.sql import DataFrame
 from optimizer.work import Work
 
 
-def needed_files(work: Work, io: Any, loaded: Mapping[str, Any]) -> DataFrame:
-    """One column, `path`: data, deletes, manifests, manifest lists, statistics, metadata files; of every snapshot."""
+def needed_files(work: Work, io: Any, loaded: Mapping[str, Any], *, metadata_files: bool = True) -> DataFrame:
+    """`path` and `bytes` of data, deletes, manifests, manifest lists, statistics and metadata files.
+
+    Those of every snapshot that this state of the table has: on a branch, under a tag, or staged on none. The bytes of
+    manifest lists and metadata files are not known, and are 0.
+    """
     iceberg = work.session.jvm.org.apache.iceberg
     operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
     static = iceberg.BaseTable(operations, loaded["metadata-location"])
     spark = work.session.spark
 
-    def listed(kind: str, column: str) -> DataFrame:
+    def listed(kind: str, path: str, size: str) -> DataFrame:
         metadata_type = getattr(iceberg.MetadataTableType, kind)
         rows = iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, static, metadata_type)
-        return DataFrame(rows, spark).selectExpr(f"{column} AS path")
+        return DataFrame(rows, spark).selectExpr(f"{path} AS path", f"{size} AS bytes")
 
-    named = spark.createDataFrame([(path,) for path in _named_in_metadata(loaded)], "path STRING")
-    return listed("ALL_FILES", "file_path").unionAll(listed("ALL_MANIFESTS", "path")).unionAll(named)
+    named = _listed_in_metadata(loaded["metadata"]) + (_metadata_files(loaded) if metadata_files else [])
+    files = listed("ALL_FILES", "file_path", "file_size_in_bytes")
+    files = files.unionAll(listed("ALL_MANIFESTS", "path", "length"))
+    return files.unionAll(spark.createDataFrame(named, "path STRING, bytes BIGINT"))
 
 
-def _named_in_metadata(loaded: Mapping[str, Any]) -> list[str]:
-    metadata = loaded["metadata"]
-    lists = [snapshot["manifest-list"] for snapshot in metadata.get("snapshots") or [] if "manifest-list" in snapshot]
+def _listed_in_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, int]]:
+    lists = [(one["manifest-list"], 0) for one in metadata.get("snapshots") or [] if "manifest-list" in one]
     statistics = [*(metadata.get("statistics") or []), *(metadata.get("partition-statistics") or [])]
-    older = [entry["metadata-file"] for entry in metadata.get("metadata-log") or []]
-    return [loaded["metadata-location"], *lists, *older, *(one["statistics-path"] for one in statistics)]
+    return lists + [(one["statistics-path"], int(one.get("file-size-in-bytes") or 0)) for one in statistics]
+
+
+def _metadata_files(loaded: Mapping[str, Any]) -> list[tuple[str, int]]:
+    older = [entry["metadata-file"] for entry in loaded["metadata"].get("metadata-log") or []]
+    return [(path, 0) for path in (loaded["metadata-location"], *older)]

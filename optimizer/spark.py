@@ -51,6 +51,12 @@ def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
     return session
 
 
+def has_stopped(spark: SparkSession) -> bool:
+    """Whether the context has stopped while Java lives: out of memory, or by an error in a thread of its own."""
+    java: Any = spark.sparkContext._jsc
+    return bool(java.sc().isStopped())
+
+
 @dataclass(frozen=True)
 class JobSession:
     """A Spark session that sees the lease's catalog as `firn_job`, every request signed with the lease."""

@@ -14,7 +14,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-PROTOCOL = 1
+PROTOCOL = 2
 """How server and optimizer talk: raised when one of them would misunderstand the other. The server has the same."""
 
 
@@ -81,12 +81,12 @@ class PartitionField(Wire):
 
 
 class CleanTask(Wire):
-    """Which merged files leave the change store."""
+    """Which merged files leave the change store; where deletes are kept, those with some up to `deletes_through`."""
 
     parts: list[str]
     through: int
     keep_deletes: bool
-    deletes_before_ms: int | None
+    deletes_through: int | None
 
 
 class MergeTask(Wire):

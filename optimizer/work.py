@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
+
+import httpx
 
 from firn.spark.errors import is_refusal, reason
 from optimizer.client import ServerApi
@@ -26,16 +29,21 @@ class Work:
     hold: Hold
     session: JobSession
 
-    def commit(self, write: Callable[[], T]) -> T:
+    def commit(self, write: Callable[[], T], *, unless_asked: Callable[[], None] = lambda: None) -> T:
         """Run something that ends in a commit, having told the server before.
 
-        Raises Refused when nothing was committed for certain, Unknown when nobody here can tell, LeaseLost when the
-        lease ended first.
+        `unless_asked` cleans up where the server does not hear of it: then the write does not even begin. Raises
+        Refused when nothing was committed for certain, Unknown when nobody here can tell, LeaseLost when the lease
+        ended first or the process stops; httpx.HTTPError when the server is away and nothing was asked of it.
         """
-        self.hold.committing()
+        with ExitStack() as undone:
+            undone.callback(unless_asked)
+            self.hold.committing()
+            undone.pop_all()
         try:
-            done = write()
-        except JobError:
+            with self.hold.writing():
+                done = write()
+        except (JobError, httpx.HTTPError):
             raise
         except Exception as error:  # whatever Java throws: what matters is whether the commit can have happened
             raise self._failed(error) from error
@@ -45,5 +53,6 @@ class Work:
     def _failed(self, error: Exception) -> JobError:
         words = reason(error)
         if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.tag):
-            return LeaseLost(words) if self.hold.is_lost else Refused(words)
+            # Nothing is wrong with a job that a stop has cut off: refused, it would have failed.
+            return LeaseLost(words) if self.hold.is_lost or self.hold.is_stopping else Refused(words)
         return Unknown(words)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import httpx
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
-from optimizer.errors import Dismissed, LeaseLost, Refused, Unknown, Unregistered
+from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
 from optimizer.hold import Hold
 from optimizer.progress import progress_of
 from optimizer.slots import Slots
@@ -42,9 +44,13 @@ class Worker:
     stopping: threading.Event
     slots: int = 1
     memory: Callable[[], dict[str, int]] = dict
+    has_stopped: Callable[[], bool] = lambda: False
+    """Whether Spark has ended under us: what would be begun then fails, whatever it is."""
 
     def run(self) -> None:
-        """Work until `stopping` is set or the server wants us to leave; NotWelcome when it will not have us at all.
+        """Work until `stopping` is set or the server wants us to leave.
+
+        NotWelcome when it will not have us at all, or not any more; SparkStopped when there is no Spark to work with.
 
         One thread asks for jobs, however many slots there are, and only while one of them is free. A server that does
         not answer is asked again and again.
@@ -93,14 +99,20 @@ class Worker:
         return lease is not None
 
     def _take(self, optimizer_id: str, wait_seconds: float) -> Lease | None:
-        return self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds, memory=self.memory())
+        memory = self.memory()
+        if self.has_stopped():
+            raise SparkStopped("Spark has stopped in this process")
+        return self.api.take_lease(optimizer_id, sorted(self.jobs), wait_seconds=wait_seconds, memory=memory)
 
     def _work(self, lease: Lease) -> None:
         """Run one job, and tell how it ended."""
         log.info("%s %s", lease.kind, lease.table, extra={"job": lease.job_id, "attempt": lease.attempt})
         with Hold(self.api, lease, stopping=self.stopping) as hold:
             result = self._attempt(lease, hold)
-        if result is not None:
+        if result is not None and result.outcome is Outcome.REFUSED and self._lost_spark():
+            # No fault of the job's: another process gets it when its lease lapses.
+            log.warning("Spark has stopped, so the job is left to its lease", extra={"job": lease.job_id})
+        elif result is not None:
             self._report(lease, result, hold)
 
     def _attempt(self, lease: Lease, hold: Hold) -> Result | None:
@@ -112,14 +124,14 @@ class Worker:
         try:
             with job_session(self.spark, self.api, lease) as session:
                 return self.jobs[lease.kind](Work(self.api, lease, hold, session))
-        except LeaseLost as error:
+        except (LeaseLost, NotWelcome) as error:
             log.warning("stopped: %s", error, extra={"job": lease.job_id})
-            return None
+            return Result(outcome=Outcome.COMMITTED) if hold.has_committed and not hold.is_lost else None
         except Unknown as error:
             return Result(outcome=Outcome.UNKNOWN, error=str(error))
         except Refused as error:
             return Result(outcome=Outcome.REFUSED, error=str(error))
-        except httpx.TransportError as error:
+        except httpx.HTTPError as error:  # no answer, or one that may be another in a moment
             if hold.has_committed:
                 return Result(outcome=Outcome.COMMITTED, error=str(error))
             # No fault of the job's: its lease lapses, and its record says what became of it.
@@ -127,9 +139,16 @@ class Worker:
             return None
         except Exception as error:  # one of three places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
-            if hold.is_lost or hold.is_handed_back:
+            # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
+            if hold.is_lost or hold.is_handed_back or (is_uncertain(error) and not hold.has_committed):
                 return None
             return Result(outcome=Outcome.COMMITTED if hold.has_committed else Outcome.REFUSED, error=str(error))
+
+    def _lost_spark(self) -> bool:
+        try:
+            return self.has_stopped()
+        except (Py4JError, OSError):  # Java itself is gone
+            return True
 
     def _report(self, lease: Lease, result: Result, hold: Hold) -> None:
         """A report that is lost costs nothing but time: the server ends the lease and reads the job's record."""
@@ -139,6 +158,8 @@ class Worker:
                 self.api.report(lease, result, lines)
             except LeaseLost as error:  # or it was heard the first time, and its answer lost
                 log.warning("too late to report: %s", error, extra={"job": lease.job_id})
+            except JobError as error:
+                log.warning("the report was refused: %s", error, extra={"job": lease.job_id})
             except httpx.HTTPError as error:
                 log.warning("the report did not get through: %s", error, extra={"job": lease.job_id})
                 if pause is not None and not self.stopping.wait(pause):

@@ -35,6 +35,8 @@ class RewritePolicy:
     max_delete_ratio: float = 0.2
     max_job_bytes: int = 10 * GIB
     everything: bool = False
+    apply_deletes: bool = False
+    """Also files that have lost few rows, or nobody knows how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ def rewrite_task(table: TableName, policy: RewritePolicy) -> Json:
         "max_delete_ratio": policy.max_delete_ratio,
         "max_job_bytes": policy.max_job_bytes,
         "everything": policy.everything,
+        "apply_deletes": policy.apply_deletes,
     }
 
 

@@ -7,7 +7,6 @@ catalog name `firn_job`, and signs its commit with the snapshots that the facts 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
@@ -24,7 +23,6 @@ from catalog.keyed.view_sql import (
     quoted,
     touched_sql,
 )
-from catalog.moments import milliseconds
 from catalog.names import TableName, dotted
 
 JOB_CATALOG = "firn_job"
@@ -56,14 +54,13 @@ class MergePolicy:
 
     mode: MergeMode = MergeMode.AUTO
     target_file_bytes: int = 128 * MIB
-    tombstone_max_age: timedelta = timedelta(days=7)
+    deletes_through: int = 0
+    """The change store's newest commit that is older than `firn.tombstone.max-age`, by its sequence number."""
     max_job_rows: int | None = None
     """A longer backlog takes several merges; None for all of it in one."""
 
 
-def merge_task(
-    keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy, now: datetime
-) -> Json:
+def merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, policy: MergePolicy) -> Json:
     """The facts for merging what is pending, or its oldest part; both metadata and `keyed` are of one moment.
 
     `change` names the snapshot that the merge goes through to; the SQL reads the head up to its sequence number.
@@ -92,7 +89,7 @@ def merge_task(
         "target_file_size": policy.target_file_bytes,
         "partition": partition,
         "sql": _sql(keyed, name, base, change, partition, None if is_last else through) if pending else {},
-        "clean": clean_task(keyed, name, through=through, policy=policy, now=now, keep_all_deletes=not is_last),
+        "clean": clean_task(keyed, name, through=through, policy=policy, keep_all_deletes=not is_last),
     }
 
 
@@ -102,23 +99,23 @@ def clean_task(
     *,
     through: int,
     policy: MergePolicy,
-    now: datetime,
     keep_all_deletes: bool = False,
 ) -> Json:
     """The facts for taking merged files out of the change store's current snapshot.
 
-    With a sequence field, merged deletes still decide about late changes (protocol 1.2): files that hold some stay
-    until they are older than `deletes_before_ms`. While the rest of a backlog is pending all of them stay: it was
-    beaten by these deletes, and would not be without them.
+    With a sequence field, merged deletes still decide about late changes (protocol 1.2): of files that hold some only
+    those up to `deletes_through` go. It is told from the times of commits that the server remembers: the store's own
+    metadata remembers what expiry has left, which is less than that age. While the rest of a backlog is pending all of
+    them stay: it was beaten by these deletes, and would not be without them.
     """
     ordered = keyed.spec.sequence_field is not None
-    oldest_kept = 0 if keep_all_deletes else milliseconds(now - policy.tombstone_max_age)
+    old_through = 0 if keep_all_deletes else policy.deletes_through
     return {
         "change": _store_name(name, CHANGE),
         "parts": [*name.as_namespace, CHANGE],
         "through": through,
         "keep_deletes": ordered,
-        "deletes_before_ms": oldest_kept if ordered else None,
+        "deletes_through": old_through if ordered else None,
     }
 
 

@@ -13,6 +13,8 @@ from catalog.planning.schedules import moments
 from catalog.policy.policy import Policy
 from catalog.policy.trigger import AnyOf, AtLeast, Fact, Trigger, Waiting
 
+MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
+"""Kinds of jobs that may end in a merge."""
 LAIN = timedelta(hours=1)
 """Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
 
@@ -61,15 +63,27 @@ def waiting_for_merge(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job],
     )
 
 
-def clean(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | Later | None:
-    """Merged rows left in the change store's current snapshot are read by every reader in vain."""
+def clean(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Merged rows left in the change store's current snapshot are read by every reader in vain.
+
+    With a sequence field those of files with deletes stay for a while. A merge cleans what has become old; where no
+    merge follows, one clean takes all when the last merge is so old itself.
+    """
     keyed, change = facts.keyed, facts.change
-    if keyed is None or change is None or keyed.spec.sequence_field is not None:
+    if keyed is None or change is None:
         return None
     left = change.records - keyed.pending_rows
     if left <= 0 or keyed.watermark == 0:
         return None
-    return Due(kind=JobKind.CLEAN, why=f"{left:,} merged rows still in the change store", state=str(change.snapshot_id))
+    why = f"{left:,} merged rows still in the change store"
+    if keyed.spec.sequence_field is None:
+        return Due(kind=JobKind.CLEAN, why=why, state=str(change.snapshot_id))
+    merged = (job.ended_at for job in past if job.kind in MERGING and job.status is JobStatus.SUCCEEDED)
+    merged_at = max((moment for moment in merged if moment is not None), default=None)
+    old_at = None if merged_at is None else merged_at + facts.policy["firn.tombstone.max-age"]
+    if old_at is not None and now <= old_at:
+        return Later(kind=JobKind.CLEAN, why=f"{why}, kept for late changes", next_at=old_at)
+    return Due(kind=JobKind.CLEAN, why=f"{why}, all of them old", state=f"merged {keyed.watermark}")
 
 
 def compact(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Later | None:

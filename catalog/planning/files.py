@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from catalog.job import Job, JobKind, JobStatus
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.need import Later, at, counted
 from catalog.planning.schedules import moments
+from catalog.relation import TableStats
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
@@ -16,6 +18,8 @@ FEWEST = 2
 """Small files that can be packed at all."""
 LEFT = "left"
 """Why a rewrite follows another."""
+APPLY_DELETES = "apply_deletes"
+"""That a rewrite takes every file that a delete file applies to."""
 
 
 def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
@@ -28,10 +32,10 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     share = facts.deleted_share
     if share >= most and share > 0:
         why = f"{share:.0%} of rows are deleted (limit {most:.0%})"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": "deletes"})
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params=_because_of_deletes(stats))
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
         why = f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": "deletes"})
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params=_because_of_deletes(stats))
     left = _left(past) if hangs_on_past(facts) else 0
     if left:
         why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
@@ -46,6 +50,12 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
         why = f"{small}, and its schedule has come at {at(schedule.due_since)}"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params={"min_files": str(FEWEST)})
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+
+
+def _because_of_deletes(stats: TableStats) -> dict[str, Any]:
+    """A vector tells how many rows its one file has lost; of other deletes nobody knows where they take rows away."""
+    are_vectors = stats.format_version >= WITH_VECTORS and not stats.equality_deletes
+    return {"because": "deletes"} | ({} if are_vectors else {APPLY_DELETES: True})
 
 
 def hangs_on_past(facts: TableFacts) -> bool:

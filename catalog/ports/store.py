@@ -207,6 +207,9 @@ class Events(Protocol):
     def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
         """Rows, bytes, commits and the oldest time of appends to a change store above a sequence number."""
 
+    def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
+        """The highest sequence number that a commit before that moment was given; 0 for none."""
+
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]: ...
 
     def list(

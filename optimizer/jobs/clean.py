@@ -52,18 +52,9 @@ def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:
     live = entries.where((F.col("status") < 2) & (F.col("data_file.content") == 0))
     merged = live.where(F.col("sequence_number") <= task.through).select("data_file.file_path", "sequence_number")
     if task.keep_deletes:
-        oldest_kept = _first_young_sequence(table, task.deletes_before_ms or 0)
         changes = work.session.spark.table(work.session.name(task.parts))
         with_deletes = changes.where("_op = 'D'").select(F.col("_file").alias("file_path")).distinct()
-        young = merged.where(F.col("sequence_number") >= oldest_kept).join(with_deletes, "file_path", "left_semi")
+        young = merged.where(F.col("sequence_number") > (task.deletes_through or 0))
+        young = young.join(with_deletes, "file_path", "left_semi")
         merged = merged.join(young, "file_path", "left_anti")
     return [row.file_path for row in merged.collect()]
-
-
-def _first_young_sequence(table: Any, before_ms: int) -> int:
-    """The sequence number from which on commits may be younger than that; what is not known counts as young.
-
-    Sequence numbers rise with time, so one old snapshot tells of all before it, those already expired included.
-    """
-    old = [s.sequenceNumber() for s in table.snapshots() if s.timestampMillis() < before_ms]
-    return max(old, default=0) + 1

@@ -8,6 +8,7 @@ in them, so that they are pending or merged exactly as their rows are, and a cle
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,15 +94,17 @@ def _pack(work: Work, task: CompactTask, table: Any, side: Sequence[_Chosen]) ->
     manager = action.commitManager(_numbered(table, max(one.pack.number for one in side)))
     plan = _planned(work, task, table)
     written = jvm.java.util.HashSet()
-    try:
-        for one in side:
-            written.add(action.rewriteFiles(plan, _group(work, task, one)))
-        work.hold.committing()
-    except BaseException:
+
+    def abort() -> None:
         for group in list(written):
             manager.abortFileGroup(group)
-        raise
-    work.commit(lambda: manager.commitOrClean(written))
+
+    with ExitStack() as unwritten:
+        unwritten.callback(abort)
+        for one in side:
+            written.add(action.rewriteFiles(plan, _group(work, task, one)))
+        unwritten.pop_all()
+    work.commit(lambda: manager.commitOrClean(written), unless_asked=abort)
 
 
 def _group(work: Work, task: CompactTask, one: _Chosen) -> Any:

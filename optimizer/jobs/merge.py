@@ -177,17 +177,22 @@ def signed(writer: DataFrameWriterV2, properties: dict[str, str]) -> DataFrameWr
     return writer
 
 
-def _merge_into(work: Work, task: MergeTask, plan: Plan) -> None:
-    spark = work.session.spark
-    spark.sql(task.sql["effective"]).createOrReplaceTempView(_EFFECTIVE)
-    # MERGE takes no options: the signature goes through the session, which is this job's alone.
-    for key, value in signature(work, task).items():
-        spark.conf.set(f"spark.sql.iceberg.snapshot-property.{key}", value)
+def run_signed(work: Work, statement: str, properties: dict[str, str]) -> None:
+    """Statements take no options: the signature goes through the session, which is this job's alone."""
+    conf = work.session.spark.conf
+    keys = {key: f"spark.sql.iceberg.snapshot-property.{key}" for key in properties}
+    for key, value in properties.items():
+        conf.set(keys[key], value)
     try:
-        spark.sql(merge_sql(work, task, _EFFECTIVE, plan.target_where))
+        work.session.spark.sql(statement)
     finally:
-        for key in signature(work, task):
-            spark.conf.unset(f"spark.sql.iceberg.snapshot-property.{key}")
+        for key in properties:
+            conf.unset(keys[key])
+
+
+def _merge_into(work: Work, task: MergeTask, plan: Plan) -> None:
+    work.session.spark.sql(task.sql["effective"]).createOrReplaceTempView(_EFFECTIVE)
+    run_signed(work, merge_sql(work, task, _EFFECTIVE, plan.target_where), signature(work, task))
 
 
 def merge_sql(work: Work, task: MergeTask, source: str, target_where: str | None = None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,11 +18,11 @@ from pyspark.errors import PySparkException
 
 from firn.names import dotted
 from firn.spark.errors import reason
-from optimizer.errors import Refused, Unknown
+from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.file_tasks import RewriteTask
-from optimizer.java import each
+from optimizer.java import each, strings
 from optimizer.jobs.deletes import drop_dangling
-from optimizer.ledger import Changes, Ledger
+from optimizer.ledger import Changes, Ledger, since
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -43,11 +44,13 @@ class Plan:
     files: int = 0
     bytes: int = 0
     left_files: int = 0
+    groups_in_all: int = 0
+    """With those that are left."""
 
 
 @dataclass
 class _Tried:
-    """What became of the groups of all rounds; `refused` says, where it is known, why one committed nothing."""
+    """What became of the groups of all rounds; `refused` says, where it is known, why one of the last was not done."""
 
     done: int = 0
     failed: int = 0
@@ -65,8 +68,12 @@ def run(work: Work) -> Result:
     changes = ledger.changes()
     work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
     if tried.failed and not changes.commits:
+        if work.hold.is_stopping:
+            raise LeaseLost("this optimizer is stopping")
         raise tried.refused or Unknown(f"none of {tried.failed} groups of files could be written and committed")
-    said = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
+    said: dict[str, Any] = {"groups_done": tried.done, "groups_failed": tried.failed, "left_files": tried.left_files}
+    if tried.failed and tried.refused is not None:
+        said["failed_because"] = str(tried.refused)
     result = said | _counted(changes) | {"gained": ledger.gained()}
     if not changes.commits:
         return Result(outcome=Outcome.NOTHING, result=result)
@@ -79,30 +86,46 @@ def _rounds(work: Work, rewrite: _Rewrite) -> _Tried:
     for _ in range(ROUNDS):
         work.hold.stage("planning")
         plan = rewrite.plan()
-        tried.left_files, tried.failed = plan.left_files, 0
+        tried.left_files, tried.failed, tried.refused = plan.left_files, 0, None
         if not plan.groups:
             break
         work.hold.stage(f"rewriting {plan.files} files in {plan.groups} groups")
         done = _attempted(work, rewrite, plan, tried)
-        tried.done, tried.failed = tried.done + done, plan.groups - done
-        if not tried.failed:
+        tried.failed = max(plan.groups - done, 0)  # the action plans again, and may find more
+        if not tried.failed or work.hold.is_stopping:
             break
-        work.hold.say(f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files")
+        if rewrite.was_overtaken(plan):
+            work.hold.say(f"{tried.failed} of {plan.groups} groups were not committed: others have changed their files")
+        elif not _is_passing(work, rewrite, plan, tried):
+            break
     return tried
 
 
 def _attempted(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> int:
-    """How many groups were committed. A refusal counts as a conflict if somebody has committed meanwhile."""
+    """How many groups were committed; a refusal is kept."""
     had_committed = work.hold.has_committed
     done = 0
     try:
         done = work.commit(partial(rewrite.execute, plan))
     except Refused as refused:
-        if not rewrite.was_overtaken(plan):
-            raise
         tried.refused = refused
     work.hold.has_committed = had_committed or done > 0
+    tried.done += done
     return done
+
+
+def _is_passing(work: Work, rewrite: _Rewrite, plan: Plan, tried: _Tried) -> bool:
+    """Whether groups that nobody has kept from being committed can be now. If not, `refused` says why of one of them.
+
+    Among several the action only counts those that fail; it says why of one that it is given alone.
+    """
+    if plan.groups > 1:
+        alone = rewrite.plan(most=1)
+        if alone.groups:
+            tried.failed -= _attempted(work, rewrite, alone, tried)
+    if tried.refused is not None:
+        work.hold.say(f"{tried.failed} of {plan.groups} groups cannot be written: {tried.refused}")
+    return tried.refused is None
 
 
 def _counted(changes: Changes) -> dict[str, int]:
@@ -119,7 +142,12 @@ def _drop_dangling(work: Work, table: Any) -> int:
     """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
     table.refresh()
     head = table.currentSnapshot()
-    if head is None or head.summary().get("total-delete-files") == "0" or not work.hold.has_committed:
+    if (
+        head is None
+        or head.summary().get("total-delete-files") == "0"
+        or not work.hold.has_committed
+        or work.hold.is_stopping
+    ):
         return 0
     try:
         return drop_dangling(work, table)
@@ -134,8 +162,11 @@ class _Rewrite:
     task: RewriteTask
     table: Any
 
-    def plan(self) -> Plan:
-        """What there is to do now. Refused for a filter, an order or columns that the table does not know."""
+    def plan(self, *, most: int | None = None) -> Plan:
+        """What there is to do now, of up to so many groups.
+
+        Refused for a filter, an order or columns that the table does not know.
+        """
         self.table.refresh()
         if self.table.currentSnapshot() is None:
             return Plan(None)
@@ -146,16 +177,16 @@ class _Rewrite:
         )
         planner.init(self._java_map(self._options()))
         sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(planner.plan().groups())]
-        taken = _within(sizes, None if self.task.everything else self.task.max_job_bytes)
+        taken = _within(sizes[:most], None if self.task.everything else self.task.max_job_bytes)
         files = sum(count for count, _ in sizes[:taken])
         size = sum(size for _, size in sizes[:taken])
-        return Plan(head, taken, files, size, left_files=sum(count for count, _ in sizes[taken:]))
+        left = sum(count for count, _ in sizes[taken:])
+        return Plan(head, taken, files, size, left_files=left, groups_in_all=len(sizes))
 
     def was_overtaken(self, plan: Plan) -> bool:
-        """Whether somebody has committed since this was planned."""
+        """Whether somebody else has committed since this was planned."""
         self.table.refresh()
-        head = self.table.currentSnapshot()
-        return (None if head is None else head.snapshotId()) != plan.head
+        return any(one.get("firn.job-id") != self.work.lease.job_id for one in since(self.table, plan.head))
 
     def execute(self, plan: Plan) -> int:
         """Have the action do it; how many groups were committed."""
@@ -175,7 +206,7 @@ class _Rewrite:
                 case "sort":
                     return action.sort(self._sort_order())
                 case "zorder":
-                    return action.zOrder(self._java_names(self._zorder_columns()))
+                    return action.zOrder(strings(self.work.session.spark, self._zorder_columns()))
                 case _:
                     return action.binPack()
         except (Py4JError, PySparkException) as error:
@@ -230,6 +261,8 @@ class _Rewrite:
             "delete-ratio-threshold": max(task.max_delete_ratio, LEAST_DELETE_RATIO),
             "rewrite-all": str(task.everything).lower(),
         }
+        if task.apply_deletes:  # the ratio counts only deletes that name their one file
+            options["delete-file-threshold"] = 1
         if not task.everything:
             options["max-file-group-size-bytes"] = task.max_job_bytes
         return {key: str(value) for key, value in options.items()}
@@ -239,13 +272,6 @@ class _Rewrite:
         for key, value in values.items():
             made.put(key, value)
         return made
-
-    def _java_names(self, names: list[str]) -> Any:
-        gateway: Any = self.work.session.spark.sparkContext._gateway
-        array = gateway.new_array(self.work.session.jvm.java.lang.String, len(names))
-        for index, name in enumerate(names):
-            array[index] = name
-        return array
 
     @property
     def _name(self) -> str:
@@ -263,11 +289,16 @@ def _within(sizes: list[tuple[int, int]], most: int | None) -> int:
 
 
 def _progress(plan: Plan) -> dict[str, str]:
-    """A single group is committed by the action's plain way, which tells why it failed."""
+    """A single group is committed by the action's plain way, which tells why it failed.
+
+    The action reckons how many groups go into a commit from all there are, also where it takes only some: it is told
+    of so many more commits. It takes those that do not come for failed ones.
+    """
     bounded = {"max-files-to-rewrite": str(plan.files)} if plan.left_files else {}
     if plan.groups == 1:
         return bounded
-    commits = str(min(plan.groups, MAX_COMMITS))
+    together = ceil(plan.groups / MAX_COMMITS)
+    commits = str(ceil(plan.groups_in_all / together))
     return bounded | {
         "partial-progress.enabled": "true",
         "partial-progress.max-commits": commits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimizer.java import strings
 from optimizer.keeping_tasks import StatisticsTask
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -22,9 +23,5 @@ def run(work: Work) -> Result:
 def _count(work: Work, task: StatisticsTask) -> tuple[str, int]:
     actions = work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)
     action: Any = actions.computeTableStats(work.session.table(task.parts)).snapshot(task.snapshot_id)
-    gateway: Any = work.session.spark.sparkContext._gateway
-    columns = gateway.new_array(work.session.jvm.java.lang.String, len(task.columns))
-    for at, name in enumerate(task.columns):
-        columns[at] = name
-    file = action.columns(columns).execute().statisticsFile()
+    file = action.columns(strings(work.session.spark, task.columns)).execute().statisticsFile()
     return str(file.path()), int(file.fileSizeInBytes())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optimizer.jobs.merge import clean_after, merge_sql, signature, signed
+from optimizer.jobs.merge import clean_after, merge_sql, run_signed, signature, signed
 from optimizer.keeping_tasks import KeyedTtl, TtlTask
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -51,7 +51,7 @@ def _is_concerned(work: Work, keyed: KeyedTtl) -> bool:
 
 def _delete(work: Work, task: TtlTask) -> None:
     statement = f"DELETE FROM {work.session.name(task.parts)} WHERE {task.condition}"
-    _run_signed(work, statement, {**_reason(work, task), **_looked_at(task)})
+    run_signed(work, statement, {**_reason(work, task), **_looked_at(task)})
 
 
 def _looked_at(task: TtlTask) -> dict[str, str]:
@@ -65,19 +65,6 @@ def _reason(work: Work, task: TtlTask) -> dict[str, str]:
     return {"firn.job-id": work.lease.job_id, "firn.reason": f"rows older than {task.cutoff}"}
 
 
-def _run_signed(work: Work, statement: str, properties: dict[str, str]) -> None:
-    """Statements take no options: the signature goes through the session, which is this job's alone."""
-    conf = work.session.spark.conf
-    keys = {key: f"spark.sql.iceberg.snapshot-property.{key}" for key in properties}
-    for key, value in properties.items():
-        conf.set(keys[key], value)
-    try:
-        work.session.spark.sql(statement)
-    finally:
-        for key in properties:
-            conf.unset(keys[key])
-
-
 def _merge_without(work: Work, task: TtlTask, keyed: KeyedTtl) -> None:
     merge = keyed.merge
     properties = {**signature(work, merge), **_reason(work, task)}
@@ -87,7 +74,7 @@ def _merge_without(work: Work, task: TtlTask, keyed: KeyedTtl) -> None:
         work.commit(lambda: signed(staying.writeTo(work.session.name(merge.base.parts)), properties).append())
         return
     work.session.spark.sql(keyed.leaving or "").createOrReplaceTempView(_SOURCE)
-    work.commit(lambda: _run_signed(work, merge_sql(work, merge, _SOURCE), properties))
+    work.commit(lambda: run_signed(work, merge_sql(work, merge, _SOURCE), properties))
 
 
 def _snapshot_ids(work: Work, task: TtlTask) -> set[int]:

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from catalog.group import GroupName
-from catalog.iceberg.json import HIGHEST_INT
+from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.launch.fleet import Standing
 from catalog.launch.settings import DeployMode, Launch, LaunchKind, Scaling
 from server.api.deps import In, Out, ServicesDep
@@ -20,6 +20,7 @@ from server.service.fleet import GroupFleet
 router = APIRouter(prefix="/groups", tags=["optimizers"])
 
 Count = Annotated[int, Field(ge=0, le=HIGHEST_INT)]
+Bytes = Annotated[int, Field(ge=0, le=HIGHEST_LONG)]
 
 
 class ScaleIn(In):
@@ -48,7 +49,7 @@ class LaunchIn(In):
     scaling: ScalingIn = ScalingIn()
     slots: Count = 2
     memory: str = "2g"
-    memory_limit: Count | None = None
+    memory_limit: Bytes | None = None
     master: str = "local[*]"
     deploy_mode: DeployMode = DeployMode.CLIENT
     conf: dict[str, str] = {}

@@ -23,6 +23,7 @@ from catalog.errors import (
     DuplicateBatch,
     Forbidden,
     Invalid,
+    LeaseLost,
     NamespaceNotEmpty,
     NoSuchCatalog,
     NoSuchNamespace,
@@ -47,6 +48,7 @@ STATUS: Mapping[type[CatalogError], tuple[int, str]] = {
     NamespaceNotEmpty: (409, "NamespaceNotEmptyException"),
     Conflict: (409, "CommitFailedException"),
     Unauthenticated: (401, "NotAuthorizedException"),
+    LeaseLost: (403, "LeaseLostException"),  # clients go by the code; an optimizer tells it from a missing privilege
     Forbidden: (403, "ForbiddenException"),
     DuplicateBatch: (400, "DuplicateBatchException"),
     Contradiction: (422, "UnprocessableEntityException"),

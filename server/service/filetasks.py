@@ -19,6 +19,7 @@ from catalog.keyed.file_tasks import (
 )
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import TableName
+from catalog.planning.files import APPLY_DELETES
 from catalog.policy.policy import Policy
 
 LEAST_FILES = 2
@@ -40,6 +41,7 @@ def rewrite(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
         max_delete_ratio=policy["firn.rewrite.max-delete-ratio"],
         max_job_bytes=policy["firn.rewrite.max-job-size"],
         everything=bool(asked.get("everything")),
+        apply_deletes=bool(asked.get(APPLY_DELETES)),
     )
     return rewrite_task(files_of(job.table, is_keyed=is_keyed), wanted)
 

@@ -27,6 +27,8 @@ class Moment:
     metadata: Mapping[str, Json]
     """By store for a keyed table, under "" for a plain one."""
     needed: Mapping[str, frozenset[int]]
+    deletes_through: int = 0
+    """The change store's newest commit whose merged deletes need not be kept any more, by its sequence number."""
 
     @property
     def main_store(self) -> tuple[TableName, Json]:

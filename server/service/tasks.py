@@ -17,7 +17,7 @@ from catalog.keyed.merge_task import (
 from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import CatalogName, TableName
-from catalog.planning import Due
+from catalog.planning import Due, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service import filetasks
@@ -86,7 +86,15 @@ class Tasks:
             keyed=facts.keyed,
             metadata={store: load_metadata(self.metadata, one) for store, one in stores.items()},
             needed=needed,
+            deletes_through=_deletes_through(uow, facts),
         )
+
+
+def _deletes_through(uow: UnitOfWork, facts: TableFacts) -> int:
+    """Only where late changes may come do merged deletes stay at all."""
+    if facts.keyed is None or facts.keyed.spec.sequence_field is None:
+        return 0
+    return uow.events.newest_before(facts.keyed.change_id, uow.now() - facts.policy["firn.tombstone.max-age"])
 
 
 def _merge_policy(moment: Moment) -> MergePolicy:
@@ -94,7 +102,7 @@ def _merge_policy(moment: Moment) -> MergePolicy:
     return MergePolicy(
         mode=MergeMode(wanted),
         target_file_bytes=moment.policy["firn.rewrite.target-file-size"],
-        tombstone_max_age=moment.policy["firn.tombstone.max-age"],
+        deletes_through=moment.deletes_through,
         max_job_rows=moment.policy["firn.merge.max-job-rows"],
     )
 
@@ -107,22 +115,22 @@ def _keyed(moment: Moment) -> KeyedTable:
 
 def _merge(moment: Moment) -> Json:
     base, change = moment.metadata[BASE], moment.metadata[CHANGE]
-    return merge_task(_keyed(moment), moment.relation.name, base, change, policy=_merge_policy(moment), now=moment.now)
+    return merge_task(_keyed(moment), moment.relation.name, base, change, policy=_merge_policy(moment))
 
 
 def _clean(moment: Moment) -> Json:
     keyed = _keyed(moment)
     policy = _merge_policy(moment)
-    return clean_task(keyed, moment.relation.name, through=keyed.watermark, policy=policy, now=moment.now)
+    return clean_task(keyed, moment.relation.name, through=keyed.watermark, policy=policy)
 
 
 def _sync(moment: Moment) -> Json:
     """A sync that rebuilds partitions is also a merge, of everything whether pending or not."""
     keyed, base, change = _keyed(moment), moment.metadata[BASE], moment.metadata[CHANGE]
     through = replayed_through(change)
-    clean = clean_task(keyed, moment.relation.name, through=through, policy=_merge_policy(moment), now=moment.now)
+    clean = clean_task(keyed, moment.relation.name, through=through, policy=_merge_policy(moment))
     everything = replace(_merge_policy(moment), max_job_rows=None)
-    merge = merge_task(keyed, moment.relation.name, base, change, policy=everything, now=moment.now)
+    merge = merge_task(keyed, moment.relation.name, base, change, policy=everything)
     return {
         "merge": merge | {"through": through, "clean": clean},
         "replay": replay_task(keyed, moment.relation.name, base, change),

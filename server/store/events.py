@@ -75,6 +75,16 @@ class SqlEvents:
         ).one()
         return int(row[0]), int(row[1]), int(row[2]), row[3]
 
+    def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
+        """The highest sequence number that a commit before that moment was given; 0 for none."""
+        query = select(CommitEventRow.sequence_number).where(
+            CommitEventRow.relation_id == relation_id,
+            CommitEventRow.committed_at < moment,
+            CommitEventRow.sequence_number.is_not(None),
+        )
+        # The numbers rise with time: along their index only the commits since then are passed over.
+        return self.session.scalar(query.order_by(CommitEventRow.sequence_number.desc()).limit(1)) or 0
+
     def of_snapshots(self, relation_id: RelationId, snapshot_ids: Collection[int]) -> Mapping[int, CommitEvent]:
         """The events of these snapshots, by snapshot id."""
         ids, found = sorted(snapshot_ids), dict[int, CommitEvent]()

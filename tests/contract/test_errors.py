@@ -14,6 +14,7 @@ from catalog.errors import (
     CommitUnknown,
     Conflict,
     DuplicateBatch,
+    Forbidden,
     LeaseLost,
     NamespaceNotEmpty,
     NoSuchNamespace,
@@ -65,7 +66,8 @@ def a_request(*, commits: bool = False) -> Request:
         (RequirementFailed("x"), 409, "CommitFailedException"),
         (CommitRefused("x"), 409, "CommitFailedException"),
         (Conflict("x"), 409, "CommitFailedException"),
-        (LeaseLost("x"), 403, "ForbiddenException"),
+        (LeaseLost("x"), 403, "LeaseLostException"),
+        (Forbidden("x"), 403, "ForbiddenException"),
         (DuplicateBatch("w", "b", 1), 400, "DuplicateBatchException"),
     ],
 )

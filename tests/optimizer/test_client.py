@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -21,11 +21,12 @@ from catalog.names import RelationId, TableName
 from catalog.optimizer import PROTOCOL
 from optimizer import wire
 from optimizer.client import LEASE_HEADER, ServerApi, connect
-from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
+from optimizer.errors import Dismissed, LeaseLost, NotWelcome, Refused, Unknown, Unregistered
 from optimizer.file_tasks import RewriteTask
 from optimizer.hold import Hold
 from optimizer.keeping_tasks import ExpireTask
 from optimizer.wire import Lease, MergeTask, Outcome, Result
+from optimizer.work import Work
 from server.api.leases import BeatIn, LeaseOut, ReportedOutcome, ReportIn
 from server.api.optimizers import OptimizerIn, RegisteredOut
 
@@ -67,10 +68,54 @@ def test_a_server_that_cannot_answer_now_is_asked_again(code: int) -> None:
         api(lambda _: httpx.Response(code)).register(host="h")
 
 
-@pytest.mark.parametrize("status", [403, 404])
-def test_a_beat_that_is_refused_ends_the_lease(status: int) -> None:
+@pytest.mark.parametrize("code", [401, 403])
+def test_an_optimizer_whose_token_was_taken_away_asks_for_no_more_jobs(code: int) -> None:
+    with pytest.raises(NotWelcome, match="so"):
+        api(status(code)).take_lease("o", ["merge"])
+
+
+TAKEN = httpx.Response(403, json={"error": {"code": "lease_lost", "message": "another has it"}})
+
+
+@pytest.mark.parametrize("answer", [TAKEN, httpx.Response(404, json={"error": {"message": "another has it"}})])
+def test_a_beat_that_is_refused_ends_the_lease(answer: httpx.Response) -> None:
     with pytest.raises(LeaseLost, match="another has it"):
-        api(lambda _: httpx.Response(status, json={"error": {"message": "another has it"}})).beat(LEASE, {}, [])
+        api(lambda _: answer).beat(LEASE, {}, [])
+
+
+def own_places(server: ServerApi) -> object:
+    return server.own_places(LEASE)
+
+
+def load_table(server: ServerApi) -> object:
+    return server.load_table(LEASE, ["db", "t"])
+
+
+def ask(server: ServerApi) -> object:
+    return server.ask(LEASE, "orphans", {}, seconds=1)
+
+
+Asks = Callable[[ServerApi], object]
+ASKED = pytest.mark.parametrize("asked", [own_places, load_table, ask, lambda server: server.committing(LEASE)])
+
+
+@ASKED
+@pytest.mark.parametrize("code", [429, 500, 502, 503])
+def test_a_server_that_has_no_answer_now_says_nothing_about_the_job(asked: Asks, code: int) -> None:
+    with pytest.raises(httpx.HTTPError):
+        asked(api(status(code)))
+
+
+@ASKED
+def test_a_privilege_that_is_missing_is_told_and_is_no_lost_lease(asked: Asks) -> None:
+    with pytest.raises(Refused, match="so"):
+        asked(api(status(403)))
+
+
+@ASKED
+def test_a_token_that_was_revoked_is_told_as_such(asked: Asks) -> None:
+    with pytest.raises(NotWelcome, match="so"):
+        asked(api(status(401)))
 
 
 def no_answer(request: httpx.Request) -> httpx.Response:
@@ -90,16 +135,19 @@ def status(code: int) -> Answers:
     [
         (status(400), Refused),
         (status(409), Refused),
-        (status(403), LeaseLost),
+        (lambda _: httpx.Response(403, json={"error": {"type": "LeaseLostException", "message": "x"}}), LeaseLost),
+        (status(403), Refused),
+        (status(401), NotWelcome),
+        (status(429), httpx.HTTPError),
         (status(500), Unknown),
         (status(503), Unknown),
         (status(504), Unknown),
         (no_answer, Unknown),
-        (no_connection, Refused),
+        (no_connection, httpx.ConnectError),
     ],
-    ids=["400", "409", "403", "500", "503", "504", "no answer", "no connection"],
+    ids=["400", "409", "lost", "403", "401", "429", "500", "503", "504", "no answer", "no connection"],
 )
-def test_only_a_definite_refusal_of_a_commit_counts_as_one(answers: Answers, means: type[JobError]) -> None:
+def test_only_a_definite_refusal_of_a_commit_counts_as_one(answers: Answers, means: type[Exception]) -> None:
     with pytest.raises(means):
         api(answers).commit_table(LEASE, ["db", "orders"], {})
 
@@ -129,7 +177,7 @@ class Server:
             self.committing += 1
         else:
             self.beats.append(json.loads(request.content))
-        return httpx.Response(self.status, json={"error": {"message": "taken"}})
+        return httpx.Response(self.status, json={"error": {"code": "lease_lost", "message": "taken"}})
 
 
 @pytest.fixture
@@ -176,6 +224,55 @@ def test_a_lost_lease_interrupts_the_work_and_forbids_the_commit(server: Server,
     with pytest.raises(LeaseLost):
         hold.check()
     assert server.committing == 0
+
+
+def test_work_that_begins_anew_is_interrupted_until_the_block_ends(server: Server, hold: Hold) -> None:
+    """A rewrite goes on with its next files when some are cut off, and a merge may be between two of its jobs."""
+    interrupted = threading.Semaphore(0)
+    hold.interrupt = interrupted.release
+    server.status = 403
+    for _ in range(3):
+        assert interrupted.acquire(timeout=10)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_beats_that_get_no_good_answer_go_on(server: Server, hold: Hold, status: int) -> None:
+    server.status = status
+    hold.say("told later")
+    before = len(server.beats)
+    wait_for(lambda: len(server.beats) > before + 1)
+    assert not hold.is_lost
+    server.status = 200
+    wait_for(lambda: hold.take_lines() == [])
+
+
+def test_a_stop_cuts_off_what_writes_and_nothing_that_comes_after_its_commit(server: Server) -> None:
+    stopping, interrupted = threading.Event(), threading.Semaphore(0)
+    with Hold(api(server), LEASE, stopping=stopping) as held:
+        held.interrupt = interrupted.release
+        held.committing()
+        with held.writing():
+            stopping.set()
+            assert interrupted.acquire(timeout=10)
+            assert interrupted.acquire(timeout=10)
+        while interrupted.acquire(blocking=False):
+            pass
+        before = len(server.beats)
+        wait_for(lambda: len(server.beats) > before + 1)
+        assert not interrupted.acquire(blocking=False)
+
+
+def test_what_was_written_is_cleaned_up_where_the_server_does_not_hear_of_the_commit(
+    server: Server, hold: Hold
+) -> None:
+    none: Any = None
+    work, done = Work(api(server), LEASE, hold, none), list[str]()
+    server.status = 403
+    with pytest.raises(LeaseLost):
+        work.commit(lambda: done.append("written"), unless_asked=lambda: done.append("cleaned up"))
+    server.status = 200
+    work.commit(lambda: done.append("written"), unless_asked=lambda: done.append("never"))
+    assert done == ["cleaned up", "written"]
 
 
 def test_a_server_away_for_a_while_loses_no_line_of_the_log(server: Server, hold: Hold) -> None:
@@ -234,11 +331,11 @@ def test_an_optimizer_understands_every_task() -> None:
     ids = [RelationId(UUID(int=n)) for n in range(3)]
     spec = KeySpec(primary_key=("id",), sequence_field="id")
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
-    now = datetime(2026, 11, 21, tzinfo=UTC)
-    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy(), now=now))
+    merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy()))
     assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
     assert merge.clean.through == merge.through == 2
-    assert RewriteTask.model_validate(rewrite_task(table, RewritePolicy())).parts == ["db", "orders"]
+    rewrite = RewriteTask.model_validate(rewrite_task(table, RewritePolicy(apply_deletes=True)))
+    assert (rewrite.parts, rewrite.apply_deletes) == (["db", "orders"], True)
     assert ExpireTask.model_validate(expire_task([(table, store, Leaving(snapshot_ids=[7], refs={}))])).tables[
         0
     ].snapshot_ids == [7]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from optimizer.java import each
 from optimizer.jobs.clean import remove_from_table
 from optimizer.worker import Worker
-from tests.optimizer.conftest import KeyedTable
+from tests.lossy_proxy import Forward, meddling_proxy
+from tests.optimizer.conftest import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer
 
 pytestmark = pytest.mark.spark
@@ -109,6 +113,30 @@ def test_deletes_that_apply_to_nothing_are_dropped(server: RunningServer, worker
     assert vectors(table) == ["b"]
     assert table.rows() == before == [(number, "b") for number in range(10) if number != 1]
     assert table.run("deletes")["result"]["dangling_delete_files"] == 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_pack_that_is_not_committed_leaves_no_file(server: RunningServer, worker: Worker, number: int) -> None:
+    """The server takes the job away just before its commit, when it is told of it for the first or the second time."""
+    table = keyed(server, worker)
+    for row in range(3):
+        table.upsert((row, "x"))
+    told = count(1)
+
+    def meddle(_method: str, path: str, forward: Forward) -> httpx.Response | None:
+        if path.endswith("/committing") and next(told) == number:
+            return httpx.Response(403, json={"error": {"code": "lease_lost", "message": "taken away"}})
+        return forward()
+
+    with meddling_proxy(server.url, meddle) as proxy:
+        job_id = table.ask("compact", min_files=2)
+        away = a_worker(proxy.url)
+        assert away.work_once(away.api.register(**away.about).id, wait_seconds=5)
+    named = {path for (path,) in server.rows(f"SELECT file_path FROM {table.name}.change.all_files")}
+    (one, *_) = named
+    lying = {f"file:{path}" for path in Path(one.removeprefix("file:")).parent.rglob("*.parquet")}
+    assert lying == named
+    server.http.post(f"/api/v1/jobs/{job_id}/cancel")
 
 
 def vectors(table: KeyedTable) -> list[str]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
-from optimizer.errors import LeaseLost, Refused
+from optimizer.errors import LeaseLost, Refused, SparkStopped
 from optimizer.hold import Hold
 from optimizer.jobs import JOBS
-from optimizer.spark import job_session
+from optimizer.spark import has_stopped, job_session
+from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 from optimizer.worker import Worker
-from tests.lossy_proxy import lossy_proxy
+from tests.lossy_proxy import Forward, lossy_proxy, meddling_proxy
 from tests.optimizer.conftest import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
@@ -103,6 +106,74 @@ def test_a_stopping_optimizer_hands_its_job_back(hasty: RunningServer) -> None:
         assert leaving._attempt(lease, hold) is None
     leaving.api.unregister(leaving_id)
     assert hasty.get(f"jobs/{job_id}")["status"] == "pending"
+    assert staying.work_once(staying.api.register(**staying.about).id)
+    assert table.rows(".base") == [(1, "a")]
+
+
+@pytest.mark.parametrize("asked", ["/committing", "/tables/base"])
+def test_a_server_that_is_overwhelmed_fails_no_job(hasty: RunningServer, asked: str) -> None:
+    """It says so before a merge, and when a merge loads base: the job goes back when its lease lapses."""
+
+    def meddle(_method: str, path: str, forward: Forward) -> httpx.Response | None:
+        return httpx.Response(503, json={"error": {"message": "busy"}}) if path.endswith(asked) else forward()
+
+    worker = a_worker(hasty.url)
+    table = keyed(hasty, worker)
+    table.upsert((1, "a"))
+    job_id = table.ask("merge")
+    with meddling_proxy(hasty.url, meddle) as proxy:
+        away = a_worker(proxy.url)
+        assert away.work_once(away.api.register(**away.about).id)
+    wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "pending")
+    assert worker.work_once(worker.api.register(**worker.about).id)
+    assert table.rows(".base") == [(1, "a")]
+
+
+def test_a_job_that_fails_because_spark_has_stopped_is_left_to_its_lease(hasty: RunningServer) -> None:
+    stopped = threading.Event()
+
+    def broken(_: Work) -> Result:
+        stopped.set()
+        raise Refused("Job aborted because SparkContext was shut down")
+
+    whole = a_worker(hasty.url)
+    stuck = replace(whole, jobs={"merge": broken}, has_stopped=stopped.is_set)
+    table = keyed(hasty, whole)
+    table.upsert((1, "a"))
+    job_id, optimizer_id = table.ask("merge"), stuck.api.register(**stuck.about).id
+    assert stuck.work_once(optimizer_id)
+    wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "pending")
+    with pytest.raises(SparkStopped):
+        stuck.work_once(optimizer_id)
+    assert not has_stopped(whole.spark)
+    assert whole.work_once(whole.api.register(**whole.about).id)
+    assert table.rows(".base") == [(1, "a")]
+
+
+def test_a_stop_in_the_middle_of_a_write_cuts_it_off_and_another_does_the_job(hasty: RunningServer) -> None:
+    """The server was told that a commit comes, and none was asked for: Spark had not written everything."""
+    begun = threading.Event()
+
+    def endless(work: Work) -> Result:
+        def write() -> None:
+            begun.set()
+            work.session.spark.range(0, 10**13, 1, 1).selectExpr("sum(hash(id))").collect()
+
+        work.commit(write)
+        return Result(outcome=Outcome.COMMITTED)
+
+    staying = a_worker(hasty.url)
+    leaving = replace(a_worker(hasty.url), jobs={"merge": endless})
+    table = keyed(hasty, staying)
+    table.upsert((1, "a"))
+    job_id, leaving_id = table.ask("merge"), leaving.api.register(**leaving.about).id
+    thread = threading.Thread(target=leaving.work_once, args=(leaving_id,))
+    thread.start()
+    assert begun.wait(60)
+    leaving.stopping.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "pending")
     assert staying.work_once(staying.api.register(**staying.about).id)
     assert table.rows(".base") == [(1, "a")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Lock
@@ -10,6 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from catalog.keyed.file_tasks import RewritePolicy, rewrite_task
+from catalog.names import TableName
+from optimizer.jobs import JOBS
+from optimizer.wire import Result
+from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.optimizer.conftest import KeyedTable, a_worker
@@ -132,6 +138,99 @@ def test_a_file_that_has_lost_its_share_of_rows_is_written_anew(
     assert job["result"]["removed_delete_files"] == rewritten
     assert job["result"]["gained"]["deletes_after"] == 1 - rewritten
     assert table.rows() == before
+
+
+def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer, worker: Worker) -> None:
+    """Nothing says how many rows they take from which file, so that no share of a file's rows tells of them."""
+    table = plain(server, worker, **TINY, **{"format-version": "2"})
+    insert(table, *[(number, "a", "x") for number in range(4)])
+    delete_by_id(table, 2)
+    before = table.rows()
+    assert before == [(0, "a", "x"), (1, "a", "x"), (3, "a", "x")]
+    assert table.run("rewrite")["result"]["rewritten_files"] == 0
+
+    def as_planned(work: Work) -> Result:
+        """What a person asks for does not say so; what is planned because of deletes does."""
+        task = RewritePolicy(apply_deletes=True, small_file_bytes=100)
+        told = work.lease.task | {"apply_deletes": rewrite_task(TableName(("db",), "t"), task)["apply_deletes"]}
+        return JOBS["rewrite"](replace(work, lease=work.lease.model_copy(update={"task": told})))
+
+    table.worker = replace(worker, jobs={"rewrite": as_planned})
+    job = table.run("rewrite")
+    assert (job["status"], job["result"]["rewritten_files"], job["result"]["gained"]["deletes_after"]) == (
+        "succeeded",
+        1,
+        0,
+    )
+    assert table.rows() == before
+    assert server.rows(f"SELECT * FROM {table.name}.delete_files") == []
+
+
+def delete_by_id(table: KeyedTable, number: int) -> None:
+    """An equality delete as Flink writes it: its file is the data file of a table of ids."""
+    spark = table.server.spark
+    ids = f"{table.name}_ids"
+    spark.sql(f"CREATE TABLE {ids} (id BIGINT) USING iceberg")
+    spark.sql(f"INSERT INTO {ids} VALUES ({number})")
+    ((path, size),) = table.server.rows(f"SELECT file_path, file_size_in_bytes FROM {ids}.files")
+    jvm: Any = spark._jvm
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table.name)
+    gateway: Any = spark.sparkContext._gateway
+    by_id = gateway.new_array(jvm.int, 1)
+    by_id[0] = loaded.schema().findField("id").fieldId()
+    delete = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(loaded.spec()).ofEqualityDeletes(by_id)
+    made = delete.withPath(path).withFormat("parquet").withFileSizeInBytes(size).withRecordCount(1).build()
+    loaded.newRowDelta().addDeletes(made).commit()
+    spark.sql(f"REFRESH TABLE {table.name}")
+
+
+def test_a_bounded_job_of_several_groups_commits_each_alone(server: RunningServer, worker: Worker) -> None:
+    table = plain(server, worker, "p", **{"firn.rewrite.max-job-size": "6 KiB"})
+    for number in range(2):
+        insert(table, *[(number, part, "x") for part in "abcdefgh"])
+    before = table.rows()
+    job = table.run("rewrite")
+    done = job["result"]["groups_done"]
+    assert 1 < done < 8
+    assert (job["status"], job["result"]["groups_failed"]) == ("succeeded", 0)
+    assert commits_of(table, job["id"]) == [("replace", "2")] * done
+    assert table.rows() == before
+
+
+def spoil(path: Path) -> None:
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.write_bytes(b"x" * path.stat().st_size)
+
+
+@pytest.mark.parametrize("broken", ["a", "ab"])
+def test_a_group_that_cannot_be_written_says_why(server: RunningServer, worker: Worker, broken: str) -> None:
+    table = plain(server, worker, "p")
+    for row in range(2):
+        insert(table, *[(row, part, "x") for part in "abc"])
+    for part in broken:
+        path = Path(files(table, f"partition.p = '{part}'")[0].removeprefix("file:"))
+        spoil(path)
+    job = table.run("rewrite")
+    done = 3 - len(broken)
+    assert (job["status"], job["result"]["groups_done"], job["result"]["groups_failed"]) == (
+        "succeeded",
+        done,
+        len(broken),
+    )
+    assert "is not a Parquet file" in job["result"]["failed_because"]
+    assert len(commits_of(table, job["id"])) == done
+
+
+def test_a_job_none_of_whose_groups_can_be_written_fails_with_the_reason(server: RunningServer, worker: Worker) -> None:
+    table = plain(server, worker, "p")
+    for row in range(2):
+        insert(table, *[(row, part, "x") for part in "ab"])
+    for name in files(table):
+        path = Path(name.removeprefix("file:"))
+        spoil(path)
+    job = table.run("rewrite")
+    assert job["status"] == "failed"
+    assert "is not a Parquet file" in job["error"]
 
 
 def test_a_job_takes_no_more_than_its_bound_and_the_next_ones_take_the_rest(

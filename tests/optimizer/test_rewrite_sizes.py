@@ -51,7 +51,7 @@ def planned(directory: Path, *sizes: float, **changes: Any) -> Plan:
     work = Work(cast("Any", None), cast("Any", None), cast("Any", None), session)
     found = _Rewrite(work, TASK.model_copy(update={"parts": ["db", name], **changes}), table).plan()
     assert found.head is not None
-    return replace(found, head=None)
+    return replace(found, head=None, groups_in_all=0)
 
 
 def plan(groups: int, files: int, size: float) -> Plan:

@@ -65,9 +65,9 @@ def _ttl(moment: Moment) -> Json:
     # Without a limit of rows: in parts, a merge would leave old rows pending.
     policy = MergePolicy(
         target_file_bytes=moment.policy["firn.rewrite.target-file-size"],
-        tombstone_max_age=moment.policy["firn.tombstone.max-age"],
+        deletes_through=moment.deletes_through,
     )
-    merge = merge_task(moment.keyed, moment.relation.name, base, change, policy=policy, now=moment.now)
+    merge = merge_task(moment.keyed, moment.relation.name, base, change, policy=policy)
     pair = pair_of(moment.keyed, moment.relation.name, base, change)
     return task | {"keyed": keyed_facts(pair, cutoff, merge)}
 

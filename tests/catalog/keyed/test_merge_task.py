@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -72,7 +72,7 @@ def a_keyed(*, sequence_field: str | None = None, watermark: int = 3, pending: i
 
 def test_a_merge_reads_the_pinned_heads_and_goes_through_the_change_heads_sequence_number() -> None:
     base, change = a_store(snapshots=[a_snapshot(70, 2)]), a_store(snapshots=[a_snapshot(90, 5)])
-    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy(), now=NOW)
+    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy())
     assert (task["watermark"], task["through"]) == (3, 5)
     assert (task["base"]["snapshot_id"], task["change"]["snapshot_id"]) == (70, 90)
     assert "`firn_job`.`db`.`orders`.`base_at_70_4`" in task["sql"]["merged"]
@@ -86,25 +86,25 @@ def test_a_merge_reads_the_pinned_heads_and_goes_through_the_change_heads_sequen
 
 def test_with_nothing_pending_the_watermark_stays_though_cleans_have_moved_the_head() -> None:
     change = a_store(snapshots=[a_snapshot(90, 9)])
-    task = merge_task(a_keyed(pending=0), ORDERS, a_store(), change, policy=MergePolicy(), now=NOW)
+    task = merge_task(a_keyed(pending=0), ORDERS, a_store(), change, policy=MergePolicy())
     assert (task["pending"], task["through"], task["clean"]["through"], task["sql"]) == (False, 3, 3, {})
 
 
 def test_a_first_merge_has_no_base_snapshot() -> None:
     change = a_store(snapshots=[a_snapshot(90, 1)])
-    task = merge_task(a_keyed(watermark=0), ORDERS, a_store(), change, policy=MergePolicy(), now=NOW)
+    task = merge_task(a_keyed(watermark=0), ORDERS, a_store(), change, policy=MergePolicy())
     assert task["base"]["snapshot_id"] is None
     assert "`base_at_none_4`" in task["sql"]["merged"]
 
 
 def test_deletes_are_kept_only_where_a_late_change_must_lose_to_them() -> None:
     change = a_store(snapshots=[a_snapshot(90, 5)])
-    policy = MergePolicy(tombstone_max_age=timedelta(days=2))
-    ordered = merge_task(a_keyed(sequence_field="at"), ORDERS, a_store(), change, policy=policy, now=NOW)["clean"]
+    policy = MergePolicy(deletes_through=4)
+    ordered = merge_task(a_keyed(sequence_field="at"), ORDERS, a_store(), change, policy=policy)["clean"]
     assert ordered["keep_deletes"] is True
-    assert ordered["deletes_before_ms"] == ms(NOW - timedelta(days=2))
-    plain = merge_task(a_keyed(), ORDERS, a_store(), change, policy=policy, now=NOW)["clean"]
-    assert (plain["keep_deletes"], plain["deletes_before_ms"]) == (False, None)
+    assert ordered["deletes_through"] == 4
+    plain = merge_task(a_keyed(), ORDERS, a_store(), change, policy=policy)["clean"]
+    assert (plain["keep_deletes"], plain["deletes_through"]) == (False, None)
 
 
 def field(source: int, transform: str) -> Json:
@@ -114,7 +114,7 @@ def field(source: int, transform: str) -> Json:
 def test_touched_partitions_are_asked_for_by_icebergs_own_transforms() -> None:
     base = a_store(snapshots=[a_snapshot(7, 1)], spec=[field(2, "identity"), field(3, "day"), field(1, "void")])
     change = a_store(snapshots=[a_snapshot(9, 5)])
-    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy(), now=NOW)
+    task = merge_task(a_keyed(), ORDERS, base, change, policy=MergePolicy())
     assert [f["column"] for f in task["partition"]] == ["day", "at"]
     assert "`firn_job`.`system`.`days`(b.`at`) AS p1" in task["sql"]["touched"]
 
@@ -165,21 +165,21 @@ def test_a_long_backlog_is_merged_up_to_a_snapshot_and_read_from_the_head() -> N
     base = a_store(snapshots=[a_snapshot(70, 2)])
     change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
     keyed = a_keyed(pending=3)
-    task = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=25), now=NOW)
+    task = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=25))
     assert (task["through"], task["change"]["snapshot_id"]) == (5, 91)
     assert (task["pending_rows"], task["left_rows"]) == (20, 10)
     for query in task["sql"].values():
         assert "`change_at_92_4`" in query
         assert "> 3 AND c._last_updated_sequence_number <= 5" in query
-    whole = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=30), now=NOW)
+    whole = merge_task(keyed, ORDERS, base, change, policy=MergePolicy(max_job_rows=30))
     assert (whole["through"], whole["change"]["snapshot_id"], whole["left_rows"]) == (6, 92, 0)
     assert "<= 6" not in whole["sql"]["merged"]
 
 
-@pytest.mark.parametrize(("max_rows", "kept_from"), [(10, 0), (30, ms(NOW) - 1000)])
-def test_merged_deletes_stay_while_the_rest_of_a_backlog_may_still_meet_them(max_rows: int, kept_from: int) -> None:
+@pytest.mark.parametrize(("max_rows", "through"), [(10, 0), (30, 5)])
+def test_merged_deletes_stay_while_the_rest_of_a_backlog_may_still_meet_them(max_rows: int, through: int) -> None:
     """However old they are: a pending change that they have beaten would take effect without them."""
     change = a_store(snapshots=[appended(90, 4, 10), appended(91, 5, 10), appended(92, 6, 10)])
-    policy = MergePolicy(max_job_rows=max_rows, tombstone_max_age=timedelta(seconds=1))
-    task = merge_task(a_keyed(sequence_field="at", pending=3), ORDERS, a_store(), change, policy=policy, now=NOW)
-    assert task["clean"]["deletes_before_ms"] == kept_from
+    policy = MergePolicy(max_job_rows=max_rows, deletes_through=5)
+    task = merge_task(a_keyed(sequence_field="at", pending=3), ORDERS, a_store(), change, policy=policy)
+    assert task["clean"]["deletes_through"] == through

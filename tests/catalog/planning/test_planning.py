@@ -81,11 +81,18 @@ def test_pending_rows_are_never_a_reason_to_clean() -> None:
     assert isinstance(decision, NotDue)
 
 
-def test_with_a_sequence_field_merged_deletes_may_stay() -> None:
-    spec = KeySpec(primary_key=("id",), sequence_field="at")
-    keyed = a_keyed_table(spec=spec, watermark=4)
-    decision = decided(facts(keyed=keyed, change=TableStats(relation_id=keyed.change_id, records=7)), (), NOW)
-    assert isinstance(decision, NotDue)
+def test_with_a_sequence_field_merged_deletes_stay_until_all_of_them_are_old() -> None:
+    """A merge takes what has become old; this is for tables that are not merged any more."""
+    keyed = a_keyed_table(spec=KeySpec(primary_key=("id",), sequence_field="at"), watermark=4)
+    seen = facts(keyed=keyed, change=TableStats(relation_id=keyed.change_id, records=7, snapshot_id=1))
+    merge = a_job(JobStatus.SUCCEEDED, kind=JobKind.MERGE, created_at=NOW, leased_at=NOW, ended_at=NOW)
+    old_at = NOW + timedelta(days=7)
+    waits = decided(seen, [merge], old_at)
+    assert isinstance(waits, NotDue)
+    assert (waits.kind, waits.next_at) == (JobKind.CLEAN, old_at)
+    due = decided(seen, [merge], old_at + timedelta(seconds=1))
+    assert isinstance(due, Due)
+    assert (due.kind, due.state) == (JobKind.CLEAN, "merged 4")
 
 
 def test_small_files_make_a_rewrite_due() -> None:

@@ -10,6 +10,10 @@ import pytest
 from catalog.iceberg.json import Json
 from catalog.job import Job, JobId, JobKind
 from catalog.names import TableName
+from catalog.planning import Due
+from catalog.planning.files import rewrite
+from tests.catalog.planning.tables import plain
+from tests.factories import LAKE, NOW
 from tests.server.api.conftest import Api, good
 from tests.server.lake import ORDERS, PLAIN
 
@@ -88,3 +92,12 @@ def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> Non
     assert (tasks[JobKind.COMPACT]["min_files"], tasks[JobKind.COMPACT]["pack_merged"]) == (7, True)
     assert tasks[JobKind.DELETES]["min_files"] == 8
     assert tasks[JobKind.MANIFESTS]["max_count"] == 9
+
+
+def test_a_rewrite_planned_because_of_deletes_takes_all_files_that_have_some(api: Api) -> None:
+    api.lake.create()
+    tasks = api.lake.services.tasks
+    planned = rewrite(plain(delete_files=10, equality_deletes=10, records=10**6), (), NOW)
+    assert isinstance(planned, Due)
+    assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, planned.params).task["apply_deletes"] is True
+    assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, {}).task["apply_deletes"] is False

@@ -59,7 +59,7 @@ def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
 
 def test_what_is_not_named_of_a_launch_stays(api: Api) -> None:
     path = f"{GROUPS}/default/launch"
-    wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2 * 10**9, "scaling": {"maximum": 3}}
+    wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2**35, "scaling": {"maximum": 3}}
     made = good(api.http.put(path, json=wanted))
     changed = good(api.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}}))
     scaling = made["scaling"] | {"idle_seconds": 5}
