@@ -37,9 +37,11 @@ def number(summary: Mapping[str, Any], key: str) -> int:
     return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
 
 
-def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_below: int) -> TableStats:
+def advanced(
+    stats: TableStats, metadata: Json, event: CommitEvent, *, small_below: int, is_step: bool = False
+) -> TableStats:
     """The counters after a commit that led to this metadata; one whose files are on average below `small_below` bytes
-    counts as one of small files.
+    counts as one of small files. `is_step` says that it is one of a rewrite of Firn's own, after which more may come.
     """
     head = current_snapshot(metadata)
     counted = replace(
@@ -63,7 +65,7 @@ def advanced(stats: TableStats, metadata: Json, event: CommitEvent, *, small_bel
         data_files=number(summary, "total-data-files"),
         delete_files=number(summary, "total-delete-files"),
         bytes=number(summary, "total-files-size"),
-        small_files=_small_files(stats, summary, small_below),
+        small_files=_small_files(stats, summary, small_below, is_step=is_step),
         position_deletes=number(summary, "total-position-deletes"),
         equality_deletes=number(summary, "total-equality-deletes"),
         manifests=_manifests(summary),
@@ -106,13 +108,16 @@ def _manifests(summary: Mapping[str, Any]) -> int | None:
     return number(summary, "manifests-created") + number(summary, "manifests-kept")
 
 
-def _small_files(stats: TableStats, summary: Mapping[str, Any], small_below: int) -> int:
+def _small_files(stats: TableStats, summary: Mapping[str, Any], small_below: int, *, is_step: bool) -> int:
     """A rewrite starts the count anew with what it could not make larger left out: it would only be tried again.
 
-    Manifests and delete files are replaced too, and leave data files as small as they were.
+    A step takes away what it has packed, so that the rest is still counted when no other step comes; what could not be
+    packed is left out at the job's end (catalog.gain.not_worth_packing). Manifests and delete files are replaced too,
+    and leave data files as small as they were.
     """
-    if summary.get("operation") == "replace" and number(summary, "deleted-data-files"):
-        return 0
+    removed = number(summary, "deleted-data-files")
+    if summary.get("operation") == "replace" and removed:
+        return max(stats.small_files - removed, 0) if is_step else 0
     added, size = number(summary, "added-data-files"), number(summary, "added-files-size")
     grown = stats.small_files + (added if added and size / added < small_below else 0)
     return min(grown, number(summary, "total-data-files"))

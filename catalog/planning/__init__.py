@@ -5,7 +5,6 @@ Read in this order: facts, need, schedules, changes, files, keeping, held, windo
 
 from catalog.planning.decide import decided
 from catalog.planning.facts import Due, NotDue, TableFacts
-from catalog.planning.files import hangs_on_past
 from catalog.planning.held import backing_off
 
-__all__ = ["Due", "NotDue", "TableFacts", "backing_off", "decided", "hangs_on_past"]
+__all__ = ["Due", "NotDue", "TableFacts", "backing_off", "decided"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from catalog.job import Job, JobKind, JobStatus
+from catalog.job import Job, JobKind
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.need import Later, at, counted
 from catalog.planning.schedules import moments
@@ -16,8 +16,6 @@ WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
 FEWEST = 2
 """Small files that can be packed at all."""
-LEFT = "left"
-"""Why a rewrite follows another."""
 APPLY_DELETES = "apply_deletes"
 """That a rewrite takes every file that a delete file applies to."""
 
@@ -36,10 +34,6 @@ def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
         why = f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
         return Due(kind=JobKind.REWRITE, why=why, state=state, params=_because_of_deletes(stats))
-    left = _left(past) if hangs_on_past(facts) else 0
-    if left:
-        why = f"{counted(left, 'file')} left by the last rewrite, which had as much as one job may do"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"because": LEFT})
     small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
     if stats.small_files >= max(least, FEWEST):
         return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
@@ -56,28 +50,6 @@ def _because_of_deletes(stats: TableStats) -> dict[str, Any]:
     """A vector tells how many rows its one file has lost; of other deletes nobody knows where they take rows away."""
     are_vectors = stats.format_version >= WITH_VECTORS and not stats.equality_deletes
     return {"because": "deletes"} | ({} if are_vectors else {APPLY_DELETES: True})
-
-
-def hangs_on_past(facts: TableFacts) -> bool:
-    """Whether jobs of the past may make one due that is not due without them: of all needs only what was left."""
-    return facts.stats.last_operation == "replace"
-
-
-def _left(past: Sequence[Job]) -> int:
-    """Files that the last rewrite has left for the next; 0 unless they become fewer with each that takes them up."""
-    rewrites = [job for job in past if job.kind is JobKind.REWRITE]
-    if not rewrites:
-        return 0
-    left = _said_left(rewrites[0])
-    if rewrites[0].params.get("because") == LEFT and len(rewrites) > 1 and left >= _said_left(rewrites[1]):
-        return 0
-    return left
-
-
-def _said_left(job: Job) -> int:
-    """An optimizer may say anything; a job that has committed nothing has taken nothing up."""
-    left = job.result.get("left_files")
-    return left if job.status is JobStatus.SUCCEEDED and job.committed_by is not None and isinstance(left, int) else 0
 
 
 def deletes(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | Later | None:

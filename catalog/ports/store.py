@@ -159,6 +159,9 @@ class Stats(Protocol):
     def put(self, stats: TableStats, *, look_at: datetime) -> None:
         """Insert or replace; from `look_at` on the planner looks at the table."""
 
+    def forget_small(self, relation_id: RelationId, count: int) -> None:
+        """Count so many small files less."""
+
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Let the planner look at these tables, plain or keyed, at `at` or before."""
 

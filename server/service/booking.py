@@ -67,8 +67,9 @@ def book(
         event = _event(one, job, engine, now)
         uow.events.add(event)
         _settle_batches(uow, one.change)
-        stats = uow.stats.get(one.change.relation.id)
-        uow.stats.put(advanced(stats, one.change.after, event, small_below=small[one.change.relation.id]), look_at=now)
+        stats, below = uow.stats.get(one.change.relation.id), small[one.change.relation.id]
+        is_step = job is not None and job.kind is JobKind.REWRITE
+        uow.stats.put(advanced(stats, one.change.after, event, small_below=below, is_step=is_step), look_at=now)
     for table in keyed:
         _book_keyed(uow, table, written, now)
     if job is not None and lease is not None:

@@ -16,7 +16,7 @@ from catalog.group import GroupName
 from catalog.health import health_of
 from catalog.job import Job
 from catalog.names import RelationId
-from catalog.planning import Due, NotDue, TableFacts, decided, hangs_on_past
+from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.standing import Look, Looked, Standing
@@ -198,8 +198,7 @@ def _decided(
     for relation_id, known in facts.items():
         job = active.get(relation_id)
         decision = decided(known, [] if job is None else [job], now)
-        may_plan = job is None or job.gives_way
-        if isinstance(decision, Due) or (may_plan and hangs_on_past(known)):
+        if isinstance(decision, Due):
             past = past_of(uow, relation_id)
             decision = decided(known, past if job is None or job in past else [job, *past], now)
         found[relation_id] = decision

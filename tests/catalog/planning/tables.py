@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from catalog.job import Job, JobKind, JobStatus, LeaseToken
+from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.planning import TableFacts
 from catalog.policy.policy import layered
@@ -114,9 +114,8 @@ def histories(draw: st.DrawFn) -> list[Job]:
     """Ended jobs, newest first."""
     kinds = st.sampled_from([kind for kind in JobKind if kind is not JobKind.SYNC])
     statuses = st.sampled_from([JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELED])
-    told: dict[str, Any] = {"result": {"left_files": draw(st.integers(0, 3))}, "committed_by": LeaseToken("t")}
     jobs = [
-        ended(draw(kinds), draw(statuses), created_at=NOW - timedelta(hours=draw(st.integers(0, 200))), **told)
+        ended(draw(kinds), draw(statuses), created_at=NOW - timedelta(hours=draw(st.integers(0, 200))))
         for _ in range(draw(st.integers(0, 6)))
     ]
     return sorted(jobs, key=lambda job: job.created_at, reverse=True)

@@ -112,33 +112,6 @@ def test_a_rewrite_by_schedule_takes_what_is_small_however_little() -> None:
     assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.ORPHANS
 
 
-def left(files: object, *, because: str = "", **changes: Any) -> Any:
-    told: dict[str, Any] = {"result": {"left_files": files}, "committed_by": LeaseToken("t")}
-    return ended(JobKind.REWRITE, **told | {"params": {"because": because, "state": "before"}, **changes})
-
-
-def packed() -> TableFacts:
-    return plain(last_operation="replace")
-
-
-def test_what_a_rewrite_has_left_is_taken_up_while_it_becomes_less() -> None:
-    """A rewrite starts the count of small files anew, so that nothing else would tell of them."""
-    more = due(packed(), [left(900)])
-    assert (more.kind, more.params) == (JobKind.REWRITE, {"because": "left"})
-    assert more.why == "900 files left by the last rewrite, which had as much as one job may do"
-    due(packed(), [left(400, because="left"), left(900)])
-    not_due(packed(), [left(900, because="left"), left(900)])
-    due(packed(), [left(900), left(5)])
-    not_due(plain(last_operation="append"), [left(900)])
-
-
-@pytest.mark.parametrize(
-    "job", [left(0), left("many"), left(None), left(9, committed_by=None), left(9, status=JobStatus.CANCELED)]
-)
-def test_a_rewrite_that_left_nothing_or_did_nothing_is_not_followed(job: Any) -> None:
-    not_due(packed(), [job])
-
-
 def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -> None:
     many = due(plain(manifests=101, sequence_number=250))
     assert (many.kind, many.why) == (JobKind.MANIFESTS, "101 manifests (limit 100)")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.job import Job, JobStatus
-from catalog.planning import Due, NotDue, TableFacts, decided, hangs_on_past
+from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.planning.windows import open_from, open_now
 from catalog.policy.policy import layered
 from tests.catalog.planning.tables import ended, histories, policies, tables
@@ -34,7 +34,7 @@ def test_what_was_done_for_a_state_is_never_planned_for_it_again(
 @given(facts=tables(), past=histories())
 def test_a_table_that_is_not_due_without_its_past_is_not_due_with_it(facts: TableFacts, past: list[Job]) -> None:
     """So that nobody has to look up the jobs of idle tables."""
-    if isinstance(decided(facts, (), NOW), NotDue) and not hangs_on_past(facts):
+    if isinstance(decided(facts, (), NOW), NotDue):
         assert isinstance(decided(facts, past, NOW), NotDue)
 
 
