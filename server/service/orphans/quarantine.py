@@ -256,8 +256,9 @@ class Quarantine:
             batch = replace(batch, state=BatchState.DELETING, kept=(*batch.kept, *kept))
             uow.orphans.put(batch)
         gone = [line for line in lines if line.file.location not in batch.kept]
-        for _ in _side_by_side(lambda line: self.reports.delete(line.aside or line.file.location), gone):
-            pass  # outside of any transaction: a store may take long, and whoever deletes them again finds them gone
+        self._delete(
+            [line.aside for line in gone if line.aside is not None]
+        )  # a store may take long: in no transaction
         with self.database.writing() as uow:
             check_lease(uow.jobs.lock(lease.job_id), lease)
             batch = replace(
@@ -268,8 +269,15 @@ class Quarantine:
                 deleted_by=lease.job_id,
                 deleted_at=uow.now(),
             )
+            # In their place they may be needed again by whoever comes after the lease: only while it is held.
+            self._delete([line.file.location for line in gone if line.aside is None])
             uow.orphans.put(batch)
         return batch
+
+    def _delete(self, locations: Sequence[str]) -> None:
+        """Whoever deletes them again finds them gone."""
+        for _ in _side_by_side(self.reports.delete, locations):
+            pass
 
     def _must_stay(self, line: ReportedFile, still: Collection[str]) -> bool:
         """Whether it is needed, or is not the file any more that was noted."""
