@@ -7,12 +7,12 @@ itself (`k0`, `s`, `i`) is out of reach of the table's own columns.
     newest      one row per pending key: which of its changes is the newest     k0 … s, i
     held        with a sequence field: what base holds of these keys            k0 … s
     deleted     with a sequence field: merged deletes still in change           k0 … s
-    effective   the newest changes that take effect (protocol 1.2)              i
+    effective   the newest changes that take effect (protocol 1.2)              k0 … i
 
 `i` is a change's row id, which Iceberg gives to one row of a table only (table specification, row lineage); it grows
 from commit to commit, and within a commit in the order of writing. Who is the newest is decided on keys and numbers
-alone, which Spark aggregates by hash; the changes themselves are looked up by row id, with no more columns than a
-reader asks for. `newest` is written alike wherever it stands, so that Spark computes it once.
+alone, which Spark aggregates by hash; the changes themselves are looked up by key and row id, with no more columns than
+a reader asks for. `newest` is written alike wherever it stands, so that Spark computes it once.
 """
 
 # ruff: noqa: S608 -- the SQL is made of quoted names and numbers only; values never enter it
@@ -150,6 +150,7 @@ def _ctes(pair: Pair) -> str:
         return newest
     sequence = quoted(pair.spec.sequence_field)
     keys = ", ".join(f"k{i}" for i in range(len(pair.spec.primary_key)))
+    own = ", ".join(f"n.k{i}" for i in range(len(pair.spec.primary_key)))
     return (
         f"{newest},\n"
         # Grouped, because rows that Hive wrote may share a key: a change must not take effect once for each.
@@ -157,7 +158,7 @@ def _ctes(pair: Pair) -> str:
         f" LEFT SEMI JOIN newest AS n ON {_same_key(pair, 'b', 'n')} {_by_key(pair, 'b')}),\n"
         f"deleted AS (SELECT {_keys(pair, 'c')}, max(c.{sequence}) AS s FROM {pair.change} AS c"
         f" WHERE {_merged(pair)} AND c.{OP} = 'D' {_by_key(pair, 'c')}),\n"
-        f"effective AS (SELECT n.i FROM newest AS n"
+        f"effective AS (SELECT {own}, n.i FROM newest AS n"
         f" LEFT JOIN (SELECT {keys}, s, true AS here FROM held) AS h ON {_joined(pair, 'h')}"
         f" LEFT JOIN deleted AS d ON {_joined(pair, 'd')}"
         # A base row is the only opponent where there is one, else the newest merged delete; both lose ties, null loses.
@@ -166,9 +167,14 @@ def _ctes(pair: Pair) -> str:
 
 
 def _from_effective(pair: Pair) -> str:
-    """FROM and WHERE of a query over the changes `c` that take effect."""
+    """FROM and WHERE of a query over the changes `c` that take effect.
+
+    The row id would do to find them. With the key a reader's condition on it reaches `newest` as well, so a lookup
+    of one key aggregates no others; and BETWEEN, unlike `=`, leaves the key alone to be hashed.
+    """
     effective = "effective" if pair.spec.sequence_field else "newest"
-    return f"FROM {pair.change} AS c LEFT SEMI JOIN {effective} AS e ON c._row_id = e.i WHERE {_above(pair)}"
+    same = f"{_same_key(pair, 'c', 'e')} AND c._row_id BETWEEN e.i AND e.i"
+    return f"FROM {pair.change} AS c LEFT SEMI JOIN {effective} AS e ON {same} WHERE {_above(pair)}"
 
 
 def _gives_way(pair: Pair) -> str:

@@ -236,6 +236,19 @@ def test_a_base_row_without_a_sequence_value_loses(stores: Stores) -> None:
     assert stores.rows(touched_sql(at, [("part", lambda column: column)])) == [("p",), ("q",)]
 
 
+@pytest.mark.spark
+def test_a_lookup_of_one_key_reads_no_other_key_anywhere(stores: Stores) -> None:
+    columns = "id, 'p' AS part, 'v' AS v, 'U' AS _op, 2 * id AS _row_id, id AS _last_updated_sequence_number"
+    stores.spark.sql(f"CREATE TEMP VIEW numbers AS SELECT {columns} FROM range(9)")
+    try:
+        merged = stores.spark.sql(merged_sql(pair(PLAIN, "numbers", "numbers", 0, pending=True)))
+        plan = merged.where("id = 7")._jdf.queryExecution().optimizedPlan().toString()
+    finally:
+        stores.spark.catalog.dropTempView("numbers")
+    assert plan.count("Range (0, 9") == 4, plan
+    assert plan.count(" = 7)") == 4, plan
+
+
 def test_nothing_pending_reads_base_alone() -> None:
     sql = merged_sql(pair(PLAIN, "`base_at_7_0`", "`change_at_9_0`", 4, pending=False))
     assert sql == "SELECT `id`, `part`, `v` FROM `base_at_7_0`"
