@@ -20,7 +20,8 @@ NUMBERS = count()
 SCAN = f"SELECT count(*), bit_xor(xxhash64({', '.join(NAMES)})) FROM {{table}}"
 COUNT = "SELECT count(*) FROM {table}"
 AGGREGATE = "SELECT day, count(*), sum(qty), sum(amount) FROM {table} GROUP BY day"
-READS = {"scan": SCAN, "count": COUNT, "aggregate": AGGREGATE}
+LOOKUP = "SELECT * FROM {table} WHERE id = 1000"
+READS = {"scan": SCAN, "count": COUNT, "aggregate": AGGREGATE, "lookup": LOOKUP}
 
 
 @dataclass(frozen=True, slots=True)

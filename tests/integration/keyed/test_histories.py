@@ -44,7 +44,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_view_is_the_model_after_every_step(server: RunningServer, worker: Worker, shape: Shape) -> None:
+def test_the_view_is_the_model_after_every_step(
+    server: RunningServer, worker: Worker, shape: Shape, capsys: pytest.CaptureFixture[str]
+) -> None:
     # A history takes a minute: one that fails is shown as it is, for to shorten it would take hours.
     chosen = settings(
         max_examples=HISTORIES,
@@ -62,5 +64,8 @@ def test_the_view_is_the_model_after_every_step(server: RunningServer, worker: W
     deadline = time.monotonic() + SOAK_SECONDS / len(SHAPES)
     while not met or time.monotonic() < deadline:
         run_state_machine_as_test(OfShape, settings=chosen)
+    if SOAK_SECONDS:
+        with capsys.disabled():
+            print(f"\n{met.total()} steps: {dict(met.most_common())}")  # noqa: T201 -- whoever soaks wants to know
     assert met.total() >= HISTORIES * STEPS
     assert met.keys() == OPERATIONS.keys()
