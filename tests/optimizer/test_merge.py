@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from firn.spark.write import upsert
 from optimizer.jobs import merge
 from optimizer.jobs.clean import remove_from_table
-from optimizer.wire import MergeTask
+from optimizer.spark import JOB_CATALOG, JobSession
+from optimizer.wire import BaseFacts, ChangeFacts, MergeTask
 from optimizer.worker import Worker
 from tests.optimizer.conftest import KeyedTable
 from tests.spark_fixtures import RunningServer, hadoop_catalog, shared_spark
@@ -85,6 +89,60 @@ def test_a_merge_leaves_other_partitions_files_alone(server: RunningServer, work
     after = dict(server.rows(f"SELECT partition.part, file_path FROM {table.name}.base.files"))
     assert after["q"] == before["q"]
     assert after["p"] != before["p"]
+
+
+def test_keys_of_partitions_are_merged_where_they_were_changed_and_nowhere_else(
+    server: RunningServer, worker: Worker, mode: str
+) -> None:
+    """One key may live in several partitions, so no other partition is looked into for it."""
+    table = keyed(server, worker, **{"firn.primary-key": "id, part", "firn.key.scope": "partition"})
+    table.upsert((1, "p", "a"), (1, "q", "b"), (2, "r", "c"), (3, "it's", "d"))
+    check_merged(table, "rewrite")
+    files = f"SELECT partition.part, content, file_path FROM {table.name}.base.files"
+    before = server.rows(files)
+    table.upsert((1, "p", "A"), (9, "r", "new"))
+    table.delete((3, "it's"), columns="id BIGINT, part STRING")
+    check_merged(table, mode)
+    assert table.rows() == [(1, "p", "A"), (1, "q", "b"), (2, "r", "c"), (9, "r", "new")]
+    changed = set(before) ^ set(server.rows(files))
+    assert {part for part, _, _ in changed} == {"p", "r", "it's"}
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "is_refused"),
+    [
+        ("INSERT INTO {base} VALUES (3, 'p')", True),
+        ("DELETE FROM {base} WHERE id = 1", True),
+        ("INSERT INTO {base} VALUES (4, 'q')", False),
+    ],
+    ids=["an append", "a delete", "an append elsewhere"],
+)
+def test_a_rewrite_conflicts_with_what_came_into_its_partitions(
+    tmp_path: Path, meanwhile: str, *, is_refused: bool
+) -> None:
+    """As Iceberg sees it: the server would refuse a base that has moved at all, but here there is none to ask."""
+    spark = hadoop_catalog(JOB_CATALOG, tmp_path)
+    name = f"{JOB_CATALOG}.db.base"
+    rows = "VALUES (1, 'p'), (5, 'p'), (2, 'q') AS t(id, part)"
+    merge_on_read = "'write.delete.mode'='merge-on-read', 'format-version'='2'"
+    spark.sql(f"CREATE TABLE {name} PARTITIONED BY (part) TBLPROPERTIES ({merge_on_read}) AS SELECT * FROM {rows}")
+    ((head,),) = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots").collect()
+    base: dict[str, Any] = {"parts": ["db", "base"], "snapshot_id": head}
+    facts: dict[str, Any] = {
+        "base": BaseFacts.model_construct(**base),
+        "change": ChangeFacts(parts=["db", "change"], snapshot_id=1),
+        "watermark": 0,
+        "through": 1,
+        "target_file_size": 2**20,
+        "sql": {"merged": f"SELECT * FROM {rows}"},
+    }
+    task = MergeTask.model_construct(**facts)
+    work: Any = SimpleNamespace(session=JobSession(spark, "j"), lease=SimpleNamespace(job_id="j"))
+    spark.sql(meanwhile.format(base=name))
+    with pytest.raises(Py4JJavaError, match="conflicting") if is_refused else nullcontext():
+        merge._rewrite(work, task, merge.Plan("rewrite", "part = 'p'"))
+    spark.sql(f"REFRESH TABLE {name}")
+    assert spark.sql(f"SELECT count(*) FROM {name}.snapshots").first() == (2 if is_refused else 3,)
 
 
 class OfALargeTable(MergeTask):

@@ -20,9 +20,9 @@ from tests.integration.keyed.model import INT, LONG, TEXT, Shape
 from tests.integration.keyed.supervisor import QUICK
 from tests.spark_fixtures import RunningServer, running_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900)]
-
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
+pytestmark = [pytest.mark.spark, pytest.mark.model, pytest.mark.timeout(900 + SOAK_SECONDS)]
+
 STEPS = 50
 HISTORIES = 1
 COLUMNS = {"id": LONG, "part": TEXT, "n": INT, "v": TEXT}

@@ -25,9 +25,12 @@ from tests.optimizer import test_expire, test_keeping, test_orphans, test_rewrit
 from tests.optimizer.conftest import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))
+pytestmark = [
+    pytest.mark.spark,
+    *([pytest.mark.model, pytest.mark.timeout(0)] if IS_SOAK else [pytest.mark.timeout(600)]),
+]
+
 Make = Callable[[RunningServer, Worker], KeyedTable]
 
 
