@@ -1,11 +1,13 @@
-"""kill -9 of an optimizer at any of its requests, whatever the job: the next one ends it, and every row and file stays.
+"""kill -9 of an optimizer at any of its requests, and of the server at any step, whatever the job.
 
-CI takes the commit of two kinds, whose answer never comes. `make soak` goes through all requests of all kinds, each
-once before it has reached the server and once after.
+The next optimizer, or the same one, ends the job, and every row and file stays. CI takes the commit of two kinds, of
+which nobody has heard when the process dies. `make soak` goes through all kinds: through all requests of an optimizer,
+each once before it has reached the server and once after, and through all steps of the server.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,7 +21,8 @@ import httpx
 import pytest
 
 from optimizer.worker import Worker
-from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
+from tests.integration.keyed.dying import POINTS
+from tests.integration.keyed.supervisor import QUICK, Supervisor, mortal_optimizer, supervised, wait_for, working
 from tests.lossy_proxy import Forward, meddling_proxy
 from tests.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
 from tests.optimizer.conftest import KeyedTable, a_worker
@@ -39,6 +42,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server whose leases end soon."""
     with running_server(tmp_path_factory.mktemp("firn") / "data", **QUICK) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Supervisor, RunningServer]]:
+    """Another server, which is started again after each of its deaths."""
+    with supervised(tmp_path_factory.mktemp("mortal")) as both:
+        yield both
 
 
 def pending(server: RunningServer, worker: Worker) -> KeyedTable:
@@ -131,6 +141,8 @@ KINDS = {
     ),
 }
 IN_CI = ("expire", "ttl")
+SERVER_STEPS = [point.rpartition(":")[2] for point in POINTS["server"]]
+COMMITTING = ("MetadataFiles", "Committer", "Jobs.committing")
 
 
 def metadata(table: KeyedTable) -> dict[str, Any]:
@@ -197,15 +209,39 @@ def lived_through(server: RunningServer, directory: Path, kind: str, death: Deat
     return death.survived.is_set()
 
 
+@pytest.mark.parametrize("kind", KINDS if IS_SOAK else IN_CI)
+def test_a_job_survives_the_death_of_the_server(
+    mortal: tuple[Supervisor, RunningServer], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    supervisor, server = mortal
+    monkeypatch.setattr("optimizer.worker.RETRY_SECONDS", 0.2)
+    moments = [f"{when} {step} 1" for step in SERVER_STEPS for when in ("before", "after")]
+    for moment in moments if IS_SOAK else ["after Committer._move 1"]:
+        if kind == "orphans" and moment.split()[1].startswith(COMMITTING):
+            continue  # nothing is committed
+        table = KINDS[kind].make(server, a_worker(server.url))
+        before = table.rows()
+        job_id = table.ask(kind)
+        supervisor.die_at(moment)
+        with working(server.url):
+            supervisor.start_again()
+            wait_for(functools.partial(is_over, server, job_id), f"success after dying {moment}")
+        check(table, kind, before)
+
+
+def is_over(server: RunningServer, job_id: str) -> bool:
+    return bool(server.get(f"jobs/{job_id}")["status"] == "succeeded")
+
+
 def finish(table: KeyedTable, job_id: str) -> None:
     """Have the job done by another optimizer, if need be."""
     optimizer_id = table.worker.api.register(**table.worker.about).id
 
-    def is_over() -> bool:
+    def has_worked() -> bool:
         table.worker.work_once(optimizer_id, wait_seconds=0.2)
-        return bool(table.server.get(f"jobs/{job_id}")["status"] == "succeeded")
+        return is_over(table.server, job_id)
 
-    wait_for(is_over, "the job's success")
+    wait_for(has_worked, "the job's success")
 
 
 def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
