@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_schema, current_snapshot_id
+from catalog.iceberg.reading import current_schema, current_snapshot, current_snapshot_id, schema_by_id
 
 _UNFIT = frozenset({"unknown", "variant", "geometry", "geography"})
 SKETCH = "apache-datasketches-theta-v1"
@@ -32,14 +32,19 @@ def statistics_columns(metadata: Json, wanted: Sequence[str] | None, *, all_with
 
 
 def statistics_task(parts: Sequence[str], metadata: Json, columns: Sequence[str]) -> Json:
-    """The facts for counting; what the head's statistics hold already is left out."""
-    known = counted_columns(metadata)
-    missing = [name for name in columns if name not in known]
+    """The facts for counting; what the head's statistics hold already is left out, and columns that are newer than it.
+
+    Its columns have the names that they had when it was written: with that schema Iceberg reads it.
+    """
+    known, then = counted_columns(metadata), _names_in_head(metadata)
+    ids = {field["name"]: field["id"] for field in current_schema(metadata)["fields"]}
+    there = [name for name in columns if ids[name] in then]
+    missing = [name for name in there if name not in known]
     return {
         "parts": list(parts),
         "snapshot_id": current_snapshot_id(metadata),
         # A snapshot has one statistics file: a new one takes the place of the old one and holds all.
-        "columns": list(columns) if missing else [],
+        "columns": [then[ids[name]] for name in there] if missing else [],
     }
 
 
@@ -56,6 +61,13 @@ def counted_columns(metadata: Json) -> list[str]:
         for field_id in blob.get("fields") or ()
         if field_id in names
     ]
+
+
+def _names_in_head(metadata: Json) -> dict[int, str]:
+    """The columns of the head's own schema by field id; the oldest snapshots do not say which it was."""
+    head = current_snapshot(metadata) or {}
+    schema = schema_by_id(metadata, head["schema-id"]) if "schema-id" in head else current_schema(metadata)
+    return {field["id"]: field["name"] for field in schema["fields"]}
 
 
 def _is_fit(kind: object) -> bool:

@@ -47,3 +47,17 @@ def test_what_the_heads_statistics_hold_is_not_counted_again() -> None:
     assert statistics_task(["t"], done, ["id", "at"])["columns"] == []
     assert statistics_task(["t"], done, ["id", "price"])["columns"] == ["id", "price"]
     assert statistics_task(["t"], a_table(), ["id"])["columns"] == ["id"]
+
+
+def test_columns_are_called_what_they_were_called_when_the_head_was_written() -> None:
+    """`at` was called `price` then, and `price` is newer than the head."""
+    then = {
+        "schema-id": 0,
+        "fields": [{"id": 1, "name": "id", "type": "int"}, {"id": 2, "name": "price", "type": "date"}],
+    }
+    now = {"schema-id": 1, "fields": a_table()["schemas"][0]["fields"]}
+    head = {"snapshot-id": 7, "schema-id": 0}
+    table = a_table(schemas=[then, now], snapshots=[head], **{"current-schema-id": 1})
+    assert statistics_task(["t"], table, ["id", "at", "price"])["columns"] == ["id", "price"]
+    assert statistics_task(["t"], table, ["price"])["columns"] == []
+    assert statistics_task(["t"], {**table, "statistics": [counted(7, 1)]}, ["id", "price"])["columns"] == []

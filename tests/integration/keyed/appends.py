@@ -52,11 +52,12 @@ class Store:
         return self.send(self.prepared(rows, summary))
 
     def live_files(self, *, through: int | None = None) -> list[str]:
-        """The files of the current snapshot, or of them those up to a sequence number."""
+        """The data files of the current snapshot, or of them those up to a sequence number."""
         metadata = self.load()
         head = current_snapshot(metadata)
         files = Manifests(Storage(), metadata).live_files(head) if head is not None else ()
-        return [file.location for file in files if through is None or file.sequence_number <= through]
+        data = [file for file in files if not file.content]
+        return [file.location for file in data if through is None or file.sequence_number <= through]
 
     def prepared(
         self, rows: Sequence[Row], summary: Mapping[str, str] | None = None, *, removed: Collection[str] = ()

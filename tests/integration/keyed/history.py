@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
-from uuid import uuid4
+from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
-from hypothesis import note
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Json, Store, as_rows
@@ -23,55 +21,49 @@ from tests.integration.keyed.model import INT, LONG, TEXT, Change, Key, Model, R
 from tests.integration.keyed.table import Table
 from tests.spark_fixtures import RunningServer
 
-T = TypeVar("T")
-Draw = Callable[[st.SearchStrategy[T]], T]
 PARTITIONS = ["p", "q", "it's r", None]
 KEYS = range(10)
 SPARK_EVERY = 10
 
 
-class History(RuleBasedStateMachine):
-    """One table and its model. Each step is one operation; `WEIGHTS` says how often which is chosen."""
+class History:
+    """One table and its model. Each step is one operation; `WEIGHTS` says how often which is chosen.
 
-    def __init__(self, server: RunningServer, worker: Worker, shape: Shape, *, steps: int, met: Counter[str]) -> None:
-        super().__init__()
+    The same seed takes the same steps.
+    """
+
+    def __init__(self, server: RunningServer, worker: Worker, shape: Shape, seed: int) -> None:
+        self.random = random.Random(seed)
         self.shape = shape
         self.model = Model(shape, dict(shape.columns))
         self.table = Table.create(server, worker, shape)
-        self.steps, self.done, self.met = steps, Counter[str](), met
+        self.done = Counter[str]()
+        self.done_in_order: list[str] = []
         self.written = 0
         self.sent: tuple[Store, Json] | None = None
         self.batch: str | None = None
         self.tags: dict[str, Rows] = {}
         self.is_partitioned = shape.partition is not None
-        self.is_sound = True
 
-    @rule(data=st.data())
-    def step(self, data: st.DataObject) -> None:
+    def run(self, steps: int) -> None:
         """Near the end what was not done yet is done, so that no history leaves an operation out."""
-        missing = [name for name in WEIGHTS if not self.done[name]]
-        is_late = self.steps - self.done.total() <= len(missing)
-        names = missing if is_late else [name for name, weight in WEIGHTS.items() for _ in range(weight)]
-        name = data.draw(st.sampled_from(names), label="operation")
-        self.done[name] += 1
-        self.met[name] += 1
-        self.is_sound = False
-        OPERATIONS[name](self, data.draw)
-        note(f"{self.done.total()}: {name}")
+        for left in range(steps, 0, -1):
+            missing = [name for name in WEIGHTS if not self.done[name]]
+            name = self.random.choice(missing if left <= len(missing) else CHOICES)
+            self.done[name] += 1
+            self.done_in_order.append(name)
+            OPERATIONS[name](self)
+            self.check()
+        self.end()
 
-    @invariant()
-    def the_view_says_what_the_model_says(self) -> None:
-        self.is_sound = False
+    def check(self) -> None:
         self.table.check_stores()
         assert self.table.by_arrow() == self.model.rows
         self.table.by_arrow(".base")  # fails on two rows of one key
         if self.done.total() % SPARK_EVERY == 0:
             self.check_by_spark()
-        self.is_sound = True
 
-    def teardown(self) -> None:
-        if not self.is_sound:
-            return  # the step that failed says more than the state it has left
+    def end(self) -> None:
         self.check_by_spark()
         self.merge("auto")
         self.check_by_spark()
@@ -85,47 +77,47 @@ class History(RuleBasedStateMachine):
 
     # -- writes ----------------------------------------------------------------------------------------------------
 
-    def append_changes(self, draw: Draw[Any]) -> None:
-        changes = [self.change(key, draw) for key in self.keys(draw)]
+    def append_changes(self) -> None:
+        changes = [self.change(key) for key in self.keys()]
         self.send(self.table.change, as_rows(changes))
         self.model.apply(changes)
 
-    def upsert_by_spark(self, draw: Draw[Any]) -> None:
-        changes = [self.upsert(key, draw) for key in self.keys(draw)]
-        self.batch = str(uuid4())
+    def upsert_by_spark(self) -> None:
+        changes = [self.upsert(key) for key in self.keys()]
+        self.batch = self.uuid()
         rows = [change.row for change in changes]
         assert not self.table.upsert(rows, self.model.columns, batch=self.batch).was_there
         self.model.apply(changes)
 
-    def delete_by_spark(self, draw: Draw[Any]) -> None:
-        changes = [self.delete(key, draw) for key in self.keys(draw)]
+    def delete_by_spark(self) -> None:
+        changes = [self.delete(key) for key in self.keys()]
         columns = {name: kind for name, kind in self.model.columns.items() if name in changes[0].row}
         self.table.delete([change.row for change in changes], columns)
         self.model.apply(changes)
 
-    def move_a_partition(self, draw: Draw[Any]) -> None:
+    def move_a_partition(self) -> None:
         """All rows of one partition go to another; where keys cannot move they are written again where they are."""
-        source, target = draw(st.sampled_from(PARTITIONS)), draw(st.sampled_from(PARTITIONS))
+        source, target = self.random.choice(PARTITIONS), self.random.choice(PARTITIONS)
         rows = self.model.in_partition(source) or list(self.model.rows.values())[:1]
-        changes = [self.upsert(self.model.key(row), draw, partition=target) for row in rows]
+        changes = [self.upsert(self.model.key(row), partition=target) for row in rows]
         self.send(self.table.change, as_rows(changes))
         self.model.apply(changes)
 
-    def empty_a_partition(self, draw: Draw[Any]) -> None:
-        rows = self.model.in_partition(draw(st.sampled_from(PARTITIONS))) or list(self.model.rows.values())[:1]
-        changes = [self.delete(self.model.key(row), draw, at=self.model.rows[self.model.key(row)]) for row in rows]
+    def empty_a_partition(self) -> None:
+        rows = self.model.in_partition(self.random.choice(PARTITIONS)) or list(self.model.rows.values())[:1]
+        changes = [self.delete(self.model.key(row), at=self.model.rows[self.model.key(row)]) for row in rows]
         self.send(self.table.change, as_rows(changes))
         self.model.apply(changes)
 
-    def append_to_base(self, draw: Draw[Any]) -> None:
+    def append_to_base(self) -> None:
         """Somebody loads rows whose keys are new, past the change store."""
-        rows = [self.upsert(self.new_key(), draw).row for _ in range(draw(st.integers(1, 2)))]
+        rows = [self.upsert(self.new_key()).row for _ in range(self.random.randint(1, 2))]
         self.send(self.table.base, rows)
         self.model.insert(rows)
 
-    def delete_from_base(self, draw: Draw[Any]) -> None:
+    def delete_from_base(self) -> None:
         """Past the change store, which is refused while its result would depend on when a merge runs."""
-        key = draw(st.sampled_from(sorted(self.table.by_arrow(".base")) or [self.new_key()]))
+        key = self.random.choice(sorted(self.table.by_arrow(".base")) or [self.new_key()])
         where = " AND ".join(f"{name} = {value!r}" for name, value in zip(self.shape.key, key, strict=True))
         if self.table.show()["pending_rows"]:
             with pytest.raises(Exception, match="merge first"):
@@ -134,26 +126,26 @@ class History(RuleBasedStateMachine):
         self.table.sql(f"DELETE FROM {self.table.name}.base WHERE {where}")
         self.model.rows.pop(key, None)
 
-    def send_again(self, draw: Draw[Any]) -> None:
+    def send_again(self) -> None:
         """A request whose answer was lost is answered as before, however late; a batch of a known name is not taken."""
         if self.sent is not None:
             store, commit = self.sent
             assert store.send(commit).status_code == httpx.codes.OK
             summary = commit["updates"][0]["snapshot"]["summary"]
             named = {name: value for name, value in summary.items() if name.startswith("firn.")}
-            rows = [{**self.upsert(self.new_key(), draw).row, "_op": "U", "_source": None}]
+            rows = [{**self.upsert(self.new_key()).row, "_op": "U", "_source": None}]
             if store == self.table.change:
                 assert store.append(rows, named).status_code == httpx.codes.BAD_REQUEST
         if self.batch is not None:
-            again = [self.upsert(key, draw).row for key in self.keys(draw)]
+            again = [self.upsert(key).row for key in self.keys()]
             assert self.table.upsert(again, self.model.columns, batch=self.batch).was_there
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
-    def merge_by_rewriting(self, _: Draw[Any]) -> None:
+    def merge_by_rewriting(self) -> None:
         self.merge("rewrite")
 
-    def merge_by_vectors(self, _: Draw[Any]) -> None:
+    def merge_by_vectors(self) -> None:
         self.merge("vectors")
 
     def merge(self, mode: str) -> None:
@@ -161,54 +153,54 @@ class History(RuleBasedStateMachine):
         assert self.table.show()["pending_rows"] == 0
         assert self.table.by_arrow(".base") == self.model.rows
 
-    def merge_while_others_write(self, draw: Draw[Any]) -> None:
+    def merge_while_others_write(self) -> None:
         """Somebody commits when the merge has read the stores: to change it may, and from base the merge steps back."""
-        self.append_changes(draw)
-        store = draw(st.sampled_from([self.table.change, self.table.base]))
-        change = self.upsert(self.new_key(), draw)
+        self.append_changes()
+        store = self.random.choice([self.table.change, self.table.base])
+        change = self.upsert(self.new_key())
         rows = as_rows([change]) if store == self.table.change else [change.row]
         job = self.table.attempt("merge", before_commit=lambda: self.send(store, rows))
         assert job["status"] == ("succeeded" if store == self.table.change else "failed"), job
         self.model.insert([change.row])
 
-    def merge_by_an_optimizer_that_falls_silent(self, draw: Draw[Any]) -> None:
-        step = draw(st.sampled_from(STEPS))
-        self.append_changes(draw)
+    def merge_by_an_optimizer_that_falls_silent(self) -> None:
+        step = self.random.choice(STEPS)
+        self.append_changes()
         job_id = self.table.ask("merge")
         FakeOptimizer(self.table).run(until=step)
         self.table.finish(job_id)
 
-    def merge_a_part(self, draw: Draw[Any]) -> None:
+    def merge_a_part(self) -> None:
         """Of a backlog that is longer than one job may merge, over what was merged and packed before."""
         for _ in range(2):
-            self.append_changes(draw)
+            self.append_changes()
         before = self.table.show()
-        self.table.set_property("firn.merge.max-job-rows", str(draw(st.integers(1, 6))))
+        self.table.set_property("firn.merge.max-job-rows", str(self.random.randint(1, 6)))
         self.table.run("merge")
         self.table.set_property("firn.merge.max-job-rows", None)
         after = self.table.show()
         assert before["watermark"] < after["watermark"] <= before["change_sequence"]
         assert after["pending_rows"] < before["pending_rows"]
 
-    def rewrite(self, _: Draw[Any]) -> None:
+    def rewrite(self) -> None:
         self.table.run("rewrite")
 
-    def compact(self, _: Draw[Any]) -> None:
+    def compact(self) -> None:
         self.table.run("compact")
 
-    def pack_deletes(self, _: Draw[Any]) -> None:
+    def pack_deletes(self) -> None:
         self.table.run("deletes")
 
-    def rewrite_manifests(self, _: Draw[Any]) -> None:
+    def rewrite_manifests(self) -> None:
         self.table.run("manifests")
 
-    def clean(self, _: Draw[Any]) -> None:
+    def clean(self) -> None:
         self.table.run("clean")
 
-    def expire(self, _: Draw[Any]) -> None:
+    def expire(self) -> None:
         self.table.run("expire")
 
-    def remove_orphans(self, _: Draw[Any]) -> None:
+    def remove_orphans(self) -> None:
         """A file that nobody refers to goes aside; all others are of the table, though all of them are old."""
         store = self.table.base if self.done["remove_orphans"] % 2 else self.table.change
         orphan = Path(store.load()["location"].removeprefix("file://"), "data", f"orphan{self.number()}.parquet")
@@ -220,25 +212,25 @@ class History(RuleBasedStateMachine):
         self.table.run("orphans")
         assert not orphan.exists()
 
-    def count_values(self, _: Draw[Any]) -> None:
+    def count_values(self) -> None:
         self.table.run("statistics")
 
     # -- references and partitions ---------------------------------------------------------------------------------
 
-    def tag_base(self, _: Draw[Any]) -> None:
+    def tag_base(self) -> None:
         name = f"t{self.number()}"
         if self.table.base.load().get("current-snapshot-id") in (None, -1):
             return
         self.table.alter(f"CREATE TAG {name}")
         self.tags[name] = self.table.by_arrow(".base")
 
-    def drop_tag(self, draw: Draw[Any]) -> None:
+    def drop_tag(self) -> None:
         if self.tags:
-            name = draw(st.sampled_from(sorted(self.tags)))
+            name = self.random.choice(sorted(self.tags))
             self.table.alter(f"DROP TAG {name}")
             del self.tags[name]
 
-    def partition_otherwise(self, _: Draw[Any]) -> None:
+    def partition_otherwise(self) -> None:
         """Files of both specs are live from here on, until a rewrite."""
         column = self.shape.partition or self.shape.key[-1]
         self.table.alter(f"{'DROP' if self.is_partitioned else 'ADD'} PARTITION FIELD {column}")
@@ -246,34 +238,34 @@ class History(RuleBasedStateMachine):
 
     # -- columns ---------------------------------------------------------------------------------------------------
 
-    def add_column(self, draw: Draw[Any]) -> None:
-        kind = draw(st.sampled_from([INT, TEXT]))
+    def add_column(self) -> None:
+        kind = self.random.choice([INT, TEXT])
         name = f"c{self.number()}"
-        self.table.alter(f"ADD COLUMN {name} {kind}", draw(st.sampled_from(["base", "change"])))
+        self.table.alter(f"ADD COLUMN {name} {kind}", self.random.choice(["base", "change"]))
         self.model.add_column(name, kind)
 
-    def widen_column(self, draw: Draw[Any]) -> None:
-        name = self.free_column(draw, INT)
-        self.table.alter(f"ALTER COLUMN {name} TYPE {LONG}", draw(st.sampled_from(["base", "change"])))
+    def widen_column(self) -> None:
+        name = self.free_column(INT)
+        self.table.alter(f"ALTER COLUMN {name} TYPE {LONG}", self.random.choice(["base", "change"]))
         self.model.columns[name] = LONG
 
-    def rename_column(self, draw: Draw[Any]) -> None:
-        old, new = self.free_column(draw), f"r{self.number()}"
-        self.table.alter(f"RENAME COLUMN {old} TO {new}", draw(st.sampled_from(["base", "change"])))
+    def rename_column(self) -> None:
+        old, new = self.free_column(), f"r{self.number()}"
+        self.table.alter(f"RENAME COLUMN {old} TO {new}", self.random.choice(["base", "change"]))
         self.model.rename_column(old, new)
 
-    def drop_column(self, draw: Draw[Any]) -> None:
-        name = self.free_column(draw)
-        self.table.alter(f"DROP COLUMN {name}", draw(st.sampled_from(["base", "change"])))
+    def drop_column(self) -> None:
+        name = self.free_column()
+        self.table.alter(f"DROP COLUMN {name}", self.random.choice(["base", "change"]))
         self.model.drop_column(name)
 
-    def free_column(self, draw: Draw[Any], kind: str | None = None) -> str:
+    def free_column(self, kind: str | None = None) -> str:
         """A column that may be altered; made first if there is none."""
         free = [name for name in self.model.columns if name not in self.shape.fixed]
         if kind is not None:
             free = [name for name in free if self.model.columns[name] == kind]
         if free:
-            return str(draw(st.sampled_from(free)))
+            return str(self.random.choice(free))
         name = f"c{self.number()}"
         self.table.alter(f"ADD COLUMN {name} {kind or INT}")
         self.model.add_column(name, kind or INT)
@@ -281,8 +273,8 @@ class History(RuleBasedStateMachine):
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def keys(self, draw: Draw[Any]) -> list[Key]:
-        numbers = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True))
+    def keys(self) -> list[Key]:
+        numbers = self.random.sample(KEYS, self.random.randint(1, 4))
         return [self.numbered(number) for number in numbers]
 
     def numbered(self, number: int) -> Key:
@@ -292,42 +284,45 @@ class History(RuleBasedStateMachine):
     def new_key(self) -> Key:
         return self.numbered(1000 + self.number())
 
-    def change(self, key: Key, draw: Draw[Any]) -> Change:
-        op = draw(st.sampled_from("UID"))
-        return self.delete(key, draw) if op == "D" else Change(op, self.upsert(key, draw).row)
+    def change(self, key: Key) -> Change:
+        op = self.random.choice("UID")
+        return self.delete(key) if op == "D" else Change(op, self.upsert(key).row)
 
-    def upsert(self, key: Key, draw: Draw[Any], *, partition: str | None = "any") -> Change:
+    def upsert(self, key: Key, *, partition: str | None = "any") -> Change:
         row: Row = {name: self.value(kind) for name, kind in self.model.columns.items()}
         row |= zip(self.shape.key, key, strict=True)
         if self.shape.partition is not None:
-            row[self.shape.partition] = self.place(key, draw, partition)
+            row[self.shape.partition] = self.place(key, partition)
         if self.shape.sequence is not None:
-            row[self.shape.sequence] = self.moment(draw)
+            row[self.shape.sequence] = self.moment()
         return Change("U", row)
 
-    def delete(self, key: Key, draw: Draw[Any], *, at: Row | None = None) -> Change:
+    def delete(self, key: Key, *, at: Row | None = None) -> Change:
         """`at` is the row that it must hit; any other delete may be late or find nothing."""
         row: Row = dict(zip(self.shape.key, key, strict=True))
         if self.shape.scope == "partition" and self.shape.partition is not None:
-            row[self.shape.partition] = self.place(key, draw)
+            row[self.shape.partition] = self.place(key)
         if self.shape.sequence is not None:
-            row[self.shape.sequence] = at[self.shape.sequence] if at is not None else self.moment(draw)
+            row[self.shape.sequence] = at[self.shape.sequence] if at is not None else self.moment()
         return Change("D", row)
 
-    def place(self, key: Key, draw: Draw[Any], wanted: str | None = "any") -> str | None:
+    def place(self, key: Key, wanted: str | None = "any") -> str | None:
         if self.shape.scope == "partition":
             return PARTITIONS[hash(key[-1]) % len(PARTITIONS)]
-        return draw(st.sampled_from(PARTITIONS)) if wanted == "any" else wanted
+        return self.random.choice(PARTITIONS) if wanted == "any" else wanted
 
-    def moment(self, draw: Draw[Any]) -> int:
+    def moment(self) -> int:
         """Mostly a little later than before, often not."""
-        return self.done.total() + int(draw(st.integers(-4, 2)))
+        return self.done.total() + self.random.randint(-4, 2)
 
     def value(self, kind: str) -> Any:
         number = self.number()
         if number % 11 == 0:
             return None
         return f"v{number}" if kind == TEXT else number + (2**40 if kind == LONG else 0)
+
+    def uuid(self) -> str:
+        return str(UUID(int=self.random.getrandbits(128), version=4))
 
     def number(self) -> int:
         self.written += 1
@@ -337,7 +332,7 @@ class History(RuleBasedStateMachine):
         """Commit, and keep the request."""
         if not rows:
             return
-        commit = store.prepared(rows, {"firn.writer-id": "rest", "firn.batch-id": str(uuid4())})
+        commit = store.prepared(rows, {"firn.writer-id": "rest", "firn.batch-id": self.uuid()})
         answer = store.send(commit)
         assert answer.is_success, answer.text
         self.sent = (store, commit)
@@ -373,4 +368,5 @@ WEIGHTS: Mapping[str, int] = {
     "rename_column": 1,
     "drop_column": 1,
 }
-OPERATIONS: Mapping[str, Callable[[History, Draw[Any]], None]] = {name: getattr(History, name) for name in WEIGHTS}
+CHOICES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+OPERATIONS: Mapping[str, Callable[[History], None]] = {name: getattr(History, name) for name in WEIGHTS}
