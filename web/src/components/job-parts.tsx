@@ -1,8 +1,8 @@
 import { Link } from 'react-router';
 
-import type { Job } from '../api/types';
+import { LIVE, type Job } from '../api/types';
 import { secondsBetween, span } from '../lib/format';
-import { fullName, paths, split } from '../lib/paths';
+import { paths, split } from '../lib/paths';
 import { Bar, paceText } from './bar';
 import type { Column } from './data-table';
 import { Count, useNow, When } from './figures';
@@ -27,8 +27,6 @@ export function TableName({ table }: { table: string }) {
   );
 }
 
-export const rowName = fullName;
-
 interface Progress {
   stage: string;
   done: number;
@@ -43,7 +41,7 @@ export function progressOf(job: Job): Progress {
 }
 
 export function isLive(job: Job): boolean {
-  return job.status === 'running' || job.status === 'committing';
+  return LIVE.includes(job.status);
 }
 
 /** A running job's bar with what it does now. */

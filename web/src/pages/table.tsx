@@ -1,5 +1,5 @@
 import { Switch, Tabs } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
@@ -189,16 +189,17 @@ function Details({ table }: { table: Table }) {
 }
 
 function JobsTab({ table }: { table: Table }) {
-  const { data, error } = useQuery(tableJobs(table.catalog, fullName(table)));
+  const found = useInfiniteQuery(tableJobs(table.catalog, fullName(table)));
   return (
     <DataTable
       plain
       name="jobs of this table"
       columns={jobColumns(false)}
-      rows={data?.items}
-      error={error}
+      rows={found.data?.pages.flatMap((page) => page.items)}
+      error={found.error}
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={<Empty title="No job has run on this table">{table.next.why}</Empty>}
     />
   );
