@@ -34,9 +34,14 @@ import { HowToUse } from './table-use';
 import { ViewPage } from './view';
 import styles from './table.module.css';
 
-/** One table: what it is, what comes next, where its rows are, what happened to it. */
 export function TablePage() {
-  const { catalog = '', table: name = '' } = useParams();
+  const { catalog = '', table = '' } = useParams();
+  // Anew for each: what is being asked or typed about one table must not be answered for the next.
+  return <OneTable key={`${catalog}/${table}`} catalog={catalog} name={table} />;
+}
+
+/** One table: what it is, what comes next, where its rows are, what happened to it. */
+function OneTable({ catalog, name }: { catalog: string; name: string }) {
   const { data: table, error } = useQuery(tableQuery(catalog, name));
   if (table === undefined) {
     return error ? <PerhapsView catalog={catalog} name={name} error={error} /> : <Page title={<TableName table={name} />}><Panel>…</Panel></Page>;

@@ -23,9 +23,13 @@ const FATES: Partial<Record<JobStatus, string>> = {
   pending: 'That was the attempt before: it waits to be taken again.',
 };
 
-/** One job: how it stands, why it was planned, what it did, its log. */
 export function JobPage() {
   const { id = '' } = useParams();
+  return <OneJob key={id} id={id} />;
+}
+
+/** One job: how it stands, why it was planned, what it did, its log. */
+function OneJob({ id }: { id: string }) {
   const { data: job, error } = useQuery(jobQuery(id));
   if (job === undefined) return <Page title="Job">{error && <ProblemNote error={error} />}</Page>;
   return (
