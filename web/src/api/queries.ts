@@ -5,16 +5,16 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TableSort, TokenKind, Topic, Verdict } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TableSort, Topic } from './types';
 import { ACTIVE, LIVE } from './types';
 
 const PULSE_MS = 3000;
 const BAR_MS = 1000;
 const SLOW_MS = 15_000;
-const PAGE = 100;
+export const PAGE = 100;
 
 /** Read page by page, by the server's cursor. */
-const paged = {
+export const paged = {
   initialPageParam: undefined as string | undefined,
   getNextPageParam: (page: { next_cursor?: string | null | undefined }) => page.next_cursor ?? undefined,
 };
@@ -360,49 +360,4 @@ export const hiveReport = (catalog: string, name: string, primaryKey: string[]) 
     // Reads footers: asked for again only when somebody asks for it.
     staleTime: Infinity,
     retry: false,
-  });
-
-export const principals = (kind: 'users' | 'services', enabled: boolean) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['principals', kind],
-    queryFn: ({ pageParam }) => answered(api.GET(`/${kind}`, { params: { query: { limit: PAGE, cursor: pageParam } } })),
-    enabled,
-  });
-
-export const tokens = (owner: string | undefined, kind: TokenKind | undefined) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['tokens', owner, kind],
-    queryFn: ({ pageParam }) => answered(api.GET('/tokens', { params: { query: { owner, kind, limit: PAGE, cursor: pageParam } } })),
-    retry: false,
-  });
-
-export const roles = () => queryOptions({ queryKey: ['roles'], queryFn: () => answered(api.GET('/roles')) });
-
-export const role = (name: string) =>
-  queryOptions({
-    queryKey: ['roles', name],
-    queryFn: () => answered(api.GET('/roles/{role}', { params: { path: { role: name } } })),
-    retry: false,
-  });
-
-export interface AuditFilter {
-  principal?: string;
-  target?: string;
-  verdict?: Verdict;
-  changes?: boolean;
-  notable?: boolean;
-}
-
-/** What was asked in the last so many seconds, so that a link stays a view. */
-export const audit = (filter: AuditFilter, seconds: number | undefined, enabled: boolean) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['audit', filter, seconds],
-    queryFn: ({ pageParam }) => {
-      const since = seconds === undefined ? undefined : new Date(Date.now() - seconds * 1000).toISOString();
-      return answered(api.GET('/audit', { params: { query: { ...filter, since, limit: PAGE, cursor: pageParam } } }));
-    },
-    enabled,
   });
