@@ -3,6 +3,7 @@ import { Link } from 'react-router';
 import { LIVE, type Job } from '../api/types';
 import { secondsBetween, span } from '../lib/format';
 import { paths, split } from '../lib/paths';
+import { resultText } from '../lib/result';
 import { Bar, paceText } from './bar';
 import type { Column } from './data-table';
 import { Count, useNow, When } from './figures';
@@ -59,10 +60,10 @@ export function JobBar({ job, thin = true }: { job: Job; thin?: boolean }) {
   );
 }
 
-/** How long it waited or ran. */
+/** How long it ran; of one that waits again the last attempt does not go on. */
 export function JobTime({ job }: { job: Job }) {
   const now = useNow();
-  if (job.leased_at === null) return <span className="dim">–</span>;
+  if (job.leased_at === null || job.status === 'pending') return <span className="dim">–</span>;
   return <>{span(Math.max(0, secondsBetween(job.leased_at, job.ended_at ?? now)))}</>;
 }
 
@@ -75,15 +76,6 @@ function Outcome({ job }: { job: Job }) {
       {text}
     </div>
   );
-}
-
-/** A result's numbers in a line: "41,200 rows, 12 files". */
-export function resultText(result: Record<string, unknown>): string {
-  return Object.entries(result)
-    .filter(([, value]) => typeof value === 'number' || (typeof value === 'string' && value.length < 24))
-    .slice(0, 4)
-    .map(([key, value]) => `${key.replaceAll('_', ' ')} ${typeof value === 'number' ? value.toLocaleString('en-US') : String(value)}`)
-    .join(', ');
 }
 
 /** The columns of every list of jobs; a table's own list leaves out the table. */
