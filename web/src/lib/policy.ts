@@ -110,6 +110,14 @@ export function inOtherWords(value: string, form: Form): string | null {
   return null;
 }
 
+/** A setting's value in other words. Times are of the policy's zone, not the reader's, and a schedule that nobody has set is spread. */
+export function otherWords(setting: Pick<PolicySetting, 'key' | 'default' | 'choices' | 'value' | 'source'>, zone: string): string | null {
+  const form = formOf(setting);
+  const words = inOtherWords(setting.value, form);
+  if (words === null || (form !== 'schedule' && form !== 'windows')) return words;
+  return `${words} (${zone})${setting.source === 'default' ? ', at each table’s own time within six hours from then' : ''}`;
+}
+
 function windowsInWords(text: string): string | null {
   const parts = text.split(';').map((part) => {
     const [cron = '', lasts] = part.split(' for ');
