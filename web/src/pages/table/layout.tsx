@@ -22,6 +22,8 @@ type Metric = (typeof METRICS)[number]['value'];
 
 const SMALL = 2;
 const SHOWN = 50;
+/** More than a browser draws at once. */
+const MOST_CELLS = 10_000;
 
 /** What a rewrite asked for now would take: partitions with small files to pack, or with delete files. */
 const wantsRewrite = (one: Partition): boolean => one.small_files >= SMALL || one.delete_files > 0;
@@ -93,11 +95,12 @@ function Scale() {
 function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric }) {
   const cells = partitions.map((one) => cellOf(one.partition, one));
   const rows = inOrder(cells.map((cell) => cell.row));
-  const largest = Math.max(0, ...partitions.map((one) => one[metric]));
+  const largest = partitions.reduce((most, one) => Math.max(most, one[metric]), 0);
   const flat = rows.length === 1 && rows[0] === '';
   const columns = inOrder(cells.map((cell) => cell.column));
   const byPlace = new Map(cells.map((cell) => [`${cell.row}|${cell.column}`, cell]));
   if (partitions.length < 2) return null;
+  if (rows.length * columns.length > MOST_CELLS) return <div className={styles.rest}>There are too many partitions to draw: those with most files are below.</div>;
   return (
     <div className={styles.heat} role="img" aria-label={`heat map of ${partitions.length} partitions; the table below has the same numbers`}>
       {flat ? (
