@@ -141,7 +141,7 @@ def _held_back(scaling: Scaling, past: Past, now: datetime) -> str | None:
         return f"{past.failures} starts in a row have failed, the last one: {past.error}; set the launch anew to go on"
     pause = min(FIRST_PAUSE * 2 ** min(past.failures - 1, 10), LONGEST_PAUSE)
     again = past.failed_at + pause
-    return None if now >= again else f"the last start has failed: {past.error}; the next is at {again:%H:%M:%S}"
+    return None if now >= again else f"the last start has failed: {past.error}; the next is at {again:%H:%M:%S} UTC"
 
 
 def is_lost(silent_for: timedelta, lease: timedelta) -> bool:

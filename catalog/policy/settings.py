@@ -31,6 +31,16 @@ class Setting:
     default: str
     parse: Callable[[str], Any]
     does: str
+    choices: tuple[str, ...] = ()
+    """All that it may be, where that is one of a few."""
+
+
+def _choice(key: str, default: str, choices: tuple[str, ...], does: str) -> Setting:
+    return Setting(key, default, one_of(*choices), does, choices)
+
+
+def _flag(key: str, default: str, does: str) -> Setting:
+    return Setting(key, default, parse_flag, does, ("true", "false"))
 
 
 _WHEN = optional(parse_schedule)
@@ -38,12 +48,12 @@ _ORPHAN_AGE = at_least("3 d")
 """No shorter: a slow writer's files look like orphans until it commits."""
 
 _OPTIMIZE = (
-    Setting("firn.optimize.enabled", "true", parse_flag, "whether jobs are planned at all"),
+    _flag("firn.optimize.enabled", "true", "whether jobs are planned at all"),
     Setting("firn.optimize.group", "default", parse_group, "the group of optimizers that runs its jobs"),
-    Setting(
+    _choice(
         "firn.optimize.priority",
         "normal",
-        one_of("low", "normal", "high"),
+        ("low", "normal", "high"),
         "how long its jobs may wait behind those of others: high a quarter as long, low four times",
     ),
     Setting(
@@ -63,10 +73,10 @@ _OPTIMIZE = (
 )
 
 _MERGE = (
-    Setting(
+    _choice(
         "firn.merge.mode",
         "auto",
-        one_of("auto", "rewrite", "vectors"),
+        ("auto", "rewrite", "vectors"),
         "how changes get into base: overwriting touched partitions, by delete files, or as sizes suggest",
     ),
     Setting("firn.merge.max-pending-rows", "500000", parse_count, "pending rows that make a merge due"),
@@ -109,10 +119,10 @@ _FILES = (
         parse_share,
         "share of rows that delete files take away from which on data files are written anew",
     ),
-    Setting(
+    _choice(
         "firn.rewrite.strategy",
         "binpack",
-        one_of("binpack", "sort", "zorder"),
+        ("binpack", "sort", "zorder"),
         "what a rewrite does besides packing: nothing, sort rows, or sort them along a z-order curve",
     ),
     Setting(
@@ -161,10 +171,9 @@ _KEEPING = (
     ),
     Setting("firn.ttl.field", "", optional(parse_text), "column of time that tells how old a row is"),
     Setting("firn.ttl.max-age", "", optional(parse_duration), "age from which on rows are deleted; empty: never"),
-    Setting(
+    _flag(
         "firn.ttl.whole-partitions",
         "true",
-        parse_flag,
         "whether rows wait for the rest of their partition, where the table is partitioned by the time of that column",
     ),
     Setting("firn.ttl.schedule", "0 4 * * *", _WHEN, "when to delete what is too old, as cron writes it"),
@@ -182,10 +191,10 @@ _KEEPING = (
 
 _HIVE = (
     Setting("firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table linked to Hive"),
-    Setting(
+    _choice(
         "firn.hive.keyed-sync",
         "upsert",
-        one_of("upsert"),
+        ("upsert",),
         "what rows that Hive-side writers add to a keyed table become",
     ),
 )

@@ -27,13 +27,14 @@ class IgnoredOut(Out):
 
 
 class SettingOut(Out):
-    """One policy setting as it holds somewhere."""
+    """One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few."""
 
     key: str
     value: str
     source: str
     default: str
     does: str
+    choices: list[str]
     ignored: list[IgnoredOut]
 
 
@@ -74,6 +75,7 @@ def _setting_out(key: str, one: Sourced) -> SettingOut:
         source=one.source,
         default=SETTINGS[key].default,
         does=SETTINGS[key].does,
+        choices=list(SETTINGS[key].choices),
         ignored=[IgnoredOut(value=said.text, source=said.source, why=said.why) for said in one.ignored],
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.policy.policy import check_policy, check_settings, layered
-from catalog.policy.settings import SETTINGS
+from catalog.policy.settings import SETTINGS, Setting
 from catalog.policy.units import parse_duration, parse_size
 
 
@@ -35,6 +35,15 @@ def test_sizes_are_bytes_or_have_a_unit(text: str, size: int) -> None:
 def test_every_default_parses() -> None:
     for setting in SETTINGS.values():
         setting.parse(setting.default)
+
+
+@pytest.mark.parametrize("setting", [one for one in SETTINGS.values() if one.choices], ids=lambda one: one.key)
+def test_of_a_few_choices_each_is_taken_and_nothing_else(setting: Setting) -> None:
+    assert setting.default in setting.choices
+    for choice in setting.choices:
+        setting.parse(choice)
+    with pytest.raises(Invalid):
+        setting.parse("another")
 
 
 def test_the_narrowest_layer_wins_and_is_named() -> None:

@@ -34,6 +34,13 @@ def test_a_namespace_tells_what_it_inherits_and_from_where(api: Api) -> None:
     assert held(good(api.http.get(POLICY)), AGE) == ("1 min", "catalog")
 
 
+def test_a_setting_tells_its_choices(api: Api) -> None:
+    choices = {one["key"]: one["choices"] for one in good(api.http.get(POLICY))["effective"]}
+    assert choices["firn.merge.mode"] == ["auto", "rewrite", "vectors"]
+    assert choices["firn.optimize.enabled"] == ["true", "false"]
+    assert choices[ROWS] == []
+
+
 def test_a_change_leaves_the_other_settings_alone(api: Api) -> None:
     change(api, {"set": {ROWS: "1000", AGE: "1 min"}})
     changed = change(api, {"set": {ROWS: "2000"}, "remove": [AGE]})

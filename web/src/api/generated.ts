@@ -4679,9 +4679,11 @@ export interface components {
         };
         /**
          * SettingOut
-         * @description One policy setting as it holds somewhere.
+         * @description One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few.
          */
         SettingOut: {
+            /** Choices */
+            choices: string[];
             /** Default */
             default: string;
             /** Does */

@@ -5,15 +5,22 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 
 import { answered, api } from './client';
-import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TableSort, TokenKind, Topic, Verdict } from './types';
-import { ACTIVE } from './types';
+import type { HiveState, ImportState, Job, JobKind, JobStatus, Operation, TableKind, TableSort, Topic } from './types';
+import { ACTIVE, LIVE } from './types';
 
 const PULSE_MS = 3000;
 const BAR_MS = 1000;
 const SLOW_MS = 15_000;
-const PAGE = 100;
+export const PAGE = 100;
 
-const paged = { initialPageParam: undefined as string | undefined };
+/** Read page by page, by the server's cursor. */
+export const paged = {
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (page: { next_cursor?: string | null | undefined }) => page.next_cursor ?? undefined,
+};
+
+/** What the server reads a table's files for: the pulse, which changes with every commit anywhere, does not ask again. */
+export const costly = { meta: { costly: true } };
 
 export const keys = { pulse: ['pulse'] } as const;
 
@@ -56,6 +63,7 @@ export interface TableFilter {
 
 export const tables = (catalog: string, filter: TableFilter, limit = PAGE) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['tables', catalog, filter, limit],
     queryFn: ({ pageParam }) =>
       answered(
@@ -63,17 +71,14 @@ export const tables = (catalog: string, filter: TableFilter, limit = PAGE) =>
           params: { path: { catalog }, query: { ...filter, limit, cursor: pageParam } },
         }),
       ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
 export const dropped = (catalog: string, limit = PAGE) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['dropped', catalog, limit],
     queryFn: ({ pageParam }) =>
       answered(api.GET('/catalogs/{catalog}/dropped', { params: { path: { catalog }, query: { limit, cursor: pageParam } } })),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
     refetchInterval: (query) =>
       query.state.data?.pages.some((page) => page.items.some((one) => one.state === 'purging')) ? BAR_MS : SLOW_MS,
   });
@@ -107,6 +112,7 @@ export const tableHistory = (catalog: string, name: string) =>
 /** What happened, page by page; of a table or a view. */
 export const entries = (catalog: string, name: string, about: Topic | undefined) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['table', catalog, name, 'entries', about],
     queryFn: ({ pageParam }) =>
       answered(
@@ -114,8 +120,6 @@ export const entries = (catalog: string, name: string, about: Topic | undefined)
           params: { path: { catalog, table: name }, query: { limit: PAGE, cursor: pageParam, kind: about && [about] } },
         }),
       ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
     refetchInterval: SLOW_MS,
   });
 
@@ -146,10 +150,12 @@ export const view = (catalog: string, name: string) =>
     retry: false,
   });
 
-export const tableFiles = (catalog: string, name: string) =>
+export const tableFiles = (catalog: string, name: string, since: string | null) =>
   queryOptions({
-    queryKey: ['table', catalog, name, 'files'],
+    ...costly,
+    queryKey: ['table', catalog, name, 'files', since],
     queryFn: () => answered(api.GET('/catalogs/{catalog}/tables/{table}/files', at(catalog, name))),
+    placeholderData: keepPreviousData,
     staleTime: SLOW_MS,
   });
 
@@ -180,18 +186,24 @@ export const policy = (catalog: string, namespace: string | undefined) =>
     queryFn: () => answered(api.GET('/catalogs/{catalog}/policy', { params: { path: { catalog }, query: { namespace } } })),
   });
 
-const moving = (jobs: readonly Job[]): boolean => jobs.some((job) => ACTIVE.includes(job.status));
+/** Of jobs that wait nothing moves: a full queue must not make every list ask each second. */
+const moving = (jobs: readonly Job[]): boolean => jobs.some((job) => LIVE.includes(job.status));
+
+/** All pages that are loaded are asked for again: many of them less often. */
+const pace = (pages: readonly { items: readonly Job[] }[] = []): number =>
+  pages.length === 1 && moving(pages[0]?.items ?? []) ? BAR_MS : SLOW_MS;
 
 export const tableJobs = (catalog: string, name: string) =>
-  queryOptions({
+  infiniteQueryOptions({
+    ...paged,
     queryKey: ['table', catalog, name, 'jobs'],
-    queryFn: () =>
+    queryFn: ({ pageParam }) =>
       answered(
         api.GET('/catalogs/{catalog}/tables/{table}/jobs', {
-          params: { path: { catalog, table: name }, query: { limit: 50 } },
+          params: { path: { catalog, table: name }, query: { limit: 50, cursor: pageParam } },
         }),
       ),
-    refetchInterval: (query) => (moving(query.state.data?.items ?? []) ? BAR_MS : false),
+    refetchInterval: ({ state }) => pace(state.data?.pages),
   });
 
 export interface JobFilter {
@@ -203,20 +215,18 @@ export interface JobFilter {
 
 export const jobs = (filter: JobFilter, limit = PAGE) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['jobs', filter, limit],
     queryFn: ({ pageParam }) =>
       answered(api.GET('/jobs', { params: { query: { ...filter, limit, cursor: pageParam } } })),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    refetchInterval: (query) =>
-      moving(query.state.data?.pages.flatMap((page) => page.items) ?? []) ? BAR_MS : SLOW_MS,
+    refetchInterval: ({ state }) => pace(state.data?.pages),
   });
 
 export const job = (id: string) =>
   queryOptions({
     queryKey: ['job', id],
     queryFn: () => answered(api.GET('/jobs/{job_id}', { params: { path: { job_id: id } } })),
-    refetchInterval: (query) => (query.state.data && moving([query.state.data]) ? BAR_MS : false),
+    refetchInterval: (query) => (query.state.data && ACTIVE.includes(query.state.data.status) ? BAR_MS : false),
   });
 
 export const jobLog = (id: string, live: boolean) =>
@@ -249,7 +259,6 @@ export const deletedBy = (id: string) =>
     queryKey: ['job', id, 'deleted'],
     queryFn: ({ pageParam }) =>
       answered(api.GET('/jobs/{job_id}/deleted', { params: { path: { job_id: id }, query: { limit: 20, cursor: pageParam } } })),
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
   });
 
 export const groups = (seesServer: boolean) =>
@@ -293,6 +302,7 @@ export const operation = (id: string) =>
 
 export const importEntries = (catalog: string, id: string, states: ImportState[], live: boolean) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['import', catalog, id, states, live], // asked once more when it has ended: the last look may be older
     queryFn: ({ pageParam }) =>
       answered(
@@ -300,8 +310,6 @@ export const importEntries = (catalog: string, id: string, states: ImportState[]
           params: { path: { catalog, operation_id: id }, query: { state: states, limit: PAGE, cursor: pageParam } },
         }),
       ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
     placeholderData: keepPreviousData,
     refetchInterval: live ? BAR_MS : false,
   });
@@ -314,6 +322,7 @@ export interface HiveFilter {
 
 export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ['hive', catalog, filter, limit],
     queryFn: ({ pageParam }) =>
       answered(
@@ -321,8 +330,6 @@ export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>
           params: { path: { catalog }, query: { ...filter, limit, cursor: pageParam } },
         }),
       ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
     refetchInterval: SLOW_MS,
   });
 
@@ -341,6 +348,7 @@ export const hiveTable = (catalog: string, name: string) =>
 
 export const hiveReport = (catalog: string, name: string, primaryKey: string[]) =>
   queryOptions({
+    ...costly,
     queryKey: ['hive', catalog, name, 'check', primaryKey],
     queryFn: () =>
       answered(
@@ -352,52 +360,4 @@ export const hiveReport = (catalog: string, name: string, primaryKey: string[]) 
     // Reads footers: asked for again only when somebody asks for it.
     staleTime: Infinity,
     retry: false,
-  });
-
-export const principals = (kind: 'users' | 'services', enabled: boolean) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['principals', kind],
-    queryFn: ({ pageParam }) => answered(api.GET(`/${kind}`, { params: { query: { limit: PAGE, cursor: pageParam } } })),
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    enabled,
-  });
-
-export const tokens = (owner: string | undefined, kind: TokenKind | undefined) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['tokens', owner, kind],
-    queryFn: ({ pageParam }) => answered(api.GET('/tokens', { params: { query: { owner, kind, limit: PAGE, cursor: pageParam } } })),
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    retry: false,
-  });
-
-export const roles = () => queryOptions({ queryKey: ['roles'], queryFn: () => answered(api.GET('/roles')) });
-
-export const role = (name: string) =>
-  queryOptions({
-    queryKey: ['roles', name],
-    queryFn: () => answered(api.GET('/roles/{role}', { params: { path: { role: name } } })),
-    retry: false,
-  });
-
-export interface AuditFilter {
-  principal?: string;
-  target?: string;
-  verdict?: Verdict;
-  changes?: boolean;
-  notable?: boolean;
-}
-
-/** What was asked in the last so many seconds, so that a link stays a view. */
-export const audit = (filter: AuditFilter, seconds: number | undefined, enabled: boolean) =>
-  infiniteQueryOptions({
-    ...paged,
-    queryKey: ['audit', filter, seconds],
-    queryFn: ({ pageParam }) => {
-      const since = seconds === undefined ? undefined : new Date(Date.now() - seconds * 1000).toISOString();
-      return answered(api.GET('/audit', { params: { query: { ...filter, since, limit: PAGE, cursor: pageParam } } }));
-    },
-    getNextPageParam: (page) => page.next_cursor ?? undefined,
-    enabled,
   });

@@ -61,3 +61,5 @@ export type TableRow = Schemas['TableRow'];
 export type BackgroundTask = Schemas['TaskOut'];
 
 export const ACTIVE: JobStatus[] = ['pending', 'running', 'committing', 'unknown'];
+/** An optimizer works on these. */
+export const LIVE: JobStatus[] = ['running', 'committing'];

@@ -1,4 +1,4 @@
-import { Button, Tooltip, type ButtonProps } from '@mantine/core';
+import { Button, Menu, Tooltip, type ButtonProps } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
 
 import type { Need } from '../lib/access';
@@ -36,5 +36,15 @@ export function Act({ children, disabledReason, needs = [], onClick, type = 'but
         {children}
       </Button>
     </Tooltip>
+  );
+}
+
+/** The same in a menu: an entry that is not to be chosen stays reachable too, and says why below. */
+export function MenuAct({ children, disabledReason: why, onClick }: { children: ReactNode; disabledReason: string | null; onClick: () => void }) {
+  return (
+    <Menu.Item aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && onClick()}>
+      <span className={why === null ? '' : 'dim'}>{children}</span>
+      {why !== null && <div className="dim" style={{ whiteSpace: 'normal', fontSize: 12 }}>{why}</div>}
+    </Menu.Item>
   );
 }

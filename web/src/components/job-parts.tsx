@@ -1,8 +1,9 @@
 import { Link } from 'react-router';
 
-import type { Job } from '../api/types';
+import { LIVE, type Job } from '../api/types';
 import { secondsBetween, span } from '../lib/format';
-import { fullName, paths, split } from '../lib/paths';
+import { paths, split } from '../lib/paths';
+import { resultText } from '../lib/result';
 import { Bar, paceText } from './bar';
 import type { Column } from './data-table';
 import { Count, useNow, When } from './figures';
@@ -27,8 +28,6 @@ export function TableName({ table }: { table: string }) {
   );
 }
 
-export const rowName = fullName;
-
 interface Progress {
   stage: string;
   done: number;
@@ -43,7 +42,7 @@ export function progressOf(job: Job): Progress {
 }
 
 export function isLive(job: Job): boolean {
-  return job.status === 'running' || job.status === 'committing';
+  return LIVE.includes(job.status);
 }
 
 /** A running job's bar with what it does now. */
@@ -61,10 +60,10 @@ export function JobBar({ job, thin = true }: { job: Job; thin?: boolean }) {
   );
 }
 
-/** How long it waited or ran. */
+/** How long it ran; of one that waits again the last attempt does not go on. */
 export function JobTime({ job }: { job: Job }) {
   const now = useNow();
-  if (job.leased_at === null) return <span className="dim">–</span>;
+  if (job.leased_at === null || job.status === 'pending') return <span className="dim">–</span>;
   return <>{span(Math.max(0, secondsBetween(job.leased_at, job.ended_at ?? now)))}</>;
 }
 
@@ -77,15 +76,6 @@ function Outcome({ job }: { job: Job }) {
       {text}
     </div>
   );
-}
-
-/** A result's numbers in a line: "41,200 rows, 12 files". */
-export function resultText(result: Record<string, unknown>): string {
-  return Object.entries(result)
-    .filter(([, value]) => typeof value === 'number' || (typeof value === 'string' && value.length < 24))
-    .slice(0, 4)
-    .map(([key, value]) => `${key.replaceAll('_', ' ')} ${typeof value === 'number' ? value.toLocaleString('en-US') : String(value)}`)
-    .join(', ');
 }
 
 /** The columns of every list of jobs; a table's own list leaves out the table. */

@@ -21,7 +21,7 @@ import { Link, NavLink, Outlet, useLocation, useNavigate } from 'react-router';
 
 import { catalogs } from '../api/queries';
 import type { JobStatus } from '../api/types';
-import { clock } from '../lib/format';
+import { clock, count, many } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useCatalog } from './catalog';
 import { Logo } from './logo';
@@ -126,8 +126,8 @@ function Places() {
           <Shape size={16} stroke={1.7} aria-hidden />
           <span className="grow">{label}</span>
           {badge !== undefined && badge > 0 && (
-            <span className={styles.badge} title={`${badge} jobs in the queue or running`}>
-              {badge}
+            <span className={styles.badge} title={`${many(badge, 'job')} in the queue or running`}>
+              {count(badge)}
             </span>
           )}
         </NavLink>
@@ -198,6 +198,6 @@ function useFreshness(): void {
     if (before.current === state) return;
     before.current = state;
     if (state === 'lost') return;
-    void queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'pulse' && queryKey[3] !== 'check' });
+    void queries.invalidateQueries({ predicate: ({ queryKey, meta }) => queryKey[0] !== 'pulse' && meta?.costly !== true });
   }, [queries, state]);
 }

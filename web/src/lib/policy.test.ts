@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { byArea, cronInWords, formOf, inOtherWords, namespaceOf, type PolicySetting } from './policy';
+import { byArea, chosen, cronInWords, formOf, inOtherWords, namespaceOf, otherWords, type PolicySetting } from './policy';
 
-const setting = (key: string, value = '1', source = 'default', does = ''): PolicySetting => ({ key, value, source, default: '1', does, ignored: [] });
+const setting = (key: string, value = '1', source = 'default', does = ''): PolicySetting => ({ key, value, source, default: '1', does, choices: [], ignored: [] });
 
 const SETTINGS = [
   setting('firn.merge.mode', 'auto', 'table', 'how changes get into base'),
@@ -45,9 +45,16 @@ it('a value comes from a namespace, from the catalog, or from neither', () => {
 
 describe('values', () => {
   it('have a form that the default tells', () => {
-    const form = (usual: string, key = 'firn.a.b') => formOf({ key, default: usual });
-    expect(['true', '64 MiB', '10 min', '0.5', '500000', 'auto'].map((usual) => form(usual))).toEqual(['flag', 'size', 'duration', 'share', 'count', 'text']);
+    const form = (usual: string, key = 'firn.a.b') => formOf({ key, default: usual, choices: [] });
+    expect(['64 MiB', '10 min', '0.5', '500000', 'UTC'].map((usual) => form(usual))).toEqual(['size', 'duration', 'share', 'count', 'text']);
     expect([form('', 'firn.merge.schedule'), form('', 'firn.optimize.window'), form('', 'firn.ttl.max-age')]).toEqual(['schedule', 'windows', 'duration']);
+  });
+
+  it('are picked where the server tells all of them, however an engine has written one', () => {
+    const mode = { key: 'firn.merge.mode', default: 'auto', choices: ['auto', 'rewrite'] };
+    expect(formOf(mode)).toBe('choice');
+    expect(chosen({ value: ' TRUE', choices: ['true', 'false'] })).toBe('true');
+    expect(chosen({ value: '10 min', choices: [] })).toBe('10 min');
   });
 
   it('are said in another unit', () => {
@@ -66,5 +73,12 @@ describe('values', () => {
     expect(cronInWords('0 3 1 * *')).toBe('on day 1 of each month at 03:00');
     expect(['0 3 1 2 *', '0 */2 * * *', '0 3 * *', 'nonsense'].map(cronInWords)).toEqual([null, null, null, null]);
     expect(inOtherWords('0 22 * * * for 8 h; 0 0 * * 6 for 48 h', 'windows')).toBe('every day at 22:00, for 8 h; Saturdays at 00:00, for 48 h');
+  });
+
+  it('of schedules are told with their time zone, and that the default one is spread', () => {
+    const schedule = { key: 'firn.ttl.schedule', value: '0 4 * * *', default: '0 4 * * *', choices: [] };
+    expect(otherWords({ ...schedule, source: 'table' }, 'Asia/Tokyo')).toBe('every day at 04:00 (Asia/Tokyo)');
+    expect(otherWords({ ...schedule, source: 'default' }, 'UTC')).toContain('within six hours');
+    expect(otherWords({ ...schedule, key: 'firn.a.b', value: '64 MiB', default: '64 MiB', source: 'default' }, 'UTC')).toBe('67,108,864 bytes');
   });
 });

@@ -6,6 +6,7 @@ export interface PolicySetting {
   source: string;
   default: string;
   does: string;
+  choices: readonly string[];
   ignored: readonly { source: string }[];
 }
 
@@ -62,14 +63,14 @@ export function namespaceOf(source: string): string | undefined {
   return source.startsWith('namespace ') ? source.slice('namespace '.length) : undefined;
 }
 
-export type Form = 'flag' | 'size' | 'duration' | 'share' | 'count' | 'schedule' | 'windows' | 'text';
+export type Form = 'choice' | 'size' | 'duration' | 'share' | 'count' | 'schedule' | 'windows' | 'text';
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt]?i?b)$/i;
 const DURATION = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|min|m|h|d)$/i;
 
-/** How a setting's values are written, as its key and its default tell. */
-export function formOf({ key, default: usual }: { key: string; default: string }): Form {
-  if (usual === 'true' || usual === 'false') return 'flag';
+/** How a setting's values are written, as its choices, its key and its default tell. */
+export function formOf({ key, default: usual, choices }: Pick<PolicySetting, 'key' | 'default' | 'choices'>): Form {
+  if (choices.length > 0) return 'choice';
   if (key.endsWith('.schedule')) return 'schedule';
   if (/\.(window|not-during)$/.test(key)) return 'windows';
   if (DURATION.test(usual) || key.endsWith('.max-age')) return 'duration';
@@ -79,7 +80,7 @@ export function formOf({ key, default: usual }: { key: string; default: string }
 }
 
 export const WRITTEN: Record<Form, string> = {
-  flag: 'true or false',
+  choice: '',
   size: 'A number and one of B, KiB, MiB, GiB, such as 128 MiB',
   duration: 'A number and one of s, min, h, d, such as 10 min',
   share: 'A number from 0 to 1, such as 0.3',
@@ -88,6 +89,11 @@ export const WRITTEN: Record<Form, string> = {
   windows: 'When it begins and how long it lasts, such as 0 22 * * * for 8 h; several with a semicolon between',
   text: '',
 };
+
+/** The choice that a value stands for: engines may write it with other letters or spaces around. */
+export function chosen({ value, choices }: Pick<PolicySetting, 'value' | 'choices'>): string {
+  return choices.find((one) => one === value.trim().toLowerCase()) ?? value;
+}
 
 const POWERS: Record<string, number> = { b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40, kb: 1e3, mb: 1e6, gb: 1e9 };
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 });
@@ -102,6 +108,14 @@ export function inOtherWords(value: string, form: Form): string | null {
   if (form === 'schedule') return cronInWords(text);
   if (form === 'windows') return windowsInWords(text);
   return null;
+}
+
+/** A setting's value in other words. Times are of the policy's zone, not the reader's, and a schedule that nobody has set is spread. */
+export function otherWords(setting: Pick<PolicySetting, 'key' | 'default' | 'choices' | 'value' | 'source'>, zone: string): string | null {
+  const form = formOf(setting);
+  const words = inOtherWords(setting.value, form);
+  if (words === null || (form !== 'schedule' && form !== 'windows')) return words;
+  return `${words} (${zone})${setting.source === 'default' ? ', at each table’s own time within six hours from then' : ''}`;
 }
 
 function windowsInWords(text: string): string | null {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { CommitEvent, Job } from '../api/types';
-import { axisFor, momentsOf, rowsOf } from './timeline';
+import { axisFor, endOf, momentsOf, rowsOf } from './timeline';
 
 const at = (second: number) => new Date(second * 1000).toISOString();
 const commit = (id: number, second: number) => ({ id, committed_at: at(second) }) as CommitEvent;
@@ -18,6 +18,12 @@ it('the axis goes on to now while a job runs', () => {
   expect(axisFor(running, 500_000).to).toBeGreaterThanOrEqual(500_000);
   const ended = momentsOf([commit(1, 0)], [job('a', 10, 100)]);
   expect(axisFor(ended, 500_000).to).toBeLessThan(200_000);
+});
+
+it('a job that waits again has ended with its last attempt', () => {
+  const attempts = [{ ended_at: at(30) }] as Job['attempts'];
+  expect(endOf({ ...job('a', 10, null), status: 'pending', attempts }, 500_000)).toBe(30_000);
+  expect(endOf({ ...job('a', 10, null), status: 'running', attempts }, 500_000)).toBe(500_000);
 });
 
 describe('jobs over rows', () => {

@@ -11,8 +11,11 @@ export function momentsOf(events: readonly CommitEvent[], jobs: readonly Job[]):
   return [...commits, ...ran].sort((one, other) => one.at - other.at);
 }
 
-/** When a job ended, or now for one that goes on. */
-export const endOf = (job: Job, now: number): number => (job.ended_at === null ? now : Date.parse(job.ended_at));
+/** When a job ended, or its last attempt where it waits for another; now for one that goes on. */
+export function endOf(job: Job, now: number): number {
+  const ended = job.ended_at ?? (job.status === 'pending' ? (job.attempts.at(-1)?.ended_at ?? job.leased_at) : null);
+  return ended === null ? now : Date.parse(ended);
+}
 
 /** The axis on which all of them find room. */
 export function axisFor(moments: readonly Moment[], now: number): Axis {

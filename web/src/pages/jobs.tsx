@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 
 import { catalogs, jobs, optimizing } from '../api/queries';
-import type { JobKind, JobStatus } from '../api/types';
+import { ACTIVE, type JobKind, type JobStatus } from '../api/types';
 import { DataTable } from '../components/data-table';
 import { jobColumns } from '../components/job-parts';
 import { useSeesServer } from '../components/me';
@@ -14,7 +14,6 @@ import { paths } from '../lib/paths';
 import { whyNothingRuns } from '../lib/queue';
 import { useUrlState } from '../lib/url-state';
 
-const QUEUE: JobStatus[] = ['pending', 'running', 'committing', 'unknown'];
 const HISTORY: JobStatus[] = ['succeeded', 'failed', 'canceled'];
 const SHOWS = [
   { value: 'all', label: 'All' },
@@ -22,7 +21,7 @@ const SHOWS = [
   { value: 'history', label: 'History' },
   { value: 'failed', label: 'Failed' },
 ];
-const STATUSES: Record<string, JobStatus[]> = { queue: QUEUE, history: HISTORY, failed: ['failed', 'unknown'] };
+const STATUSES: Record<string, JobStatus[]> = { queue: ACTIVE, history: HISTORY, failed: ['failed', 'unknown'] };
 
 /** All jobs of the server: what waits, what runs, what was. */
 export function JobsPage() {
@@ -81,7 +80,7 @@ export function JobsPage() {
         link={(job) => paths.job(job.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title={show === 'all' && kind === undefined && group === undefined ? 'No job has been planned yet' : 'No job is like that'}>
+          <Empty title={show === 'all' && kind === undefined && group === undefined && catalog === undefined ? 'No job has been planned yet' : 'No job is like that'}>
             Jobs are planned when a table has enough pending changes, small files or old snapshots; each table's page says what is
             due next and why, and can ask for a job at once.
           </Empty>

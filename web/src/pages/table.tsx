@@ -1,5 +1,5 @@
 import { Switch, Tabs } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
@@ -34,9 +34,14 @@ import { HowToUse } from './table-use';
 import { ViewPage } from './view';
 import styles from './table.module.css';
 
-/** One table: what it is, what comes next, where its rows are, what happened to it. */
 export function TablePage() {
-  const { catalog = '', table: name = '' } = useParams();
+  const { catalog = '', table = '' } = useParams();
+  // Anew for each: what is being asked or typed about one table must not be answered for the next.
+  return <OneTable key={`${catalog}/${table}`} catalog={catalog} name={table} />;
+}
+
+/** One table: what it is, what comes next, where its rows are, what happened to it. */
+function OneTable({ catalog, name }: { catalog: string; name: string }) {
   const { data: table, error } = useQuery(tableQuery(catalog, name));
   if (table === undefined) {
     return error ? <PerhapsView catalog={catalog} name={name} error={error} /> : <Page title={<TableName table={name} />}><Panel>…</Panel></Page>;
@@ -189,16 +194,17 @@ function Details({ table }: { table: Table }) {
 }
 
 function JobsTab({ table }: { table: Table }) {
-  const { data, error } = useQuery(tableJobs(table.catalog, fullName(table)));
+  const found = useInfiniteQuery(tableJobs(table.catalog, fullName(table)));
   return (
     <DataTable
       plain
       name="jobs of this table"
       columns={jobColumns(false)}
-      rows={data?.items}
-      error={error}
+      rows={found.data?.pages.flatMap((page) => page.items)}
+      error={found.error}
       id={(job) => job.id}
       link={(job) => paths.job(job.id)}
+      more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={<Empty title="No job has run on this table">{table.next.why}</Empty>}
     />
   );

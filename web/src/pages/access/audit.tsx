@@ -3,7 +3,7 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Fragment, useEffect, useRef } from 'react';
 
-import { audit, type AuditFilter } from '../../api/queries';
+import { audit, type AuditFilter } from '../../api/access';
 import type { AuditEntry, Verdict } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { When } from '../../components/figures';

@@ -3,7 +3,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type SyntheticEvent } from 'react';
 
 import { answered, api } from '../../api/client';
-import { catalogs, roles } from '../../api/queries';
+import { roles } from '../../api/access';
+import { catalogs } from '../../api/queries';
 import { Act } from '../../components/act';
 import { useMe } from '../../components/me';
 import { ProblemNote } from '../../components/notes';

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { principals } from '../../api/queries';
+import { principals } from '../../api/access';
 import type { Principal } from '../../api/types';
 import { Act } from '../../components/act';
 import { Ask, useDo } from '../../components/ask';

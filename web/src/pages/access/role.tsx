@@ -5,7 +5,7 @@ import { useState, type SyntheticEvent } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { principals, role as roleQuery } from '../../api/queries';
+import { principals, role as roleQuery } from '../../api/access';
 import { Act } from '../../components/act';
 import { Ask, useDo } from '../../components/ask';
 import { When } from '../../components/figures';

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { roles } from '../../api/queries';
+import { roles } from '../../api/access';
 import type { Principal } from '../../api/types';
 import { Act } from '../../components/act';
 import { ProblemNote } from '../../components/notes';

@@ -6,7 +6,7 @@ import { useState, type SyntheticEvent } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { roles } from '../../api/queries';
+import { roles } from '../../api/access';
 import type { Role } from '../../api/types';
 import { Act } from '../../components/act';
 import { DataTable, type Column } from '../../components/data-table';

@@ -5,7 +5,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { tokens } from '../../api/queries';
+import { tokens } from '../../api/access';
 import type { Token, TokenKind } from '../../api/types';
 import { Act } from '../../components/act';
 import { Ask } from '../../components/ask';

@@ -55,7 +55,7 @@ export function Deleted({ job }: { job: Job }) {
           size="compact-xs"
           needs={need(onTable(job.catalog, job.table), 'maintain')}
           loading={restore.isPending}
-          disabledReason={aside > 0 ? null : 'Nothing of it is set aside: there is nothing to put back.'}
+          disabledReason={aside > 0 || found.hasNextPage ? null : 'Nothing of it is set aside: there is nothing to put back.'}
           onClick={() => restore.mutate()}
         >
           Put back

@@ -8,6 +8,7 @@ import { JobTime } from '../../components/job-parts';
 import { Facts, Panel } from '../../components/panel';
 import { words } from '../../lib/format';
 import { compared, gainedBy } from '../../lib/gain';
+import { plain } from '../../lib/result';
 import { paths } from '../../lib/paths';
 
 /** What is known of a job, whatever its kind. */
@@ -103,13 +104,6 @@ function shown(key: string, value: unknown): ReactNode {
     if (key.includes('bytes')) return <Bytes value={value} />;
     return Number.isInteger(value) ? <Count value={value} /> : value.toFixed(2);
   }
-  if (Array.isArray(value)) return value.length === 0 ? <span className="dim">none</span> : value.map((one) => plain(one)).join(', ');
-  return value === null || value === '' ? <span className="dim">–</span> : plain(value);
-}
-
-function plain(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return String(value);
-  return Object.entries(value)
-    .map(([key, one]) => `${words(key)} ${plain(one)}`)
-    .join(', ');
+  if (Array.isArray(value)) return value.length === 0 ? <span className="dim">none</span> : plain(key, value);
+  return value === null || value === '' ? <span className="dim">–</span> : plain(key, value);
 }

@@ -5,7 +5,7 @@ import { jobLog } from '../../api/queries';
 import { ACTIVE, type Job } from '../../api/types';
 import { ProblemNote } from '../../components/notes';
 import { Panel } from '../../components/panel';
-import { clock, many } from '../../lib/format';
+import { clock, many, moment } from '../../lib/format';
 import styles from './job.module.css';
 
 const NEAR_END = 30;
@@ -35,7 +35,7 @@ export function Log({ job }: { job: Job }) {
         <div ref={box} className={styles.log} role="log" aria-label="job log" tabIndex={0} onScroll={look}>
           {data.map((line, index) => (
             <div key={index} className={styles.line}>
-              <time dateTime={line.at}>{clock(line.at)}</time>
+              <time dateTime={line.at} title={moment(line.at)}>{clock(line.at)}</time>
               <span>{line.line}</span>
             </div>
           ))}

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../../api/client';
 import { job as jobQuery } from '../../api/queries';
 import { ACTIVE, type Job, type JobStatus } from '../../api/types';
 import { Act } from '../../components/act';
-import { useDo } from '../../components/ask';
+import { Ask, useDo } from '../../components/ask';
 import { isLive, JobBar, TableLink } from '../../components/job-parts';
 import { JobMark } from '../../components/marks';
 import { Note, ProblemNote } from '../../components/notes';
@@ -23,9 +24,13 @@ const FATES: Partial<Record<JobStatus, string>> = {
   pending: 'That was the attempt before: it waits to be taken again.',
 };
 
-/** One job: how it stands, why it was planned, what it did, its log. */
 export function JobPage() {
   const { id = '' } = useParams();
+  return <OneJob key={id} id={id} />;
+}
+
+/** One job: how it stands, why it was planned, what it did, its log. */
+function OneJob({ id }: { id: string }) {
   const { data: job, error } = useQuery(jobQuery(id));
   if (job === undefined) return <Page title="Job">{error && <ProblemNote error={error} />}</Page>;
   return (
@@ -66,7 +71,9 @@ function Actions({ job }: { job: Job }) {
   const navigate = useNavigate();
   const at = { params: { path: { job_id: job.id } } };
   const needs = need(onTable(job.catalog, job.table), 'maintain');
-  const cancel = useDo('cannot cancel', () => answered(api.POST('/jobs/{job_id}/cancel', at)));
+  const giveUp = () => answered(api.POST('/jobs/{job_id}/cancel', at));
+  const cancel = useDo('cannot cancel', giveUp);
+  const [asking, ask] = useState(false);
   const retry = useDo('cannot retry', async () => {
     const next = await answered(api.POST('/jobs/{job_id}/retry', at));
     await navigate(paths.job(next.id));
@@ -87,10 +94,13 @@ function Actions({ job }: { job: Job }) {
         needs={needs}
         loading={cancel.isPending}
         disabledReason={job.can.includes('cancel') ? null : whyNoCancel(job)}
-        onClick={() => cancel.mutate()}
+        onClick={() => (isLive(job) ? ask(true) : cancel.mutate())}
       >
         Cancel
       </Act>
+      <Ask title={`Cancel the ${job.kind} of ${job.table}`} opened={asking} close={() => ask(false)} yes="Give it up" danger act={giveUp}>
+        An optimizer works on it: what it has not committed by now is lost. The table stays as it is.
+      </Ask>
     </>
   );
 }

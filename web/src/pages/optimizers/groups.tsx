@@ -3,7 +3,7 @@ import { IconDots, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
-import { Act } from '../../components/act';
+import { Act, MenuAct } from '../../components/act';
 import { Ask } from '../../components/ask';
 import { Load } from '../../components/bar';
 import { DataTable, type Column } from '../../components/data-table';
@@ -88,14 +88,12 @@ function GroupActions({ load }: { load: GroupLoad }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item disabled={lacks !== null} onClick={() => set('settings')}>
+          <MenuAct disabledReason={lacks} onClick={() => set('settings')}>
             Settings…
-            {lacks !== null && <div style={{ whiteSpace: 'normal', fontSize: 12 }}>{lacks}</div>}
-          </Menu.Item>
-          <Menu.Item disabled={stays !== null} onClick={() => set('drop')}>
+          </MenuAct>
+          <MenuAct disabledReason={stays} onClick={() => set('drop')}>
             Drop…
-            {stays !== null && <div style={{ whiteSpace: 'normal', fontSize: 12 }}>{stays}</div>}
-          </Menu.Item>
+          </MenuAct>
         </Menu.Dropdown>
       </Menu>
       {doing === 'settings' && <GroupForm group={group} opened close={close} />}

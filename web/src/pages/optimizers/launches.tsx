@@ -30,7 +30,9 @@ const COLUMNS: Column<Launched>[] = [
 ];
 
 function Trouble({ launch }: { launch: Launch }) {
-  const says = launch.last_error ?? launch.held_back;
+  // The last error stays known for days: it counts only while optimizers are missing.
+  const isShort = launch.working + launch.starting < launch.wanted;
+  const says = launch.held_back ?? (isShort ? launch.last_error : null);
   if (says === null) return <span className="dim">nothing</span>;
   return (
     <Mark look={{ ...WARNING, says }}>

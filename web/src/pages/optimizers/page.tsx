@@ -28,7 +28,7 @@ export function OptimizersPage() {
   return (
     <Page title="Optimizers" sub="PySpark processes that take jobs from this server, run them and report. Stopping one loses nothing.">
       <Groups loads={loads} error={groups.error ?? workers.error} />
-      <Launches groups={loads?.map(({ group }) => group.name) ?? []} />
+      <Launches groups={groups.data?.filter(({ wanted }) => wanted !== null).map(({ name }) => name) ?? []} />
       <Workers workers={workers.data} error={workers.error} />
       <Panel title="Start one more">
         <div className="stack">

@@ -12,7 +12,7 @@ import { failing, stuck } from '../../lib/queue';
 
 /** What does not come right by itself: nobody works in a group, nobody knows how a job ended, a kind fails again and again. */
 export function NeedsYou({ work }: { work: Optimizing }) {
-  const { data } = useInfiniteQuery(jobs({ status: ['unknown'] }, 5));
+  const { data, hasNextPage } = useInfiniteQuery(jobs({ status: ['unknown'] }, 5));
   const unknown = data?.pages.flatMap((page) => page.items) ?? [];
   const idle = stuck(work.groups);
   const kinds = failing(work.last_day.by_kind);
@@ -30,6 +30,7 @@ export function NeedsYou({ work }: { work: Optimizing }) {
       {unknown.map((job) => (
         <Unknown key={job.id} job={job} />
       ))}
+      {hasNextPage && <Note tone="warn" title="More jobs ended and nobody knows how" action={<Open to={`${paths.jobs()}?show=failed`} label="Look at them" />} />}
       {kinds.map(({ kind, failed, succeeded }) => (
         <Note key={kind} tone="warn" title={`${kind} keeps failing`} action={<Open to={`${paths.jobs()}?show=failed&kind=${kind}`} label="Look at them" />}>
           {failed} failed and {succeeded} succeeded within a day. The planner waits longer after each failure of a table.

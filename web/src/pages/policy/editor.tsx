@@ -39,6 +39,7 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
   const shown = (get('shown') ?? 'all') as Shown;
   if (settings === undefined) return error ? <div className={styles.head}><ProblemNote error={error} what="cannot show the policy" /></div> : null;
   const areas = byArea(settings, { find: get('find') ?? '', shown, place: place.source });
+  const zone = settings.find(({ key }) => key === 'firn.optimize.time-zone')?.value ?? 'UTC';
   const own = settings.filter((one) => isSetAt(place.source, one)).length;
   const reset = () => {
     if (search.current !== null) search.current.value = '';
@@ -91,7 +92,7 @@ export function PolicyEditor({ place, settings, error }: EditorProps) {
                 </th>
               </tr>
               {area.settings.map((one) => (
-                <SettingRow key={one.key} setting={one} place={place} />
+                <SettingRow key={one.key} setting={one} place={place} zone={zone} />
               ))}
             </tbody>
           ))}

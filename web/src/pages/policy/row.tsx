@@ -7,14 +7,14 @@ import type { Setting } from '../../api/types';
 import { Act } from '../../components/act';
 import { useDo } from '../../components/ask';
 import { useWhyNot } from '../../components/me';
-import { formOf, inOtherWords, namespaceOf } from '../../lib/policy';
+import { namespaceOf, otherWords } from '../../lib/policy';
 import { paths } from '../../lib/paths';
 import type { Place } from './editor';
 import { ValueForm } from './value-form';
 import styles from './policy.module.css';
 
 /** One setting: what it decides, its value, and where that comes from. */
-export function SettingRow({ setting, place }: { setting: Setting; place: Place }) {
+export function SettingRow({ setting, place, zone }: { setting: Setting; place: Place; zone: string }) {
   const [editing, edit] = useState(false);
   const cell = useRef<HTMLTableCellElement>(null);
   const close = () => {
@@ -29,7 +29,7 @@ export function SettingRow({ setting, place }: { setting: Setting; place: Place 
         <div className={styles.does}>{setting.does}</div>
       </td>
       <td ref={cell} className={styles.value}>
-        {editing ? <ValueForm setting={setting} place={place} close={close} /> : <Value setting={setting} place={place} edit={() => edit(true)} />}
+        {editing ? <ValueForm setting={setting} place={place} close={close} /> : <Value setting={setting} place={place} zone={zone} edit={() => edit(true)} />}
       </td>
       <td className={styles.source}>
         <Source setting={setting} place={place} />
@@ -39,8 +39,8 @@ export function SettingRow({ setting, place }: { setting: Setting; place: Place 
   );
 }
 
-function Value({ setting, place, edit }: { setting: Setting; place: Place; edit: () => void }) {
-  const other = inOtherWords(setting.value, formOf(setting));
+function Value({ setting, place, zone, edit }: { setting: Setting; place: Place; zone: string; edit: () => void }) {
+  const other = otherWords(setting, zone);
   const isOwn = setting.source === place.source;
   return (
     <>

@@ -5,14 +5,14 @@ import { useId, useState, type KeyboardEvent, type SyntheticEvent } from 'react'
 
 import { asProblem } from '../../api/problem';
 import type { Setting } from '../../api/types';
-import { formOf, WRITTEN } from '../../lib/policy';
+import { chosen, formOf, WRITTEN } from '../../lib/policy';
 import type { Place } from './editor';
 import styles from './policy.module.css';
 
-/** The value being changed: Enter sets it, Escape leaves it; a refusal stays below in the server's words. */
+/** The value being changed: Enter sets what is typed, the check mark what is picked, Escape leaves it; a refusal stays below in the server's words. */
 export function ValueForm({ setting, place, close }: { setting: Setting; place: Place; close: () => void }) {
   const queries = useQueryClient();
-  const [value, setValue] = useState(setting.value);
+  const [value, setValue] = useState(chosen(setting));
   const help = useId();
   const save = useMutation({
     mutationFn: () => place.save(setting.key, value.trim()),
@@ -27,14 +27,26 @@ export function ValueForm({ setting, place, close }: { setting: Setting; place: 
     save.mutate();
   };
   const leave = (event: KeyboardEvent) => {
-    if (event.key === 'Escape') close();
+    const closesChoices = (event.target as HTMLElement).getAttribute('aria-expanded') === 'true';
+    if (event.key === 'Escape' && !closesChoices) close();
   };
   const label = `value of ${setting.key}`;
   return (
     <form onSubmit={submit} onKeyDown={leave} className={styles.form}>
       <div className="row" style={{ gap: 4 }}>
-        {form === 'flag' ? (
-          <Select aria-label={label} data={['true', 'false']} value={value} onChange={(chosen) => setValue(chosen ?? setting.value)} autoFocus className="grow" classNames={{ input: 'mono' }} />
+        {form === 'choice' ? (
+          <Select
+            aria-label={label}
+            aria-describedby={help}
+            data={setting.choices}
+            value={value}
+            onChange={(one) => setValue(one ?? value)}
+            allowDeselect={false}
+            error={save.error !== null}
+            autoFocus
+            className="grow"
+            classNames={{ input: 'mono' }}
+          />
         ) : (
           <TextInput
             aria-label={label}

@@ -5,7 +5,7 @@ import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
 import type { JobKind, Table } from '../../api/types';
-import { Act } from '../../components/act';
+import { Act, MenuAct } from '../../components/act';
 import { useDo } from '../../components/ask';
 import { useWhyNot } from '../../components/me';
 import { need, onTable } from '../../lib/access';
@@ -61,16 +61,11 @@ function MoreJobs({ table, kinds, ask }: { table: Table; kinds: JobKind[]; ask: 
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {kinds.map((kind) => {
-          const why = lacks ?? whyNot(table, kind);
-          return (
-            // Stays reachable by keyboard, or the reason could not be read.
-            <Menu.Item key={kind} aria-disabled={why !== null} closeMenuOnClick={why === null} onClick={() => why === null && ask(kind)}>
-              <span className={why === null ? '' : 'dim'}>{KINDS[kind].label}…</span>
-              {why !== null && <div className="dim" style={{ fontSize: 12 }}>{why}</div>}
-            </Menu.Item>
-          );
-        })}
+        {kinds.map((kind) => (
+          <MenuAct key={kind} disabledReason={lacks ?? whyNot(table, kind)} onClick={() => ask(kind)}>
+            {KINDS[kind].label}…
+          </MenuAct>
+        ))}
       </Menu.Dropdown>
     </Menu>
   );

@@ -20,7 +20,8 @@ const at = (table: Table) => ({ catalog: table.catalog, table: fullName(table) }
 
 /** What keeps jobs from the table now, each with a way to lift it. */
 export function Blockers({ table }: { table: Table }) {
-  const { data } = useQuery(tableBlockers(table.catalog, fullName(table)));
+  const { data, error } = useQuery(tableBlockers(table.catalog, fullName(table)));
+  if (error && data === undefined) return <ProblemNote error={error} what="what keeps jobs from it is not known" />;
   return data?.map((blocker) => <Held key={blocker.id} table={table} blocker={blocker} />);
 }
 
@@ -103,7 +104,7 @@ function LockForm({ table, close }: { table: Table; close: () => void }) {
     <form onSubmit={submit} className="stack">
       <div>No new job begins on it until then; one that runs goes on. Reading and writing are not touched.</div>
       <TextInput label="Why" placeholder="such as a backfill" value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
-      <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? '4')} />
+      <Select label="For" data={SPANS} value={hours} onChange={(value) => setHours(value ?? hours)} allowDeselect={false} />
       <MultiSelect label="Kinds of jobs" placeholder={kinds.length === 0 ? 'all of them' : ''} data={JOB_KINDS} value={kinds} onChange={setKinds} />
       {lock.error && <ProblemNote error={lock.error} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>

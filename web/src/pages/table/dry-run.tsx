@@ -3,6 +3,8 @@ import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
 import type { paths as Api } from '../../api/generated';
+import { asProblem } from '../../api/problem';
+import { costly } from '../../api/queries';
 import type { Job, JobKind, Planned, Table } from '../../api/types';
 import { Act } from '../../components/act';
 import { Bytes, Count } from '../../components/figures';
@@ -33,21 +35,26 @@ export function DryRun({ table, kind, close }: DryRunProps) {
   const navigate = useNavigate();
   // To find orphans every file has to be listed: that is a job too.
   const isLong = kind === 'orphans';
+  // Looked at once for each time that it is opened: on a table with a commit a second it would never come to an end.
   const dry = useQuery({
-    queryKey: ['dry-run', table.catalog, fullName(table), kind, table.version, table.snapshots],
+    ...costly,
+    queryKey: ['dry-run', table.catalog, fullName(table), kind],
     queryFn: async () => (await post(table, kind, true)) as Planned,
     enabled: !isLong,
     retry: false,
+    staleTime: Infinity,
+    gcTime: 0,
   });
   const start = useMutation({
     mutationFn: (dryly: boolean) => post(table, kind, dryly),
     onSuccess: async (made, dryly) => {
+      close(); // first: with the job there the dry run would be refused now
       await queries.invalidateQueries();
-      close();
       if (dryly && 'id' in made) await navigate(paths.job(made.id));
     },
   });
   const problem = dry.error ?? start.error;
+  const isRefused = dry.error !== null && !asProblem(dry.error).passes;
   return (
     <div className="stack">
       <div>{KINDS[kind].says}</div>
@@ -64,7 +71,7 @@ export function DryRun({ table, kind, close }: DryRunProps) {
             Only look
           </Act>
         )}
-        <Act loading={start.isPending && !start.variables} disabledReason={dry.error ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
+        <Act loading={start.isPending && !start.variables} disabledReason={isRefused ? 'It would be refused, see above.' : null} onClick={() => start.mutate(false)}>
           {KINDS[kind].label}
         </Act>
       </div>

@@ -43,7 +43,7 @@ export function Lanes({ events, jobs, chosen, choose }: LanesProps) {
     box.current?.querySelector<HTMLElement>(`[data-moment="${to.key}"]`)?.focus();
   };
   // One stop for the tab key; arrows do the rest.
-  const stop = chosen === undefined ? moments.at(-1)?.key : `commit-${chosen}`;
+  const stop = (moments.find(({ key }) => key === `commit-${chosen}`) ?? moments.at(-1))?.key;
   return (
     <div className={styles.lanes} ref={box} onKeyDown={move} role="group" aria-label="commits and jobs in time">
       {lanes.map((lane) => (

@@ -22,6 +22,8 @@ type Metric = (typeof METRICS)[number]['value'];
 
 const SMALL = 2;
 const SHOWN = 50;
+/** More than a browser draws at once. */
+const MOST_CELLS = 10_000;
 
 /** What a rewrite asked for now would take: partitions with small files to pack, or with delete files. */
 const wantsRewrite = (one: Partition): boolean => one.small_files >= SMALL || one.delete_files > 0;
@@ -44,13 +46,13 @@ const COLUMNS: Column<Partition>[] = [
 
 /** Files per partition as a heat map; golden is what the next rewrite would take. */
 export function LayoutTab({ table }: { table: Table }) {
-  const { data, error } = useQuery(tableFiles(table.catalog, fullName(table)));
+  const { data, error } = useQuery(tableFiles(table.catalog, fullName(table), table.last_commit_at));
   const [metric, setMetric] = useState<Metric>('bytes');
   const stores = [...new Set(data?.map((one) => one.store))];
   const [store, setStore] = useState<string | undefined>();
   const shown = store ?? (stores.includes('base') ? 'base' : stores[0]);
   const partitions = data?.filter((one) => one.store === shown) ?? [];
-  if (error) return <div style={{ padding: 14 }}><ProblemNote error={error} what="cannot read the layout" /></div>;
+  if (error && data === undefined) return <div style={{ padding: 14 }}><ProblemNote error={error} what="cannot read the layout" /></div>;
   if (data?.length === 0) return <Empty title="No files yet">The first write brings some.</Empty>;
   const due = partitions.filter(wantsRewrite).length;
   return (
@@ -93,11 +95,12 @@ function Scale() {
 function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric }) {
   const cells = partitions.map((one) => cellOf(one.partition, one));
   const rows = inOrder(cells.map((cell) => cell.row));
-  const largest = Math.max(0, ...partitions.map((one) => one[metric]));
+  const largest = partitions.reduce((most, one) => Math.max(most, one[metric]), 0);
   const flat = rows.length === 1 && rows[0] === '';
   const columns = inOrder(cells.map((cell) => cell.column));
   const byPlace = new Map(cells.map((cell) => [`${cell.row}|${cell.column}`, cell]));
   if (partitions.length < 2) return null;
+  if (rows.length * columns.length > MOST_CELLS) return <div className={styles.rest}>There are too many partitions to draw: those with most files are below.</div>;
   return (
     <div className={styles.heat} role="img" aria-label={`heat map of ${partitions.length} partitions; the table below has the same numbers`}>
       {flat ? (

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 
 import { tableHistory, tableJobs } from '../../api/queries';
 import { ProblemNote } from '../../components/notes';
@@ -24,11 +24,11 @@ const JOBS: [string, string][] = [
 /** Commits of all stores, and jobs, on one time axis. */
 export function Timeline({ catalog, table }: { catalog: string; table: string }) {
   const history = useQuery(tableHistory(catalog, table));
-  const { data: found } = useQuery(tableJobs(catalog, table));
+  const { data: found } = useInfiniteQuery(tableJobs(catalog, table));
   const [get, set] = useUrlState();
   const chosen = get('commit') === undefined ? undefined : Number(get('commit'));
   const events = history.data?.items;
-  const jobs = found?.items ?? [];
+  const jobs = found?.pages.flatMap((page) => page.items) ?? [];
   if (history.error && events === undefined) return <ProblemNote error={history.error} what="no history" />;
   if (events === undefined || events.length === 0) return null;
   const open = events.find((event) => event.id === chosen);

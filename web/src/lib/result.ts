@@ -1,0 +1,31 @@
+/** What a job was asked and what it did, in values of any shape, as people read them. */
+import { bytes, count, moment, words } from './format';
+
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
+const SHORT = 24;
+const SHOWN = 4;
+
+const figure = (key: string, value: number): string => {
+  if (key.includes('bytes')) return bytes(value);
+  return Number.isInteger(value) ? count(value) : value.toFixed(2);
+};
+
+/** A value in words: numbers with their units, moments on the reader's clock. */
+export function plain(key: string, value: unknown): string {
+  if (typeof value === 'number') return figure(key, value);
+  if (typeof value === 'string' && MOMENT.test(value)) return moment(value);
+  if (Array.isArray(value)) return value.map((one) => plain(key, one)).join(', ');
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Object.entries(value)
+    .map(([inner, one]) => `${words(inner)} ${plain(inner, one)}`)
+    .join(', ');
+}
+
+/** A result's first values in a line: "rewritten files 8, rewritten bytes 41.2 MB". */
+export function resultText(result: Readonly<Record<string, unknown>>): string {
+  return Object.entries(result)
+    .filter(([, value]) => typeof value === 'number' || (typeof value === 'string' && value.length < SHORT))
+    .slice(0, SHOWN)
+    .map(([key, value]) => `${words(key)} ${plain(key, value)}`)
+    .join(', ');
+}
