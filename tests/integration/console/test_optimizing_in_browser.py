@@ -137,6 +137,22 @@ def test_a_failed_job_is_tried_again_and_the_new_one_canceled(server: ServerProc
     expect(page.get_by_role("list", name="stages")).to_contain_text("canceled, ended here")
 
 
+def test_to_cancel_a_job_that_is_worked_on_is_asked_once(server: ServerProcess, open_page: OpenPage) -> None:
+    server.post("catalogs/lake/tables", {"name": "shop.spare", "columns": COLUMNS})
+    leased(server, registered(server, "worker-9"), "shop.spare")
+    page = open_page(f"{server.url}/jobs/{job_of(server, 'shop.spare')['id']}")
+    page.get_by_role("button", name="Cancel").press("Enter")
+    asking = page.get_by_role("dialog", name="Cancel the rewrite of shop.spare")
+    expect(asking).to_contain_text("An optimizer works on it")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(asking).to_have_count(0)
+    assert job_of(server, "shop.spare")["status"] == "running"
+    page.get_by_role("button", name="Cancel").click()
+    asking.get_by_role("button", name="Give it up").click()
+    expect(page.get_by_role("list", name="stages")).to_contain_text("canceled, ended here")
+
+
 def test_a_table_is_locked_with_a_reason_and_unlocked_by_keyboard(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/tables/shop.quiet")
     page.get_by_role("button", name="Lock").press("Enter")

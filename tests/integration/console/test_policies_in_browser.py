@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 ROWS = "firn.merge.max-pending-rows"
 AGE = "firn.expire.max-age"
 GROUP = "firn.optimize.group"
+MODE = "firn.merge.mode"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,23 @@ def test_a_refused_value_stays_with_the_servers_words_until_it_is_left(
     page.keyboard.press("Escape")
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(setting(page, AGE)).to_contain_text("5 d")
+
+
+def test_one_of_a_few_values_is_picked_by_keyboard(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/web.visits?tab=policy")
+    setting(page, MODE).get_by_role("button", name=re.compile("^change")).press("Enter")
+    expect(page.get_by_role("combobox", name=f"value of {MODE}")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option")).to_have_text(["auto", "rewrite", "vectors"])
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("option")).to_have_count(0)
+    assert violations(page) == []
+    expect(page.get_by_role("combobox", name=f"value of {MODE}")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.get_by_role("option", name="vectors").click()
+    page.get_by_role("button", name=f"set {MODE} on").press("Enter")
+    expect(setting(page, MODE)).to_contain_text("this table")
+    expect(setting(page, MODE)).to_contain_text("vectors")
 
 
 def test_a_table_leads_to_where_its_value_is_set(server: ServerProcess, open_page: OpenPage) -> None:

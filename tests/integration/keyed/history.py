@@ -29,11 +29,11 @@ SPARK_EVERY = 10
 class History:
     """One table and its model. Each step is one operation; `WEIGHTS` says how often which is chosen.
 
-    The same seed takes the same steps.
+    The same seed takes the same steps on tables of one shape.
     """
 
     def __init__(self, server: RunningServer, worker: Worker, shape: Shape, seed: int) -> None:
-        self.random = random.Random(seed)
+        self.random = random.Random(f"{seed} {shape}")
         self.shape = shape
         self.model = Model(shape, dict(shape.columns))
         self.table = Table.create(server, worker, shape)
@@ -222,7 +222,9 @@ class History:
         if self.table.base.load().get("current-snapshot-id") in (None, -1):
             return
         self.table.alter(f"CREATE TAG {name}")
-        self.tags[name] = self.table.by_arrow(".base")
+        # A tag is read with the schema that its snapshot was written with, whatever base's columns are by now.
+        self.tags[name] = self.table.by_spark(f".base VERSION AS OF '{name}'")
+        assert self.tags[name].keys() == self.table.by_arrow(".base").keys()
 
     def drop_tag(self) -> None:
         if self.tags:
