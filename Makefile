@@ -166,7 +166,7 @@ bench: setup ## measure; results as JSON under bench/results
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: soak
-soak: setup ## the model tests for an hour instead of minutes (SOAK_SECONDS=…)
+soak: setup ## the model tests for an hour instead of minutes, and all kills (SOAK_SECONDS=…)
 	@SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest -m model --timeout=0 $(ARGS)
 
 .PHONY: lock
