@@ -47,7 +47,7 @@ def test_compaction(tmp_path: Path) -> None:
 def test_read(tmp_path: Path) -> None:
     lines = results(tmp_path, "read", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "uniform")
     reads = {line["query"]: line for line in lines if line["event"] == "read"}
-    assert sorted(reads) == ["aggregate", "count", "scan"]
+    assert sorted(reads) == ["aggregate", "count", "lookup", "scan"]
     assert all(read["ratio"]["wall"] > 0 for read in reads.values())
 
 
