@@ -223,7 +223,8 @@ def statistics(look: Look) -> Would:
     metadata, columns = look.moment.main_store[1], look.task["columns"]
     now = totals(metadata)
     if look.task["snapshot_id"] is None or not columns:
-        return Would(would="count nothing: the head's statistics are there already", gain=gained(metadata))
+        why = "the head's statistics are there already, or it has none of the columns yet"
+        return Would(would=f"count nothing: {why}", gain=gained(metadata))
     return Would(
         would=f"count the distinct values of {counted(len(columns), 'column')} over {counted(now['rows'], 'row')}",
         touches=[Touch("columns", len(columns)), Touch("files to read", now["files"], now["bytes"])],

@@ -256,9 +256,8 @@ class Quarantine:
             batch = replace(batch, state=BatchState.DELETING, kept=(*batch.kept, *kept))
             uow.orphans.put(batch)
         gone = [line for line in lines if line.file.location not in batch.kept]
-        self._delete(
-            [line.aside for line in gone if line.aside is not None]
-        )  # a store may take long: in no transaction
+        # A store may take long: in no transaction.
+        self._delete([line.aside for line in gone if line.aside is not None])
         with self.database.writing() as uow:
             check_lease(uow.jobs.lock(lease.job_id), lease)
             batch = replace(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,7 @@ class History:
         self.shape = shape
         self.model = Model(shape, dict(shape.columns))
         self.table = Table.create(server, worker, shape)
-        self.done = Counter[str]()
-        self.done_in_order: list[str] = []
+        self.done: list[str] = []
         self.written = 0
         self.sent: tuple[Store, Json] | None = None
         self.batch: str | None = None
@@ -48,10 +46,9 @@ class History:
     def run(self, steps: int) -> None:
         """Near the end what was not done yet is done, so that no history leaves an operation out."""
         for left in range(steps, 0, -1):
-            missing = [name for name in WEIGHTS if not self.done[name]]
+            missing = [name for name in WEIGHTS if name not in self.done]
             name = self.random.choice(missing if left <= len(missing) else CHOICES)
-            self.done[name] += 1
-            self.done_in_order.append(name)
+            self.done.append(name)
             OPERATIONS[name](self)
             self.check()
         self.end()
@@ -60,7 +57,7 @@ class History:
         self.table.check_stores()
         assert self.table.by_arrow() == self.model.rows
         self.table.by_arrow(".base")  # fails on two rows of one key
-        if self.done.total() % SPARK_EVERY == 0:
+        if len(self.done) % SPARK_EVERY == 0:
             self.check_by_spark()
 
     def end(self) -> None:
@@ -202,7 +199,7 @@ class History:
 
     def remove_orphans(self) -> None:
         """A file that nobody refers to goes aside; all others are of the table, though all of them are old."""
-        store = self.table.base if self.done["remove_orphans"] % 2 else self.table.change
+        store = self.table.base if self.done.count("remove_orphans") % 2 else self.table.change
         orphan = Path(store.load()["location"].removeprefix("file://"), "data", f"orphan{self.number()}.parquet")
         orphan.parent.mkdir(parents=True, exist_ok=True)
         orphan.write_bytes(b"nobody's")
@@ -224,7 +221,10 @@ class History:
         self.table.alter(f"CREATE TAG {name}")
         # A tag is read with the schema that its snapshot was written with, whatever base's columns are by now.
         self.tags[name] = self.table.by_spark(f".base VERSION AS OF '{name}'")
-        assert self.tags[name].keys() == self.table.by_arrow(".base").keys()
+        now = self.table.by_arrow(".base")
+        assert self.tags[name].keys() == now.keys()
+        for key, row in self.tags[name].items():  # no name is ever given to a second column
+            assert row.items() & now[key].items() == {(name, row[name]) for name in row.keys() & now[key].keys()}
 
     def drop_tag(self) -> None:
         if self.tags:
@@ -315,7 +315,7 @@ class History:
 
     def moment(self) -> int:
         """Mostly a little later than before, often not."""
-        return self.done.total() + self.random.randint(-4, 2)
+        return len(self.done) + self.random.randint(-4, 2)
 
     def value(self, kind: str) -> Any:
         number = self.number()
