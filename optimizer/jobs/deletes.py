@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.sql.functions import count_distinct
+
 from optimizer.file_tasks import DeletesTask
 from optimizer.java import each
 from optimizer.ledger import Ledger
@@ -53,9 +55,45 @@ def drop_dangling(work: Work, table: Any) -> int:
 
 def _pack(work: Work, task: DeletesTask, table: Any) -> None:
     action = _actions(work).rewritePositionDeletes(table)
+    if _specs_meet(work, task):
+        columns = _columns_of_some_specs(table)
+        if columns is None:
+            work.hold.say(
+                "nothing packed: partition specs differ in a column that is gone; a rewrite applies the deletes"
+            )
+            return
+        work.hold.say(f"packed only where {' and '.join(columns)} is set: elsewhere delete files are of several specs")
+        not_null = work.session.jvm.org.apache.iceberg.expressions.Expressions.notNull
+        for column in columns:
+            action = action.filter(not_null(column))
     action.option("min-input-files", str(task.min_files))
     action.snapshotProperty("firn.job-id", work.lease.job_id)
     action.execute()
+
+
+def _specs_meet(work: Work, task: DeletesTask) -> bool:
+    """Whether two specs have a partition that is one to Iceberg: what a spec does not have is null there.
+
+    Its action groups by that partition and then refuses groups of two specs, which fails the whole of it
+    (BinPackRewritePositionDeletePlanner and SparkPositionDeletesRewriteBuilder, Iceberg 1.12).
+    """
+    files = work.session.spark.table(f"{work.session.name(task.parts)}.delete_files")
+    if "partition" not in files.columns:
+        return False
+    specs = files.where("content = 1").groupBy("partition").agg(count_distinct("spec_id").alias("specs"))
+    return not specs.where("specs > 1").isEmpty()
+
+
+def _columns_of_some_specs(table: Any) -> list[str] | None:
+    """The columns that not every spec partitions by in the same way; None if one of them is no column any more."""
+    specs = [
+        {(field.fieldId(), field.sourceId(), str(field.transform())) for field in each(spec.fields())}
+        for spec in table.specs().values()
+    ]
+    shared = specs[0].intersection(*specs[1:])
+    sources = {source for spec in specs for _, source, _ in spec - shared}
+    names = [table.schema().findColumnName(source) for source in sorted(sources)]
+    return None if None in names else names
 
 
 def _actions(work: Work) -> Any:

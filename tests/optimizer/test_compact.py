@@ -92,6 +92,24 @@ def test_position_deletes_are_packed(server: RunningServer, worker: Worker) -> N
     assert table.run("deletes")["result"]["removed_delete_files"] == 0
 
 
+def test_position_deletes_of_two_specs_are_packed_apart(server: RunningServer, worker: Worker) -> None:
+    """To Iceberg's action rows without p are of one partition in both specs, and it refuses to pack the two."""
+    properties = {"format-version": "2", "write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"}
+    table = KeyedTable(server, worker, "id BIGINT, p STRING", "p", **properties)
+    for start, spec in ((0, "DROP"), (100, "ADD")):
+        rows = f"SELECT {start} + id, if(id % 2 = 0, 'a', NULL) FROM range(10)"
+        server.spark.sql(f"INSERT INTO {table.name} {rows}")
+        for number in range(6):
+            server.spark.sql(f"DELETE FROM {table.name} WHERE id = {start + number}")
+        server.spark.sql(f"ALTER TABLE {table.name} {spec} PARTITION FIELD p")
+    before = table.rows()
+    job = table.run("deletes")
+    assert (job["status"], job["error"]) == ("succeeded", None)
+    assert table.rows() == before
+    left = f"SELECT spec_id, partition.p, count(*) FROM {table.name}.delete_files GROUP BY ALL"
+    assert server.rows(left) == [(0, "a", 1), (0, None, 3), (1, None, 1)]
+
+
 def test_deletes_that_apply_to_nothing_are_dropped(server: RunningServer, worker: Worker) -> None:
     """A deletion vector whose data file has gone: Iceberg's own writers take it along, others may leave it."""
     properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
