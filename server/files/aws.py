@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import botocore.session
@@ -29,12 +30,18 @@ class Aws:
 
     def __init__(self, file_io: Mapping[str, str]) -> None:
         """Without keys in `file_io` they come from where AWS's own tools find them: environment, profile, instance."""
-        self._session = botocore.session.Session()
-        access, secret, token = (file_io.get(key) for key in _OWN_KEYS)
-        if access and secret:
-            self._session.set_credentials(access, secret, token)
+        self._own_keys = [file_io.get(key) for key in _OWN_KEYS]
         self._clients: dict[tuple[str | None, str], Any] = {}
         self._lock = threading.Lock()  # making a client is not safe between threads, using one is
+
+    @cached_property
+    def _session(self) -> botocore.session.Session:
+        """Made when first needed, for it takes a while and most servers never do; two at once make two of a kind."""
+        session = botocore.session.Session()
+        access, secret, token = self._own_keys
+        if access and secret:
+            session.set_credentials(access, secret, token)
+        return session
 
     def assume(self, storage: StorageConfig, *, session_name: str, policy: str) -> Keys:
         """Keys of the catalog's role, limited by the policy."""
