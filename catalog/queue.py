@@ -40,6 +40,17 @@ class Done:
     bytes_freed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourDone:
+    """What ended within one hour."""
+
+    begins: datetime
+    succeeded: int = 0
+    failed: int = 0
+    canceled: int = 0
+    bytes_freed: int = 0
+
+
 def bytes_rewritten(result: Mapping[str, Any]) -> int:
     """What a job says in its result that it wrote anew."""
     return _bytes(result, "rewritten_bytes")

@@ -12,7 +12,7 @@ from catalog.group import Group, GroupName
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, Namespace, RelationId
 from catalog.ports.page import Page
-from catalog.queue import Done, Waiting
+from catalog.queue import Done, HourDone, Waiting
 from catalog.relation import Relation, RelationKind
 from catalog.standing import Sort, Standing
 
@@ -62,6 +62,18 @@ class Standings(Protocol):
         """The least healthy tables of all catalogs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs are listed; nothing means all. `search` is a part of a table's full name, dots included."""
+
+    catalog: CatalogName | None = None
+    relation_id: RelationId | None = None
+    statuses: Collection[JobStatus] = ()
+    kinds: Collection[JobKind] = ()
+    group: str | None = None
+    search: str | None = None
+
+
 class Jobs(Protocol):
     """Background jobs and what each has committed."""
 
@@ -98,18 +110,8 @@ class Jobs(Protocol):
         The last REMEMBERED_JOBS of each kind and table stay, and so do jobs whose orphans are not deleted yet.
         """
 
-    def list(
-        self,
-        *,
-        catalog: CatalogName | None = None,
-        relation_id: RelationId | None = None,
-        statuses: Collection[JobStatus] = (),
-        kinds: Collection[JobKind] = (),
-        group: str | None = None,
-        limit: int,
-        cursor: str | None = None,
-    ) -> Page[Job]:
-        """Newest first."""
+    def list(self, which: JobFilter | None = None, *, limit: int, cursor: str | None = None) -> Page[Job]:
+        """Newest first; None is all of them."""
 
     def record_commit(self, job_id: JobId, relation_id: RelationId, record: CommitRecord) -> None:
         """Note that the job's commit on this relation is being applied; Conflict when its number is noted already."""
@@ -144,6 +146,9 @@ class Queue(Protocol):
         """How many jobs have a slot, by group and kind."""
 
     def done(self, since: datetime) -> Sequence[Done]: ...
+    def done_by_hour(self, since: datetime) -> Sequence[HourDone]:
+        """The hours in which any job has ended, oldest first."""
+
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
         """Jobs that should have begun by now, the most overdue first."""
 

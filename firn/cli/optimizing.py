@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 from firn.cli.show import Show, size
@@ -9,6 +11,7 @@ from firn.cli.told import Told, command
 from firn.transport import Json
 
 _MINUTE = 60
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +40,9 @@ def _people(show: Show, found: Json) -> None:
         [_done("an hour", found["last_hour"]), _done("a day", found["last_day"])],
         none="",
     )
+    ended = [one["succeeded"] + one["failed"] + one["canceled"] for one in found["hours"]]
+    if any(ended):
+        show.line(f"jobs ended by hour, last day   {spark(ended)}   at most {max(ended):,}")
     overdue = [
         (f"{one['catalog']}.{one['table']}", one["kind"], _age(one["overdue_seconds"])) for one in found["overdue"]
     ]
@@ -50,6 +56,12 @@ def _people(show: Show, found: Json) -> None:
 def _done(within: str, done: Json) -> tuple[object, ...]:
     freed, rewritten = size(done["bytes_freed"]), size(done["bytes_rewritten"])
     return (within, done["jobs"], done["tables_per_minute"], rewritten, freed)
+
+
+def spark(values: Sequence[int]) -> str:
+    """One character for each value, as high as it is; nothing is a space."""
+    most = max(values)
+    return "".join(" " if value == 0 else _BARS[(value * len(_BARS) - 1) // most] for value in values)
 
 
 def _age(seconds: float | None) -> str | None:

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from catalog.access import Securable
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName
+from catalog.ports.work import JobFilter
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.service.optimizing import HOUR
@@ -86,25 +87,28 @@ class JobCounts(Out):
     counts: dict[JobStatus, int]
 
 
-@router.get("", summary="List jobs, newest first")
-def list_jobs(
-    services: ServicesDep,
-    visible: VisibleDep,
-    page: PagingDep,
+def job_filter(
     catalog: Annotated[str | None, Query()] = None,
     status: Annotated[list[JobStatus] | None, Query()] = None,
     kind: Annotated[list[JobKind] | None, Query()] = None,
     group: Annotated[str | None, Query()] = None,
+    search: Annotated[str | None, Query(description="a part of a table's full name")] = None,
+) -> JobFilter:
+    """Which jobs are listed."""
+    within = None if catalog is None else CatalogName(catalog)
+    return JobFilter(catalog=within, statuses=status or (), kinds=kind or (), group=group, search=search)
+
+
+@router.get("", summary="List jobs, newest first")
+def list_jobs(
+    services: ServicesDep, visible: VisibleDep, page: PagingDep, which: Annotated[JobFilter, Depends(job_filter)]
 ) -> PageOut[JobOut]:
-    """All jobs of this server, or of one catalog or group."""
+    """All jobs of this server, or of one catalog or group, or of tables with such a name."""
     with services.database.reading() as uow:
-        within = None if catalog is None else CatalogName(catalog)
         found = visible.page(
-            lambda size, start: uow.jobs.list(
-                catalog=within, statuses=status or (), kinds=kind or (), group=group, limit=size, cursor=start
-            ),
+            lambda size, start: uow.jobs.list(which, limit=size, cursor=start),
             lambda job: visible.readable(Securable.of(job.catalog, job.table)),
-            within=Securable(within),
+            within=Securable(which.catalog),
             limit=page.size,
             cursor=page.cursor,
         )

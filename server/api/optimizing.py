@@ -59,6 +59,16 @@ class ThroughputOut(Out):
     by_kind: list[DoneOut]
 
 
+class HourOut(Out):
+    """What ended within one hour, and what that has deleted from storage."""
+
+    begins: datetime
+    succeeded: int
+    failed: int
+    canceled: int
+    bytes_freed: int
+
+
 class OverdueOut(Out):
     """A job that should have begun by now."""
 
@@ -84,7 +94,10 @@ class StandingOut(Out):
 
 
 class OptimizingOut(Out):
-    """All background work at a glance; `due_tables` are still to be looked at by the planner."""
+    """All background work at a glance; `due_tables` are still to be looked at by the planner.
+
+    `hours` are the last 24, oldest first; the last of them is not over.
+    """
 
     at: datetime
     due_tables: int
@@ -92,6 +105,7 @@ class OptimizingOut(Out):
     groups: list[LoadOut]
     last_hour: ThroughputOut
     last_day: ThroughputOut
+    hours: list[HourOut]
     overdue: list[OverdueOut]
     worst: list[StandingOut]
 
@@ -107,6 +121,7 @@ def show_optimizing(services: ServicesDep) -> OptimizingOut:
         groups=[_load(found, load) for load in found.groups],
         last_hour=_throughput(found.last_hour, HOUR.total_seconds()),
         last_day=_throughput(found.last_day, DAY.total_seconds()),
+        hours=[HourOut.model_validate(one) for one in found.hours],
         overdue=_overdue(found),
         worst=_worst(found),
     )

@@ -14,6 +14,7 @@ from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.policy.policy import check_settings
+from catalog.ports.work import JobFilter
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut
@@ -199,7 +200,7 @@ def list_table_jobs(services: ServicesDep, catalog: CatalogDep, table: TableDep,
     """Newest first."""
     with services.database.reading() as uow:
         relation = planned_relation(uow, catalog, table)
-        found = uow.jobs.list(relation_id=relation.id, limit=page.size, cursor=page.cursor)
+        found = uow.jobs.list(JobFilter(relation_id=relation.id), limit=page.size, cursor=page.cursor)
     return PageOut(items=[JobOut.of(job) for job in found.items], next_cursor=found.next_cursor)
 
 

@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from catalog.group import Group, GroupName
 from catalog.job import Job
 from catalog.ports.store import Database, UnitOfWork
-from catalog.queue import Done, Waiting
+from catalog.queue import Done, HourDone, Waiting
 from catalog.relation import Relation
 from catalog.standing import Standing
 from server.service.queueing import slots_of
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+HOURS = 24
 LISTED = 20
 """Tables and jobs that are named one by one."""
 
@@ -43,6 +44,8 @@ class Overview:
     groups: Sequence[Load]
     last_hour: Sequence[Done]
     last_day: Sequence[Done]
+    hours: Sequence[HourDone]
+    """The last day by whole hours, oldest first; the last of them is not over."""
     overdue: Sequence[Job]
     worst: Sequence[tuple[Relation, Standing]]
     by_health: Mapping[str, int]
@@ -68,6 +71,7 @@ class Optimizing:
                 groups=self._groups(uow, waiting, now),
                 last_hour=uow.queue.done(now - HOUR),
                 last_day=uow.queue.done(now - DAY),
+                hours=_hours(uow, now),
                 overdue=uow.queue.overdue(now, limit=LISTED),
                 worst=uow.standings.worst(limit=LISTED),
                 by_health=uow.standings.by_health(GRADES),
@@ -87,3 +91,11 @@ class Optimizing:
             )
             for name in sorted({*known, *named})
         ]
+
+
+def _hours(uow: UnitOfWork, now: datetime) -> list[HourDone]:
+    """Each hour of the last day, also where nothing ended."""
+    last = now.replace(minute=0, second=0, microsecond=0)
+    begins = [last - HOUR * back for back in range(HOURS - 1, -1, -1)]
+    found = {one.begins: one for one in uow.queue.done_by_hour(begins[0])}
+    return [found.get(begin, HourDone(begins=begin)) for begin in begins]

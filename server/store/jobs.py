@@ -12,9 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from catalog.errors import Conflict, NotFound
 from catalog.job import REMEMBERED_JOBS, Attempt, CommitRecord, Job, JobId, JobKind, JobStatus, LeaseToken
-from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
+from catalog.names import SEPARATOR, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.orphans import BatchState
 from catalog.ports.page import Page
+from catalog.ports.work import JobFilter
 from catalog.queue import bytes_freed, bytes_rewritten
 from server.store import cursor as cursors
 from server.store.rows import StagedGroundRow
@@ -153,29 +154,9 @@ class SqlJobs:
         query = select(JobRow.status, func.count()).where(JobRow.status.in_(_ACTIVE)).group_by(JobRow.status)
         return {JobStatus(status): count for status, count in self.session.execute(query)}
 
-    def list(
-        self,
-        *,
-        catalog: CatalogName | None = None,
-        relation_id: RelationId | None = None,
-        statuses: Collection[JobStatus] = (),
-        kinds: Collection[JobKind] = (),
-        group: str | None = None,
-        limit: int,
-        cursor: str | None = None,
-    ) -> Page[Job]:
-        """Newest first."""
-        query = select(JobRow)
-        if catalog is not None:
-            query = query.where(JobRow.catalog == catalog)
-        if relation_id is not None:
-            query = query.where(JobRow.relation_id == relation_id)
-        if statuses:
-            query = query.where(JobRow.status.in_(statuses))
-        if kinds:
-            query = query.where(JobRow.kind.in_(kinds))
-        if group is not None:
-            query = query.where(JobRow.grp == group)
+    def list(self, which: JobFilter | None = None, *, limit: int, cursor: str | None = None) -> Page[Job]:
+        """By the index of the table, if it is one, or by number."""
+        query = _filtered(select(JobRow), which or JobFilter())
         if cursor is not None:
             query = query.where(JobRow.number < cursors.decode_number(cursor))
         rows = self.session.scalars(query.order_by(JobRow.number.desc()).limit(limit + 1)).all()
@@ -228,6 +209,23 @@ class SqlJobs:
             self.session.execute(delete(row).where(row.job_id.in_(ids)))
         self.session.execute(delete(JobRow).where(JobRow.id.in_(ids)))
         return len(ids)
+
+
+def _filtered(query: Select[JobRow], which: JobFilter) -> Select[JobRow]:
+    if which.catalog is not None:
+        query = query.where(JobRow.catalog == which.catalog)
+    if which.relation_id is not None:
+        query = query.where(JobRow.relation_id == which.relation_id)
+    if which.statuses:
+        query = query.where(JobRow.status.in_(which.statuses))
+    if which.kinds:
+        query = query.where(JobRow.kind.in_(which.kinds))
+    if which.group is not None:
+        query = query.where(JobRow.grp == which.group)
+    if which.search:
+        full = func.replace(JobRow.namespace, SEPARATOR, ".") + "." + JobRow.name
+        query = query.where(full.icontains(which.search, autoescape=True))
+    return query
 
 
 def _values(job: Job) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import BigInteger, cast, extract, func, select, text
 
 from catalog.fairness import Ran
 from catalog.group import GroupName
 from catalog.job import Job, JobKind, JobStatus
 from catalog.names import CatalogName, RelationId
-from catalog.queue import Done, Waiting
+from catalog.queue import Done, HourDone, Waiting
 from server.store.jobs import job_from
 from server.store.rows import TableStatsRow
 from server.store.session import ReadSession
@@ -20,6 +21,7 @@ from server.store.work_rows import JobRow
 
 _LEASED = [status for status in JobStatus if status.is_leased]
 _PENDING = JobRow.status == JobStatus.PENDING
+_HOUR = 3600
 _HOLD = text("SELECT pg_advisory_xact_lock(hashtextextended(:group, 1))")
 
 
@@ -105,6 +107,19 @@ class SqlQueue:
             )
             for kind, status, jobs, tables, rewritten, freed in rows
         ]
+
+    def done_by_hour(self, since: datetime) -> Sequence[HourDone]:
+        """By the index of when jobs ended."""
+        hour = (cast(extract("epoch", JobRow.ended_at), BigInteger) // _HOUR).label("hour")
+        query = select(hour, JobRow.status, func.count(), func.coalesce(func.sum(JobRow.bytes_freed), 0))
+        found: dict[int, HourDone] = {}
+        for number, status, jobs, freed in self.session.execute(
+            query.where(JobRow.ended_at >= since).group_by(hour, JobRow.status).order_by(hour)
+        ):
+            one = found.get(number, HourDone(begins=datetime.fromtimestamp(number * _HOUR, UTC)))
+            counts: dict[str, Any] = {str(JobStatus(status)): jobs, "bytes_freed": one.bytes_freed + int(freed)}
+            found[number] = replace(one, **counts)
+        return list(found.values())
 
     def overdue(self, now: datetime, *, limit: int) -> Sequence[Job]:
         """The most overdue first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from firn.cli.optimizing import spark
 from tests.firn.cli.conftest import Command
 
 
@@ -37,6 +38,11 @@ def test_background_work_is_shown_at_a_glance(run: Command) -> None:
     told = run("optimizing", "--json").json
     assert told["groups"][0]["name"] == "default"
     assert told["last_hour"]["jobs"] == 0
+
+
+def test_hours_are_drawn_as_high_as_they_are() -> None:
+    assert spark([0, 1, 8, 4, 0]) == " ▁█▄ "
+    assert spark([0, 1, 1_000_000]) == " ▁█"
 
 
 def test_tables_are_listed_by_how_they_stand(run: Command) -> None:

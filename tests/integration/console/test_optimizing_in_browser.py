@@ -113,6 +113,20 @@ def test_the_overview_says_that_nobody_works_in_a_group_and_leads_to_its_jobs(
     expect(jobs).not_to_contain_text("shop.orders")
 
 
+def test_the_last_hours_are_bars_and_jobs_are_found_by_their_table(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/optimizing")
+    hours = page.get_by_role("figure", name="jobs that ended, by hour").get_by_role("img")
+    expect(hours).to_have_count(24)
+    expect(hours.last).to_have_accessible_name(re.compile("1 job succeeded, 1 failed"))
+    page = open_page(f"{server.url}/jobs")
+    page.get_by_label("search by table").fill("PRICES")
+    jobs = page.get_by_role("table", name="jobs")
+    expect(jobs).not_to_contain_text("shop.orders")
+    expect(jobs).to_contain_text("shop.prices")
+    page.get_by_label("search by table").fill("nothing like it")
+    expect(page.get_by_text("No job is like that")).to_be_visible()
+
+
 def test_a_job_shows_what_was_predicted_and_gained_and_why_a_button_rests(
     server: ServerProcess, open_page: OpenPage
 ) -> None:

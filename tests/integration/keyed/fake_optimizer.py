@@ -1,6 +1,7 @@
 """An optimizer without a JVM: it speaks the lease API and commits by REST, one step at a time, and may stop after any.
 
-What it commits is right: base becomes the merged rows, and all files that were read leave the change store.
+What it commits is right: base becomes the merged rows, and the files that were read leave the change store, but where
+late changes may come those with deletes stay.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 
 from catalog.optimizer import PROTOCOL
 from tests.integration.keyed.appends import Json
@@ -66,6 +68,8 @@ class FakeOptimizer:
     def clean(self) -> httpx.Response:
         signed = {"firn.job-id": self.lease["job_id"]}
         removed = self.table.change.live_files(through=self.lease["task"]["through"])
+        if self.lease["task"]["sequence_field"] is not None:
+            removed = [file for file in removed if not _has_deletes(file)]
         commit = self.table.change.prepared((), signed, removed=removed)
         return self.table.change.send(commit, **{"X-Firn-Lease": self.lease["lease"]})
 
@@ -75,3 +79,8 @@ class FakeOptimizer:
     @property
     def _path(self) -> str:
         return f"/api/v1/leases/{self.lease['lease']}"
+
+
+def _has_deletes(file: str) -> bool:
+    ops = pq.read_table(file.removeprefix("file://").removeprefix("file:"), columns=["_op"])
+    return "D" in ops["_op"].to_pylist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -105,6 +105,16 @@ def test_an_order_or_a_health_that_does_not_exist_is_refused(api: Api, asked: di
     assert 400 <= api.http.get(TABLES, params=asked).status_code < 500
 
 
+def assert_hours(hours: list[dict[str, Any]], now: datetime, ended: dict[datetime, tuple[int, int, int]]) -> None:
+    """Whole hours in a row up to this one, each with what succeeded, failed and was freed in it."""
+    begins = [datetime.fromisoformat(one["begins"]) for one in hours]
+    first = (now - timedelta(hours=23)).replace(minute=0, second=0, microsecond=0)
+    assert begins == [first + timedelta(hours=number) for number in range(24)]
+    found = {begin: one for begin, one in zip(begins, hours, strict=True) if one["succeeded"] or one["failed"]}
+    expected = {at.replace(minute=0, second=0, microsecond=0): counts for at, counts in ended.items()}
+    assert {begin: (one["succeeded"], one["failed"], one["bytes_freed"]) for begin, one in found.items()} == expected
+
+
 def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
     lake = api.lake
     lake.create()
@@ -130,6 +140,7 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
     }
     assert (said["last_hour"]["jobs"], said["last_hour"]["bytes_freed"]) == (2, 7)
     assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (3, 200)
+    assert_hours(said["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7)})
     assert [one["kind"] for one in said["overdue"]] == ["rewrite"]
     assert said["due_tables"] == 3  # a plain table, and the two stores of a keyed one
 

@@ -17,6 +17,7 @@ from catalog.errors import Conflict, LeaseLost
 from catalog.job import SEVERAL_COMMITS, JobId, JobKind, JobStatus, Lease
 from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.work import JobFilter
 from catalog.relation import Located
 from tests.factories import LAKE
 from tests.server.lake import Lake, a_lake, appended, snapshot_ids, snapshot_of
@@ -282,7 +283,7 @@ class LeaseHistory(RuleBasedStateMachine):
     @invariant()
     def a_table_has_one_active_job_and_one_lease_at_most(self) -> None:
         with self.lake.services.database.reading() as uow:
-            listed = uow.jobs.list(statuses=[status for status in JobStatus if status.is_active], limit=100).items
+            listed = uow.jobs.list(JobFilter(statuses=[one for one in JobStatus if one.is_active]), limit=100).items
         assert len({job.relation_id for job in listed}) == len(listed)
         assert all((job.token is not None) is job.status.is_leased for job in listed)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,11 +21,12 @@ from catalog.errors import (
     NoSuchTable,
     NotFound,
 )
-from catalog.job import CommitRecord, JobKind, JobStatus, LeaseToken
+from catalog.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import OperationStatus
 from catalog.ports.store import Database, StoredAnswer
+from catalog.ports.work import JobFilter
 from catalog.relation import Pointer, RelationKind, TableStats
 from tests.factories import (
     LAKE,
@@ -371,12 +373,17 @@ def test_jobs_are_listed_newest_first_and_active_ones_counted(database: Database
         jobs = [a_job(), a_job(JobStatus.FAILED), a_job(kind=JobKind.EXPIRE)]
         for job in jobs:
             uow.jobs.add(job)
-        assert [one.id for one in uow.jobs.list(limit=9).items] == [job.id for job in reversed(jobs)]
-        assert [one.id for one in uow.jobs.list(statuses=[JobStatus.FAILED], limit=9).items] == [jobs[1].id]
-        assert [one.id for one in uow.jobs.list(kinds=[JobKind.EXPIRE], limit=9).items] == [jobs[2].id]
-        assert len(uow.jobs.list(group=jobs[0].group, limit=9).items) == len(jobs)
-        assert uow.jobs.list(group="nobody's", limit=9).items == []
-        assert [one.id for one in uow.jobs.list(relation_id=jobs[0].relation_id, limit=9).items] == [jobs[0].id]
+
+        def listed(**which: Any) -> list[JobId]:
+            return [one.id for one in uow.jobs.list(JobFilter(**which), limit=9).items]
+
+        table = jobs[0].table.name
+        assert listed() == [job.id for job in reversed(jobs)]
+        assert listed(statuses=[JobStatus.FAILED]) == [jobs[1].id]
+        assert listed(kinds=[JobKind.EXPIRE]) == [jobs[2].id]
+        assert listed(relation_id=jobs[0].relation_id) == [jobs[0].id]
+        assert listed(group=jobs[0].group) == listed(search=f".{table.upper()}") == listed()
+        assert listed(group="nobody's") == listed(search="100%") == []
         first = uow.jobs.list(limit=2)
         rest = uow.jobs.list(limit=2, cursor=first.next_cursor)
         assert [one.id for one in rest.items] == [jobs[0].id]

@@ -1416,7 +1416,7 @@ export interface paths {
         };
         /**
          * List jobs, newest first
-         * @description All jobs of this server, or of one catalog or group.
+         * @description All jobs of this server, or of one catalog or group, or of tables with such a name.
          */
         get: operations["list_jobs_jobs_get"];
         put?: never;
@@ -2907,6 +2907,25 @@ export interface components {
          */
         HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
         /**
+         * HourOut
+         * @description What ended within one hour, and what that has deleted from storage.
+         */
+        HourOut: {
+            /**
+             * Begins
+             * Format: date-time
+             */
+            begins: string;
+            /** Bytes Freed */
+            bytes_freed: number;
+            /** Canceled */
+            canceled: number;
+            /** Failed */
+            failed: number;
+            /** Succeeded */
+            succeeded: number;
+        };
+        /**
          * IgnoredOut
          * @description A value that cannot be read, and therefore does not hold.
          */
@@ -3753,6 +3772,8 @@ export interface components {
         /**
          * OptimizingOut
          * @description All background work at a glance; `due_tables` are still to be looked at by the planner.
+         *
+         *     `hours` are the last 24, oldest first; the last of them is not over.
          */
         OptimizingOut: {
             /**
@@ -3764,6 +3785,8 @@ export interface components {
             due_tables: number;
             /** Groups */
             groups: components["schemas"]["LoadOut"][];
+            /** Hours */
+            hours: components["schemas"]["HourOut"][];
             last_day: components["schemas"]["ThroughputOut"];
             last_hour: components["schemas"]["ThroughputOut"];
             /** Overdue */
@@ -9882,12 +9905,14 @@ export interface operations {
     list_jobs_jobs_get: {
         parameters: {
             query?: {
+                cursor?: string | null;
+                limit?: number;
                 catalog?: string | null;
                 status?: components["schemas"]["JobStatus"][] | null;
                 kind?: components["schemas"]["JobKind"][] | null;
                 group?: string | null;
-                cursor?: string | null;
-                limit?: number;
+                /** @description a part of a table's full name */
+                search?: string | null;
             };
             header?: never;
             path?: never;

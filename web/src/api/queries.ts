@@ -211,6 +211,7 @@ export interface JobFilter {
   status?: JobStatus[];
   kind?: JobKind[];
   group?: string;
+  search?: string;
 }
 
 export const jobs = (filter: JobFilter, limit = PAGE) =>

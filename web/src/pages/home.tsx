@@ -17,6 +17,7 @@ import { paths } from '../lib/paths';
 import styles from './home.module.css';
 import { RunningOperations } from './operations';
 
+const MOST_COUNTED = 100;
 const DAY_SECONDS = 86_400;
 
 /** What needs somebody first, then what happens by itself. */
@@ -36,14 +37,15 @@ export function HomePage() {
 function Figures({ catalog }: { catalog: string }) {
   const { data: beat } = usePulse();
   const { data: workers } = useOptimizers();
-  const { data: commits } = useQuery(events(catalog, 100));
+  const { data: commits } = useQuery(events(catalog, MOST_COUNTED));
   const now = useNow();
   const hour = commits?.items.filter((event) => secondsBetween(event.committed_at, now) < 3600) ?? [];
   const busy = workers?.filter((one) => one.jobs.length > 0).length ?? 0;
   const rows = hour.reduce((sum, event) => sum + event.added_rows, 0);
+  const more = hour.length === MOST_COUNTED;
   return (
     <div className={styles.figures}>
-      <Figure name="Commits in the last hour" value={<Count value={hour.length} />} note={`${many(rows, 'row')} added`} />
+      <Figure name="Commits in the last hour" value={more ? `${MOST_COUNTED}+` : <Count value={hour.length} />} note={`${many(rows, 'row')} added${more ? ' by the last of them' : ''}`} />
       <Figure
         name="Jobs"
         value={<Count value={(beat?.counts.running ?? 0) + (beat?.counts.committing ?? 0)} />}

@@ -1,4 +1,6 @@
-import { Select } from '@mantine/core';
+import { Select, TextInput } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { IconSearch } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 
 import { catalogs, jobs, optimizing } from '../api/queries';
@@ -30,11 +32,14 @@ export function JobsPage() {
   const kind = get('kind');
   const catalog = get('catalog');
   const group = get('group');
+  const search = get('search');
+  const find = useDebouncedCallback((text: string) => set({ search: text.trim() || undefined }), 250);
   const { data: work } = useQuery(optimizing(useSeesServer()));
   const found = useInfiniteQuery(
     jobs({
       ...(catalog === undefined ? {} : { catalog }),
       ...(group === undefined ? {} : { group }),
+      ...(search === undefined ? {} : { search }),
       ...(kind === undefined ? {} : { kind: [kind as JobKind] }),
       ...(STATUSES[show] === undefined ? {} : { status: STATUSES[show] }),
     }),
@@ -45,6 +50,14 @@ export function JobsPage() {
       <WhyNothingRuns />
       <div className="row row-wrap">
         <Choice label="which jobs" value={show} set={(value) => set({ show: value === 'all' ? undefined : value })} options={SHOWS} />
+        <TextInput
+          aria-label="search by table"
+          placeholder="Part of a table's name"
+          leftSection={<IconSearch size={14} />}
+          defaultValue={search ?? ''}
+          onChange={(event) => find(event.currentTarget.value)}
+          w={220}
+        />
         <Select
           aria-label="kind"
           w={130}
@@ -80,7 +93,7 @@ export function JobsPage() {
         link={(job) => paths.job(job.id)}
         more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
         empty={
-          <Empty title={show === 'all' && kind === undefined && group === undefined && catalog === undefined ? 'No job has been planned yet' : 'No job is like that'}>
+          <Empty title={show === 'all' && kind === undefined && group === undefined && catalog === undefined && search === undefined ? 'No job has been planned yet' : 'No job is like that'}>
             Jobs are planned when a table has enough pending changes, small files or old snapshots; each table's page says what is
             due next and why, and can ask for a job at once.
           </Empty>

@@ -10,6 +10,7 @@ import { Empty, ProblemNote } from '../../components/notes';
 import { Facts, Page, Panel } from '../../components/panel';
 import { paths } from '../../lib/paths';
 import { perMinute } from '../../lib/queue';
+import { Hours } from './hours';
 import { NeedsYou } from './needs';
 import { Overdue, Queue, Worst } from './lists';
 import { Throughput } from './throughput';
@@ -49,6 +50,7 @@ export function OptimizingPage() {
             { name: 'rewritten in the last day', value: <Bytes value={data.last_day.bytes_rewritten} /> },
           ]}
         />
+        <Hours hours={data.hours} />
       </Panel>
       <Queue work={data} />
       <Running />
