@@ -107,8 +107,7 @@ def _pending(facts: TableFacts, now: datetime) -> Loss:
 
 def _snapshots(facts: TableFacts, now: datetime) -> Loss:
     """Those that may go and have not: by how long the oldest is overdue."""
-    stores = [facts.stats] if facts.change is None or facts.hive_linked else [facts.stats, facts.change]
-    return max((_overdue(facts, stats, now) for stats in stores), key=lambda loss: loss.lost)
+    return max((_overdue(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.lost)
 
 
 def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> Loss:

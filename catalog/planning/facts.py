@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -57,6 +57,11 @@ class TableFacts:
     def keeps_hive_files(self) -> bool:
         """A plain table linked to Hive keeps the files that Hive lists: a sync could not tell what became of them."""
         return self.hive_linked and self.keyed is None
+
+    @property
+    def expiring(self) -> Sequence[TableStats]:
+        """The stores whose snapshots expire. A linked table's change history stays: rebuilds after Hive replay it."""
+        return [self.stats] if self.change is None or self.hive_linked else [self.stats, self.change]
 
     @property
     def deleted_share(self) -> float:

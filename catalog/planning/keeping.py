@@ -23,7 +23,7 @@ LOOKED_AGAIN = 100
 
 def expire(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
     """By need; where there is a schedule, only then."""
-    found = [one for stats in _stores(facts) if (one := _expire_store(facts, stats, now)) is not None]
+    found = [one for stats in facts.expiring if (one := _expire_store(facts, stats, now)) is not None]
     laters = [one for one in found if isinstance(one, Later)]
     due = _of_both([one for one in found if isinstance(one, Due)], past, has_later=bool(laters))
     if due is None:
@@ -47,11 +47,6 @@ def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> 
     if fresh:
         return replace(fresh[0], state=_AND.join(one.state for one in stores))
     return replace(stores[0], state=before) if stores and not has_later else None
-
-
-def _stores(facts: TableFacts) -> list[TableStats]:
-    """A linked table's change history stays whole: a rebuild after a Hive overwrite replays it."""
-    return [facts.stats] if facts.change is None or facts.hive_linked else [facts.stats, facts.change]
 
 
 def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | Later | None:

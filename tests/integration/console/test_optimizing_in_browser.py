@@ -25,7 +25,7 @@ GAINED = {"files_before": 8, "files_after": 1, "bytes_before": 4_000_000, "bytes
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that plans nothing by itself, with one optimizer at work in the default group and none in `nightly`."""
-    with server_process(tmp_path_factory.mktemp("console-optimizing") / "data") as running:
+    with server_process(tmp_path_factory.mktemp("console-optimizing") / "data", FIRN_LEASE__SECONDS="3600") as running:
         for name in ("shop.orders", "shop.prices", "shop.quiet", "web.raw"):
             running.post("catalogs/lake/tables", {"name": name, "columns": COLUMNS})
             for start in (0, 2):
