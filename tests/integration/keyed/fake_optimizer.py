@@ -70,6 +70,8 @@ class FakeOptimizer:
         removed = self.table.change.live_files(through=self.lease["task"]["through"])
         if self.lease["task"]["sequence_field"] is not None:
             removed = [file for file in removed if not _has_deletes(file)]
+        if not removed:
+            return self.beat()
         commit = self.table.change.prepared((), signed, removed=removed)
         return self.table.change.send(commit, **{"X-Firn-Lease": self.lease["lease"]})
 

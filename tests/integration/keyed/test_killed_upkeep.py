@@ -11,7 +11,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import count, product
+from itertools import count
 from pathlib import Path
 from subprocess import Popen
 from threading import Event
@@ -189,9 +189,19 @@ class Death:
         self.process[0].kill()
 
 
+def moments() -> Iterator[tuple[int | None, bool]]:
+    """Which request an optimizer dies at, None is that of its commit, and whether it still arrives."""
+    if not IS_SOAK:
+        yield None, True
+        return
+    for at in count(1):
+        yield at, False
+        yield at, True
+
+
 @pytest.mark.parametrize("kind", KINDS if IS_SOAK else IN_CI)
 def test_a_job_whose_optimizer_died_is_ended_by_the_next(server: RunningServer, tmp_path: Path, kind: str) -> None:
-    for at, arrives in product(count(1), (False, True)) if IS_SOAK else [(None, True)]:
+    for at, arrives in moments():
         if lived_through(server, tmp_path, kind, Death(at, arrives)):
             assert at not in (None, 1), "nothing has died"
             return
