@@ -1,0 +1,128 @@
+"""One table with work for each kind of job, how to tell that it was done, and that nothing else was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer.worker import Worker
+from tests.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
+from tests.optimizer.conftest import KeyedTable
+from tests.spark_fixtures import RunningServer
+
+Make = Callable[[RunningServer, Worker], KeyedTable]
+
+
+def pending(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.primary-key": "id"})
+    table.upsert((1, "a"), (2, "b"))
+    table.run("merge")
+    table.upsert((2, "B"))
+    table.delete((1,), columns="id BIGINT")
+    return table
+
+
+def deleted_from(server: RunningServer, worker: Worker) -> KeyedTable:
+    merging = {"format-version": "2", "write.delete.mode": "merge-on-read"}
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **merging)
+    server.spark.sql(
+        f"INSERT INTO {table.name} SELECT /*+ REPARTITION(1) */ * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c')"
+    )
+    for key in (1, 2):
+        server.spark.sql(f"DELETE FROM {table.name} WHERE id = {key}")
+    return table
+
+
+def appended(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = test_rewrite.plain(server, worker)
+    for key in range(3):
+        test_rewrite.insert(table, (key, "a", "x"))
+    return table
+
+
+def overwritten(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = test_expire.plain(server, worker)
+    test_expire.overwritten(table, 1, 2, 3)
+    return table
+
+
+def aging(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = test_keeping.keyed(server, worker, **{"firn.ttl.whole-partitions": "false"})
+    table.upsert(test_keeping.row(1, 20), test_keeping.row(2, 0))
+    table.run("merge")
+    table.upsert(test_keeping.row(3, 30), test_keeping.row(4, 1))
+    return table
+
+
+def tagged(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = appended(server, worker)
+    server.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('firn.tags.schedule'='* * * * *')")
+    return table
+
+
+def littered(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = appended(server, worker)
+    place = test_orphans.location_of(server, table, "table")
+    test_orphans.age(place)
+    test_orphans.stray(place, "data/x.parquet")
+    return table
+
+
+def number(table: KeyedTable, of: str, where: str = "true") -> int:
+    return int(table.server.rows(f"SELECT count(*) FROM {table.name}{of} WHERE {where}")[0][0])
+
+
+def metadata(table: KeyedTable) -> dict[str, Any]:
+    namespace, name = table.short.split(".")
+    answer = table.server.http.get(f"/iceberg/v1/lake/namespaces/{namespace}/tables/{name}")
+    loaded: dict[str, Any] = answer.raise_for_status().json()["metadata"]
+    return loaded
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A table with work for one kind of job, and how to tell that the work was done, once."""
+
+    make: Make
+    is_done: Callable[[KeyedTable], bool]
+    stores: tuple[str, ...] = ("",)
+
+
+KEYED = (".base", ".change")
+
+
+def is_merged(table: KeyedTable) -> bool:
+    return number(table, ".change.files") == 0 and table.rows(".base") == [(2, "B")]
+
+
+KINDS = {
+    "merge": Kind(pending, is_merged, KEYED),
+    "compact": Kind(pending, lambda table: number(table, ".change.files") == 1, KEYED),
+    "rewrite": Kind(appended, lambda table: number(table, ".data_files") == 1),
+    "deletes": Kind(deleted_from, lambda table: number(table, ".delete_files") == 1),
+    "manifests": Kind(appended, lambda table: number(table, ".manifests") == 1),
+    "expire": Kind(overwritten, lambda table: number(table, ".snapshots") == 1),
+    "ttl": Kind(aging, lambda table: test_keeping.ids(table) == test_keeping.ids(table, ".base") == [2, 4], KEYED),
+    "statistics": Kind(appended, lambda table: len(metadata(table)["statistics"]) == 1),
+    "tags": Kind(tagged, lambda table: number(table, ".refs", "type = 'TAG'") > 0),
+    "orphans": Kind(
+        littered, lambda table: not list(test_orphans.location_of(table.server, table, "table").glob("data/x*"))
+    ),
+}
+IN_CI = ("expire", "ttl")
+
+
+def is_over(server: RunningServer, job_id: str) -> bool:
+    """False too while the server cannot tell."""
+    answer = server.http.get(f"/api/v1/jobs/{job_id}")
+    return answer.is_success and bool(answer.json()["status"] == "succeeded")
+
+
+def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
+    assert KINDS[kind].is_done(table)
+    assert table.rows() == [row for row in before if kind != "ttl" or row[0] in {2, 4}]
+    for store in KINDS[kind].stores:
+        assert not test_expire.lost(test_expire.files_of(table.server, f"{table.name}{store}"))
+    jobs = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"]
+    assert {job["status"] for job in jobs} == {"succeeded"}
