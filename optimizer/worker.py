@@ -137,7 +137,7 @@ class Worker:
             # No fault of the job's: its lease lapses, and its record says what became of it.
             log.warning("no answer, so the job is left to its lease: %s", error, extra={"job": lease.job_id})
             return None
-        except Exception as error:  # one of three places allowed to: nothing was asked for, or it is committed
+        except Exception as error:  # one of the few places allowed to: nothing was asked for, or it is committed
             log.exception("%s %s failed", lease.kind, lease.table, extra={"job": lease.job_id})
             # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
             if hold.is_lost or hold.is_handed_back or (is_uncertain(error) and not hold.has_committed):

@@ -78,7 +78,7 @@ class Driver:
                 return
             status = task.activate()
             run = LastRun(at=at, seconds=time.monotonic() - began, status=status)
-        except Exception as error:  # one of three places allowed to: the next tick tries again
+        except Exception as error:  # one of the few places allowed to: the next tick tries again
             log.exception("background task failed", extra={"task": name})
             run = LastRun(at=at, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
         self.last[name] = run

@@ -54,8 +54,9 @@ class Listings:
         if path is None:
             return None
         try:
-            return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
-        except FileNotFoundError:
+            with told("list", location):
+                return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
+        except NotFound:
             return None
 
     def _list_local(self, location: str, path: str) -> Listing:

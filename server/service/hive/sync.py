@@ -81,8 +81,11 @@ class Syncs:
     files: TableFiles
 
     def activate(self) -> SyncStatus:
-        """Sync every linked table whose interval is over; one whose metastore is away holds up no other."""
-        status = SyncStatus()
+        """Sync every linked table whose interval is over; one that cannot be synced holds up no other.
+
+        ExceptionGroup at the end when there were errors that nobody has thought of.
+        """
+        status, broken = SyncStatus(), dict[str, Exception]()
         with self.database.reading() as uow:
             linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
@@ -95,8 +98,13 @@ class Syncs:
             except (CatalogError, CommitUnknown):  # the next sync goes by what it finds, whatever has landed
                 status = replace(status, unavailable=status.unavailable + 1)
                 continue
+            except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
+                broken[f"{relation.catalog}.{relation.name}"] = error
+                continue
             changed = outcome.did != NOTHING and not outcome.did.startswith(WAITS)
             status = replace(status, changed=status.changed + changed, conflicts=status.conflicts + outcome.conflict)
+        if broken:
+            raise ExceptionGroup(f"could not sync {', '.join(broken)}", list(broken.values()))
         return status
 
     def sync(self, catalog: CatalogName, name: TableName, *, everything: bool = False) -> SyncOutcome:

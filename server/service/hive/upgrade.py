@@ -114,8 +114,11 @@ class Upgrades:
         return operation
 
     def activate(self) -> UpgradeStatus:
-        """Carry out what has been started, also by a server that died."""
-        status = UpgradeStatus()
+        """Carry out what has been started, also by a server that died; one that cannot end holds up no other.
+
+        ExceptionGroup at the end when there were errors that leave an upgrade to the next activation.
+        """
+        status, broken = UpgradeStatus(), dict[str, Exception]()
         with self.database.reading() as uow:
             unfinished = uow.operations.unfinished()
         for operation in (one for one in unfinished if one.kind is OperationKind.UPGRADE):
@@ -126,7 +129,12 @@ class Upgrades:
             except Overtaken:
                 attempt.give_up()
                 continue
+            except Exception as error:  # noqa: BLE001 -- raised below, when the upgrades after it have had their turn
+                broken[f"{operation.catalog}.{operation.target}"] = error
+                continue
             status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
+        if broken:
+            raise ExceptionGroup(f"could not go on with {', '.join(broken)}", list(broken.values()))
         return status
 
     def _new_root(self, operation: Operation) -> str:

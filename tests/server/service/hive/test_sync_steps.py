@@ -15,6 +15,7 @@ from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.job import JobKind, JobStatus
 from catalog.relation import Relation
 from server.service.hive.books import advance
+from server.service.hive.sync import SyncOutcome, Syncs
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -129,6 +130,38 @@ def test_a_metastore_that_does_not_answer_holds_up_no_other_table(beside: Beside
         beside.sync(table)
     make_due(beside, table)
     assert beside.syncs.activate().unavailable == 1
+
+
+def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = sorted((upgraded(beside), upgraded(beside)), key=lambda table: table.name)
+    for table in (broken, other):
+        appended(table)
+        make_due(beside, table)
+    whole = Syncs._round
+
+    def fails(syncs: Syncs, relation: Relation, *, everything: bool) -> SyncOutcome:
+        if relation.name == beside.table_name(broken):
+            raise KeyError("nobody has thought of it")
+        return whole(syncs, relation, everything=everything)
+
+    monkeypatch.setattr(Syncs, "_round", fails)
+    with pytest.raises(ExceptionGroup, match=broken.name):
+        beside.syncs.activate()
+    assert beside.live(other) == other.files()
+    assert beside.live(broken) != broken.files()
+
+
+def test_a_directory_that_cannot_be_looked_at_is_unavailable(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    aside = table.path / "p=x"
+    aside.rename(table.path / "elsewhere")
+    aside.symlink_to(aside)
+    make_due(beside, table)
+    assert beside.syncs.activate().unavailable == 1
+    with pytest.raises(Unavailable, match="p=x"):
+        beside.sync(table)
 
 
 def test_the_schedule_syncs_what_is_due(beside: BesideHive) -> None:
