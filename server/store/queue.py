@@ -110,7 +110,8 @@ class SqlQueue:
 
     def done_by_hour(self, since: datetime) -> Sequence[HourDone]:
         """By the index of when jobs ended."""
-        hour = (cast(extract("epoch", JobRow.ended_at), BigInteger) // _HOUR).label("hour")
+        seconds = func.round(extract("epoch", JobRow.ended_at) - 0.5)  # a cast alone rounds on PostgreSQL
+        hour = (cast(seconds, BigInteger) // _HOUR).label("hour")
         query = select(hour, JobRow.status, func.count(), func.coalesce(func.sum(JobRow.bytes_freed), 0))
         found: dict[int, HourDone] = {}
         for number, status, jobs, freed in self.session.execute(

@@ -126,7 +126,8 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
         uow.jobs.add(a_job(group="night", created_at=hour_ago, deadline=hour_ago, kind=JobKind.REWRITE))
         uow.jobs.add(a_job(JobStatus.RUNNING))
         result = {"rewritten_bytes": 100, "freed_bytes": 7}
-        for ended in (hour_ago, day_ago, now - timedelta(days=3)):
+        just_before = (now - timedelta(hours=5)).replace(minute=59, second=59, microsecond=900_000)
+        for ended in (hour_ago, day_ago, just_before, now - timedelta(days=3)):
             uow.jobs.add(a_job(JobStatus.SUCCEEDED, ended_at=ended, result=result, kind=JobKind.EXPIRE))
         uow.jobs.add(a_job(JobStatus.FAILED, ended_at=hour_ago, result={"freed_bytes": "nonsense"}))
     said = good(api.http.get("/api/v1/optimizing"))
@@ -139,8 +140,8 @@ def test_the_overview_tells_what_waits_runs_and_was_done(api: Api) -> None:
         "night": (0, 1),
     }
     assert (said["last_hour"]["jobs"], said["last_hour"]["bytes_freed"]) == (2, 7)
-    assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (3, 200)
-    assert_hours(said["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7)})
+    assert (said["last_day"]["jobs"], said["last_day"]["bytes_rewritten"]) == (4, 300)
+    assert_hours(said["hours"], now, {hour_ago: (1, 1, 7), day_ago: (1, 0, 7), just_before: (1, 0, 7)})
     assert [one["kind"] for one in said["overdue"]] == ["rewrite"]
     assert said["due_tables"] == 3  # a plain table, and the two stores of a keyed one
 
