@@ -42,7 +42,7 @@ def _people(show: Show, found: Json) -> None:
     )
     ended = [one["succeeded"] + one["failed"] + one["canceled"] for one in found["hours"]]
     if any(ended):
-        show.line(f"jobs ended by hour, last day   {spark(ended)}   at most {max(ended):,}")
+        show.line(f"jobs ended by hour, last day   {bars(ended)}   at most {max(ended):,}")
     overdue = [
         (f"{one['catalog']}.{one['table']}", one["kind"], _age(one["overdue_seconds"])) for one in found["overdue"]
     ]
@@ -58,7 +58,7 @@ def _done(within: str, done: Json) -> tuple[object, ...]:
     return (within, done["jobs"], done["tables_per_minute"], rewritten, freed)
 
 
-def spark(values: Sequence[int]) -> str:
+def bars(values: Sequence[int]) -> str:
     """One character for each value, as high as it is; nothing is a space."""
     most = max(values)
     return "".join(" " if value == 0 else _BARS[(value * len(_BARS) - 1) // most] for value in values)

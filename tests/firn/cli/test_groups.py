@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firn.cli.optimizing import spark
+from firn.cli.optimizing import bars
 from tests.firn.cli.conftest import Command
 
 
@@ -41,8 +41,8 @@ def test_background_work_is_shown_at_a_glance(run: Command) -> None:
 
 
 def test_hours_are_drawn_as_high_as_they_are() -> None:
-    assert spark([0, 1, 8, 4, 0]) == " ▁█▄ "
-    assert spark([0, 1, 1_000_000]) == " ▁█"
+    assert bars([0, 1, 8, 4, 0]) == " ▁█▄ "
+    assert bars([0, 1, 1_000_000]) == " ▁█"
 
 
 def test_tables_are_listed_by_how_they_stand(run: Command) -> None:
