@@ -113,8 +113,9 @@ def test_an_upgrade_whose_end_nobody_saw_is_looked_at_again(beside: BesideHive) 
     tables = replace(beside.upgrades.tables, database=faulty)  # type: ignore[arg-type]
     upgrades = replace(beside.upgrades, tables=tables)
     faulty.end_unknown_after_commit()
-    with pytest.raises(CommitUnknown):
+    with pytest.raises(ExceptionGroup, match=table.name) as told:
         upgrades.activate()
+    assert told.group_contains(CommitUnknown)
     beside.restarted().upgrades.activate()
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
     check_upgraded(beside, table)
