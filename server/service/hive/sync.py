@@ -89,11 +89,11 @@ class Syncs:
         with self.database.reading() as uow:
             linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
-            with self.database.reading() as uow:
-                if not is_due(uow, relation):
-                    continue
-            status = replace(status, looked_at=status.looked_at + 1)
             try:
+                with self.database.reading() as uow:
+                    if not is_due(uow, relation):
+                        continue
+                status = replace(status, looked_at=status.looked_at + 1)
                 outcome = self._synced(relation, asked=False)
             except (CatalogError, CommitUnknown):  # the next sync goes by what it finds, whatever has landed
                 status = replace(status, unavailable=status.unavailable + 1)

@@ -122,20 +122,25 @@ class Upgrades:
         with self.database.reading() as uow:
             unfinished = uow.operations.unfinished()
         for operation in (one for one in unfinished if one.kind is OperationKind.UPGRADE):
-            root = self._new_root(operation)
-            attempt = Attempt(self.database, self.files, operation, root)
             try:
-                ended = self._carried_out(attempt)
-            except Overtaken:
-                attempt.give_up()
-                continue
+                ended = self._carried_out_or_overtaken(operation)
             except Exception as error:  # noqa: BLE001 -- raised below, when the upgrades after it have had their turn
                 broken[f"{operation.catalog}.{operation.target}"] = error
                 continue
-            status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
+            if ended is not None:
+                status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
         if broken:
             raise ExceptionGroup(f"could not go on with {', '.join(broken)}", list(broken.values()))
         return status
+
+    def _carried_out_or_overtaken(self, operation: Operation) -> bool | None:
+        """Whether the table has been added; None when another server has gone on with it."""
+        attempt = Attempt(self.database, self.files, operation, self._new_root(operation))
+        try:
+            return self._carried_out(attempt)
+        except Overtaken:
+            attempt.give_up()
+            return None
 
     def _new_root(self, operation: Operation) -> str:
         with self.database.reading() as uow:

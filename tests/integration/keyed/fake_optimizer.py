@@ -13,6 +13,7 @@ import httpx
 import pyarrow.parquet as pq
 
 from catalog.optimizer import PROTOCOL
+from server.files.locations import local_path
 from tests.integration.keyed.appends import Json
 from tests.integration.keyed.table import Table
 
@@ -84,5 +85,5 @@ class FakeOptimizer:
 
 
 def _has_deletes(file: str) -> bool:
-    ops = pq.read_table(file.removeprefix("file://").removeprefix("file:"), columns=["_op"])
+    ops = pq.read_table(local_path(file), columns=["_op"])
     return "D" in ops["_op"].to_pylist()
