@@ -82,7 +82,7 @@ class Outage:
 
 def outages(database: PostgresServer) -> Iterator[Outage]:
     if not IS_SOAK:
-        yield Outage(database, None, 0.0)
+        yield Outage(database, None, MOMENTS[-1])
         return
     for at in count(1):
         for after in MOMENTS:
