@@ -10,7 +10,7 @@ from typing import Any
 
 from firn.names import dotted
 from optimizer.deleting import Freed, delete_unneeded
-from optimizer.errors import JobError, LeaseLost
+from optimizer.errors import Refused, Unknown
 from optimizer.keeping_tasks import ExpireTable, ExpireTask
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -21,21 +21,21 @@ def run(work: Work) -> Result:
     task = ExpireTask.model_validate(work.lease.task)
     freed: list[Freed] = []
     done = {"expired_snapshots": 0, "dropped_refs": 0}
-    refused: list[str] = []
+    failed: list[Refused | Unknown] = []
     for table in task.tables:
         work.hold.stage(f"expiring {dotted(table.parts)}")
         try:
             freed.append(_expire(work, table))
-        except LeaseLost:
-            raise
-        except JobError as error:
-            refused.append(f"{dotted(table.parts)}: {error}")
-            work.hold.say(refused[-1])
+        except (Refused, Unknown) as error:
+            failed.append(type(error)(f"{dotted(table.parts)}: {error}"))
+            work.hold.say(str(failed[-1]))
         else:
             done["expired_snapshots"] += len(table.snapshot_ids)
             done["dropped_refs"] += len(table.refs)
-    if refused and not freed:
-        return Result(outcome=Outcome.UNKNOWN if work.hold.has_committed else Outcome.REFUSED, error="; ".join(refused))
+    if failed and not freed:
+        is_certain = all(isinstance(error, Refused) for error in failed) and not work.hold.has_committed
+        outcome = Outcome.REFUSED if is_certain else Outcome.UNKNOWN
+        return Result(outcome=outcome, error="; ".join(map(str, failed)))
     return Result(outcome=Outcome.COMMITTED if freed else Outcome.NOTHING, result={**done, **_told(freed)})
 
 
