@@ -16,8 +16,10 @@ export CI
 ARGS ?=
 # Where the compatibility kit lies; it is not part of this repository.
 RCK_KIT ?= ../shared/tools/rck
-# Two Spark sessions side by side need about 6 GiB; files stay whole, for the servers that their tests share.
-TEST_PROCESSES ?= 2
+# Each process of tests needs about 6 GiB, for Spark and what it starts; files stay whole, for the servers that their
+# tests share. A third one uses what two leave idle, where there is memory for it.
+free_gib := $(shell awk '/^MemAvailable/ { print int($$2 / 1048576) }' /proc/meminfo 2>/dev/null)
+TEST_PROCESSES ?= $(shell [ "$(or $(free_gib),0)" -ge 20 ] && echo 3 || echo 2)
 
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)

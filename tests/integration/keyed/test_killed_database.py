@@ -83,8 +83,7 @@ class Outage:
 
 def outages(database: PostgresServer) -> Iterator[Outage]:
     if not IS_SOAK:
-        for after in IN_CI_MOMENTS:
-            yield Outage(database, None, after)
+        yield from (Outage(database, None, after) for after in IN_CI_MOMENTS)
         return
     for at in count(1):
         for after in MOMENTS:
