@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from catalog.commit import Change, CommitEvent, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
+from catalog.hive.guard import check_linked
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
@@ -189,12 +190,15 @@ def _check_batch(facts: Facts) -> None:
 
 
 def _ruled(facts: Facts) -> Sequence[Json]:
+    is_linked = facts.relation.hive_name is not None
+    if is_linked or (facts.store is not None and facts.store.linked and facts.store.role is RelationKind.BASE):
+        check_linked(facts.metadata, facts.change.updates)
     if facts.store is not None:
         return guarded(facts.store)
     for update in facts.change.updates:
         if update.get("action") == "remove-snapshots":
             _check_refs(facts, update)
-        if facts.relation.hive_name is not None:
+        if is_linked:
             _check_hive_property(update)
     return facts.change.updates
 

@@ -9,6 +9,7 @@ from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
 PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+ORC = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 
 
 def columns(text: str) -> tuple[HiveColumn, ...]:

@@ -1,4 +1,4 @@
-"""What Hive's side did to a partition since the ground was taken, in one of seven words.
+"""What Hive's side did to a partition since the ground was taken, in one of eight words.
 
 The rules are those of `protocols` section 3 and were found by model checking; each has a test named after the history
 that breaks without it.
@@ -61,13 +61,20 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What is there cannot be read as it is: nothing of the partition is taken over until somebody has mended it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
     """The metastore points at a directory that Firn has switched away from: take what is new there, switch again."""
 
     location: str
 
 
-Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Repair
+Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Held | Repair
 
 
 def drift(
@@ -84,6 +91,9 @@ def drift(
         return Repair(location=now.location)
     if listing is None or listing.location != now.location:
         raise ValueError(f"the listing is not of {now.location}")
+    if below := set(listing.subdirectories) - set(ground.subdirectories if ground else ()):
+        # A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
+        return Held(reason=f"its directory holds others, for example {min(below)}/, whose files are not read")
     if ground is None:
         return _new(now, listing)
     return _compared(ground, now, listing)

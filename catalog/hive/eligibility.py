@@ -60,12 +60,24 @@ def blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Bloc
         message = f"{table.full_name} is a view and has no files of its own"
         return [Blocker(BlockerCode.VIEW, message, "Take over the tables it reads.")]
     found = [found for rule in _TABLE_RULES if (found := rule(table))]
-    return [*found, *_columns(table), *_partition_rules(table, partitions)]
+    return [*found, *_columns(table), *(blocker for blocker, _ in _partition_rules(table, partitions))]
+
+
+def blocked_partitions(table: HiveTable, partitions: Sequence[HivePartition]) -> dict[str, Blocker]:
+    """The partitions that cannot be taken over as they are, by name, each with the first reason.
+
+    Of partitions that are in each other's way it is all of them: which one a file or a row belongs to is not known.
+    """
+    found: dict[str, Blocker] = {}
+    for blocker, blocked in _partition_rules(table, partitions):
+        for partition in blocked:
+            found.setdefault(partition_name(table.partition_columns, partition.values), blocker)
+    return found
 
 
 def notices(table: HiveTable) -> list[str]:
     """What will look different through Iceberg, though nothing stands in the way."""
-    padded = [column.name for column in table.columns if column.type.lower().startswith("char(")]
+    padded = [column.name for column in table.columns if _is_padded(column.type)]
     if not padded:
         return []
     return [
@@ -90,6 +102,10 @@ def key_blockers(
         if kind is None:
             message = f"primary key column {name!r} is not a column of {table.full_name}"
             found.append(Blocker(BlockerCode.KEY_UNKNOWN, message, f"Choose from {', '.join(kinds)}."))
+        elif _is_padded(kind):
+            message = f"primary key column {name!r} is a {kind}: some writers store its trailing blanks, others do not"
+            advice = f"Make it a varchar, or choose other columns: ALTER TABLE … CHANGE {name} {name} var{kind}."
+            found.append(Blocker(BlockerCode.KEY_TYPE, message, advice))
         elif not _can_be_key(kind):
             message = f"primary key column {name!r} is a {kind}, whose values cannot be compared exactly"
             found.append(Blocker(BlockerCode.KEY_TYPE, message, "Choose numbers, strings, dates or timestamps."))
@@ -203,7 +219,11 @@ def _columns(table: HiveTable) -> Iterator[Blocker]:
         yield Blocker(BlockerCode.DUPLICATE_COLUMNS, message, "Rename all but one of them.")
 
 
-def _partition_rules(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[Blocker]:
+def _partition_rules(
+    table: HiveTable, partitions: Sequence[HivePartition]
+) -> Iterator[tuple[Blocker, Sequence[HivePartition]]]:
+    """What stands in the way of some partitions, each time with those."""
+
     def name(partition: HivePartition) -> str:
         return partition_name(table.partition_columns, partition.values)
 
@@ -212,17 +232,18 @@ def _partition_rules(table: HiveTable, partitions: Sequence[HivePartition]) -> I
         if others and table.storage.format is HiveFormat.PARQUET:
             formats = ", ".join(sorted({p.storage.format for p in others}))
             message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
-            yield Blocker(BlockerCode.PARTITION_FORMAT, message, "Write these partitions again as Parquet.")
+            yield Blocker(BlockerCode.PARTITION_FORMAT, message, "Write these partitions again as Parquet."), others
     bad = [p for p in partitions if _record(table, p) is _BAD]
     if bad:
         message = f"{len(bad)} partitions have values that are none of their column's type: {_some(map(name, bad))}"
-        yield Blocker(BlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions.")
+        yield Blocker(BlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions."), bad
     for same in _groups(partitions, lambda p: _record(table, p)):
         message = f"partitions {_some(map(name, same))} have the same values spelled differently"
-        yield Blocker(BlockerCode.SAME_VALUES, message, "Move their files into one of them and drop the others.")
+        advice = "Move their files into one of them and drop the others."
+        yield Blocker(BlockerCode.SAME_VALUES, message, advice), same
     for same in _groups(partitions, lambda p: p.storage.location.rstrip("/")):
         message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
-        yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own.")
+        yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own."), same
 
 
 _BAD = ("no value of its type",)
@@ -251,6 +272,11 @@ def _groups(
         if (value := key(partition)) is not _BAD:
             found.setdefault(value, []).append(partition)
     return (same for same in found.values() if len(same) > 1)
+
+
+def _is_padded(text: str) -> bool:
+    kind = _parsed(text)
+    return isinstance(kind, Named) and kind.name == "char"
 
 
 def _can_be_key(text: str) -> bool:

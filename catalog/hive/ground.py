@@ -75,6 +75,8 @@ class Ground:
     published_through: int = 0
     settled: bool = True
     directory_mtime_ns: int | None = None
+    subdirectories: tuple[str, ...] = ()
+    """Those that were there and not looked into."""
 
     @property
     def location(self) -> str:
@@ -90,6 +92,7 @@ class Ground:
             "published": self.published_through,
             "settled": self.settled,
             "mtime": self.directory_mtime_ns,
+            "below": list(self.subdirectories),
         }
 
     @classmethod
@@ -101,6 +104,7 @@ class Ground:
             published_through=stored["published"],
             settled=stored["settled"],
             directory_mtime_ns=stored["mtime"],
+            subdirectories=tuple(stored["below"]),
         )
 
 
@@ -122,6 +126,7 @@ def ground_after(signals: Signals, listing: Listing, taken: Iterable[ListedFile]
         published_through=published_through,
         settled=len(files) == len(listing.files) and all(time // TICK_NS < began // TICK_NS for time in times),
         directory_mtime_ns=listing.directory_mtime_ns,
+        subdirectories=listing.subdirectories,
     )
 
 

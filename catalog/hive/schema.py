@@ -6,7 +6,7 @@ changed on its own.  Hive knows columns by name only: a renamed column is one th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,22 +27,34 @@ class SchemaDrift:
 
     schema: Json
     last_column_id: int
+    aliases: Sequence[tuple[int, str]] = ()
+    """The names that Hive's files have for columns, by field id: one that was renamed here keeps its old one there."""
     changes: list[str] = field(default_factory=list)
 
     def next_id(self) -> int:
         self.last_column_id += 1
         return self.last_column_id
 
+    def names_of(self, field_id: int) -> set[str]:
+        """What Hive's files call a column, in lower case as Hive compares."""
+        return {name.lower() for one, name in self.aliases if one == field_id}
+
 
 def schema_changes(
-    synced: Sequence[HiveColumn], now: Sequence[HiveColumn], schema: Json, last_column_id: int
+    synced: Sequence[HiveColumn],
+    now: Sequence[HiveColumn],
+    schema: Json,
+    last_column_id: int,
+    aliases: Sequence[tuple[int, str]] = (),
 ) -> SchemaDrift:
     """Bring what changed from `synced` to `now` into `schema`; partition columns belong to neither list.
+
+    `aliases` are the names of the table's name mapping.
 
     SchemaConflict when a column's type changed in a way that Iceberg cannot read, or when Firn's side has made another
     column of the same name meanwhile.
     """
-    drift = SchemaDrift(deepcopy(schema), last_column_id)
+    drift = SchemaDrift(deepcopy(schema), last_column_id, aliases)
     before = {column.name.lower(): column for column in synced}
     after = {column.name.lower(): column for column in now}
     for name in sorted(before.keys() - after.keys()):
@@ -51,15 +63,20 @@ def schema_changes(
         if name in before:
             _change(drift, before[name], column)
         else:
-            _add(drift, column, before.keys() | after.keys())
+            _add(drift, column, before.keys(), after.keys())
     return drift
 
 
-def _add(drift: SchemaDrift, column: HiveColumn, hive_names: set[str]) -> None:
+def _add(drift: SchemaDrift, column: HiveColumn, before: Collection[str], after: Collection[str]) -> None:
     """Put a new column behind the last one that Hive's files hold, before the partition columns."""
     fields: list[Json] = drift.schema["fields"]
     there = _field(drift, column.name)
     if there is not None:
+        if of_another := (drift.names_of(there["id"]) & set(before)) - {column.name.lower()}:
+            raise SchemaConflict(
+                f"Hive has a new column {column.name!r}; the table's is what Hive calls {min(of_another)!r}",
+                hint="Rename one of them.",
+            )
         wanted = iceberg_type(parse_type(column.type), lambda: 0)
         if _without_ids(there["type"]) != _without_ids(wanted):
             raise SchemaConflict(
@@ -67,7 +84,7 @@ def _add(drift: SchemaDrift, column: HiveColumn, hive_names: set[str]) -> None:
                 hint="Rename one of them.",
             )
         return
-    at = max((i for i, one in enumerate(fields) if one["name"].lower() in hive_names), default=-1) + 1
+    at = max((i for i, one in enumerate(fields) if one["name"].lower() in {*before, *after}), default=-1) + 1
     fields.insert(at, iceberg_field(column, drift.next_id(), drift.next_id))
     drift.changes.append(f"added column {column.name} {column.type}")
 
@@ -86,9 +103,9 @@ def _drop(drift: SchemaDrift, name: str) -> None:
 
 
 def _change(drift: SchemaDrift, before: HiveColumn, after: HiveColumn) -> None:
-    there = _field(drift, after.name)
+    there = _field(drift, after.name) or _renamed(drift, after.name)
     if there is None:
-        return  # dropped or renamed on our side
+        return  # dropped on our side
     if before.type != after.type:
         there["type"] = _widened(drift, after.name, there["type"], parse_type(before.type), parse_type(after.type))
     if (before.comment or "") != (after.comment or ""):
@@ -163,6 +180,11 @@ def _decimal(text: str) -> tuple[int, int]:
 
 def _field(drift: SchemaDrift, name: str) -> Json | None:
     return next((one for one in drift.schema["fields"] if one["name"].lower() == name.lower()), None)
+
+
+def _renamed(drift: SchemaDrift, name: str) -> Json | None:
+    """The column that our side calls otherwise."""
+    return next((one for one in drift.schema["fields"] if name.lower() in drift.names_of(one["id"])), None)
 
 
 def _without_ids(kind: Any) -> Any:

@@ -191,6 +191,12 @@ _KEEPING = (
 
 _HIVE = (
     Setting("firn.hive.sync.interval", "60 s", parse_duration, "pause between two syncs of a table linked to Hive"),
+    Setting(
+        "firn.hive.sync.sweep",
+        "1 h",
+        parse_duration,
+        "pause between two syncs that list every directory, whatever the metastore says of it",
+    ),
     _choice(
         "firn.hive.keyed-sync",
         "upsert",

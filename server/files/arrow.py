@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
 
+_TIMED = frozenset({"hdfs", "viewfs"})
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
     """What a listing says of one name, which is relative to the directory that was listed."""
@@ -49,6 +52,14 @@ class RemoteDirectories:
             )
             for info in store.get_file_info(selector)
         ]
+
+    def modified_ns(self, location: str) -> int | None:
+        """When a directory changed last; None where there is none, and on storages whose directories have no times."""
+        if location.partition("://")[0] not in _TIMED:
+            return None
+        store, path = self.file_system(location)
+        known: int | None = store.get_file_info(path.rstrip("/")).mtime_ns
+        return known
 
     def delete(self, location: str) -> None:
         """Remove a directory and all in it; FileNotFoundError if there is none."""

@@ -51,10 +51,10 @@ class Listings:
     def modified_ns(self, location: str) -> int | None:
         """When a directory last had a file added, removed or renamed; None where its storage does not say."""
         path = local_path(location)
-        if path is None:
-            return None
         try:
             with told("list", location):
+                if path is None:
+                    return self._remote.modified_ns(location)
                 return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
         except NotFound:
             return None
@@ -83,7 +83,7 @@ class Listings:
         )
 
     def _list_remote(self, location: str) -> Listing:
-        began_ns = time.time_ns()
+        began_ns, modified_ns = time.time_ns(), self.modified_ns(location)
         files: list[ListedFile] = []
         below: list[str] = []
         for entry in self._remote.entries(location, recursive=self._recursive):
@@ -98,6 +98,7 @@ class Listings:
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
             subdirectories=() if self._recursive else tuple(sorted(below)),
+            directory_mtime_ns=modified_ns,
         )
 
 

@@ -86,6 +86,18 @@ def is_due(uow: UnitOfWork, relation: Relation) -> bool:
     return found is not None and uow.now() - found[1] >= facts_of(uow, relation).policy["firn.hive.sync.interval"]
 
 
+def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:
+    """Whether it is time to list every directory: signals lie still while files come, on some storages always."""
+    found = uow.grounds.link(relation.id)
+    if found is None:
+        return False
+    is_over: bool = (
+        uow.now() - datetime.fromisoformat(found[0]["swept_at"])
+        >= (facts_of(uow, relation).policy["firn.hive.sync.sweep"])
+    )
+    return is_over
+
+
 def sources_of(link: Mapping[str, Any]) -> Sources:
     """Out of a link."""
     return Sources(live=frozenset(link.get("sources", ())), dead=frozenset(link.get("dead", ())))
@@ -108,7 +120,7 @@ def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[s
     link = {
         "ddl_time": state.table.ddl_time,
         "generation": linked.link["generation"] + bool(taken),
-        "drift": None,
+        "drift": found.held_back,
     }
     if linked.is_keyed:
         sources = next_sources(linked, found, taken)
@@ -119,6 +131,7 @@ def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[s
         "dropped": [name for name, change in taken.items() if isinstance(change, Dropped)],
         "link": link,
         "is_all": len(taken) == len(found.changed),
+        "is_sweep": found.is_sweep and not found.postponed,
     }
 
 
@@ -140,10 +153,11 @@ def advance(uow: UnitOfWork, relation_id: RelationId, books: Json) -> None:
     found = uow.grounds.link(relation_id)
     if found is None or found[0]["generation"] != books["since"]:
         raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
-    link, synced_at = found
+    (link, synced_at), now = found, uow.now()
+    swept = {"swept_at": now.isoformat()} if books["is_all"] and books["is_sweep"] else {}
     uow.grounds.put(relation_id, books["grounds"])
     uow.grounds.remove(relation_id, books["dropped"])
-    uow.grounds.put_link(relation_id, {**link, **books["link"]}, uow.now() if books["is_all"] else synced_at)
+    uow.grounds.put_link(relation_id, {**link, **books["link"], **swept}, now if books["is_all"] else synced_at)
 
 
 def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:

@@ -15,7 +15,7 @@ from catalog.ports.store import Database
 from server.service.hive.index import HiveIndex, shown_format
 from server.service.hive.state import HiveState, list_units, read_state, split_name
 
-_UNFIT = ("float", "double", "binary")
+_UNFIT = ("float", "double", "binary", "char")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

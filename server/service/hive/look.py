@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from catalog.hive.drift import Additions, Drift, Dropped, New, Postponed, Rebuild, Unchanged, drift
+from catalog.hive.drift import Additions, Drift, Dropped, Held, New, Postponed, Rebuild, Unchanged, drift
+from catalog.hive.eligibility import blocked_partitions, blockers
 from catalog.hive.ground import Ground, why_list
+from catalog.hive.model import HiveTable
 from catalog.ports.hive import TableFiles
 from server.service.hive.state import HiveState, Unit, list_units
 
@@ -21,8 +24,12 @@ class Looked:
     refreshed: dict[str, Ground] = field(default_factory=dict)
     """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
     postponed: dict[str, str] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
+    """Partitions that cannot be taken over as they are, and why; the others are."""
     units: dict[str, Unit] = field(default_factory=dict)
     listed: int = 0
+    is_sweep: bool = False
+    """Whether every directory was listed, whatever the signals say."""
 
     @property
     def rebuilds(self) -> dict[str, Changed]:
@@ -38,25 +45,57 @@ class Looked:
         counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
         return "partitions " + ", ".join(f"{word}: {count}" for word, count in counts.items() if count)
 
+    @property
+    def held_back(self) -> str | None:
+        """What is not taken over until somebody has mended it, in words; None when there is nothing."""
+        if not self.held:
+            return None
+        name, why = next(iter(self.held.items()))
+        partition = f"partition {name}" if name else "the table"
+        others = f"; {len(self.held) - 1} more partitions wait too" if len(self.held) > 1 else ""
+        return f"{partition} is not taken over: {why}{others}"
+
+
+def why_unfit(link: Mapping[str, Any], table: HiveTable) -> str | None:
+    """Why the Hive table cannot be followed at all as it is now; None when it can.
+
+    What was asked before the upgrade may have become true since, and the table may have been made anew.
+    """
+    before = [(name.lower(), kind) for name, kind, _ in link["partition_columns"]]
+    now = [(column.name.lower(), column.type) for column in table.partition_columns]
+    if before != now:
+        return (
+            f"Hive partitions {table.full_name} by {_columns(now)}, the table here is partitioned by "
+            f"{_columns(before)}; nothing was changed. "
+            "Give the Hive table the partition columns that it had, or another name."
+        )
+    found = blockers(table, ())
+    return f"{found[0].message}; nothing was changed. {found[0].advice}" if found else None
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> str:
+    return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
+
 
 def look(state: HiveState, grounds: Mapping[str, Ground], files: TableFiles, *, everything: bool) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
     Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
     """
-    found = Looked(units={unit.name: unit for unit in state.units})
-    to_list = [unit for unit in found.units.values() if everything or _speaks(unit, grounds.get(unit.name), files)]
+    held = {
+        name: f"{one.message}. {one.advice}" for name, one in blocked_partitions(state.table, state.partitions).items()
+    }
+    found = Looked(units={unit.name: unit for unit in state.units}, held=held)
+    to_list = [
+        unit
+        for unit in found.units.values()
+        if unit.name not in held and (everything or _speaks(unit, grounds.get(unit.name), files))
+    ]
     for unit, listing in list_units(files, to_list):
         _note(found, unit.name, drift(grounds.get(unit.name), unit.signals, listing), grounds)
     for name in grounds.keys() - found.units.keys():
         _note(found, name, drift(grounds[name], None, None), grounds)
-    return Looked(
-        changed=found.changed,
-        refreshed=found.refreshed,
-        postponed=found.postponed,
-        units=found.units,
-        listed=len(to_list),
-    )
+    return replace(found, listed=len(to_list), is_sweep=everything)
 
 
 def _speaks(unit: Unit, ground: Ground | None, files: TableFiles) -> bool:
@@ -72,5 +111,7 @@ def _note(found: Looked, name: str, result: Drift | None, grounds: Mapping[str, 
             found.refreshed[name] = ground
         case Postponed(reason=reason):
             found.postponed[name] = reason
+        case Held(reason=reason):
+            found.held[name] = reason
         case _:
             pass

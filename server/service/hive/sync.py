@@ -6,6 +6,7 @@ because a Hive-side load may bring keys that exist. Either way the ground advanc
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,9 +31,18 @@ from catalog.ports.store import Database
 from catalog.relation import Relation, RelationKind
 from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.facts import load_metadata
-from server.service.hive.books import Linked, advance, is_due, linked_table, next_books, note_columns, note_drift
+from server.service.hive.books import (
+    Linked,
+    advance,
+    is_due,
+    is_sweep_due,
+    linked_table,
+    next_books,
+    note_columns,
+    note_drift,
+)
 from server.service.hive.index import HiveIndex
-from server.service.hive.look import Changed, Looked, look
+from server.service.hive.look import Changed, Looked, look, why_unfit
 from server.service.hive.state import HiveState, join, read_state, split_name
 from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
@@ -40,6 +50,8 @@ from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
 from server.service.planner import facts_of, past_of, planned_relation
 from server.service.queueing import queued
+
+log = logging.getLogger(__name__)
 
 NOTHING = "nothing changed"
 WAITS = "waits:"
@@ -93,10 +105,12 @@ class Syncs:
                 with self.database.reading() as uow:
                     if not is_due(uow, relation):
                         continue
+                    everything = is_sweep_due(uow, relation)
                 status = replace(status, looked_at=status.looked_at + 1)
-                outcome = self._synced(relation, asked=False)
-            except (CatalogError, CommitUnknown):  # the next sync goes by what it finds, whatever has landed
+                outcome = self._synced(relation, everything=everything, asked=False)
+            except (CatalogError, CommitUnknown) as error:
                 status = replace(status, unavailable=status.unavailable + 1)
+                self._note_failure(relation, error)
                 continue
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
@@ -106,6 +120,14 @@ class Syncs:
         if broken:
             raise ExceptionGroup(f"could not sync {', '.join(broken)}", list(broken.values()))
         return status
+
+    def _note_failure(self, relation: Relation, error: CatalogError | CommitUnknown) -> None:
+        """Let people know; the next sync goes by what it finds, whatever has landed."""
+        try:
+            with self.database.writing() as uow:
+                note_drift(uow, relation.id, f"the last sync failed: {error}")
+        except (CatalogError, CommitUnknown) as unwritten:
+            log.warning("%s: %s; which could not be noted: %s", relation.name, error, unwritten)
 
     def sync(self, catalog: CatalogName, name: TableName, *, everything: bool = False) -> SyncOutcome:
         """Compare a table with Hive and take over what has changed; `everything` lists every directory.
@@ -162,6 +184,8 @@ class Syncs:
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except NotFound:
             return self._conflict(linked, f"the Hive table {full_name} is gone; nothing was changed here")
+        if unfit := why_unfit(linked.link, state.table):
+            return self._conflict(linked, unfit)
         try:
             altered = self._sync_schema(linked, state)
         except SchemaConflict as error:
@@ -173,19 +197,20 @@ class Syncs:
         return self._take_over(linked, state, found, altered)
 
     def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
-        name, did = str(linked.relation.name), "; ".join(altered)
+        name = str(linked.relation.name)
+        held = [found.held_back] if found.held_back else []
         if not found.changed:
             self._books_alone(linked, state, found)
             waiting = f"{WAITS} {next(iter(found.postponed.values()))}" if found.postponed else NOTHING
-            return SyncOutcome(table=name, did=did or waiting)
-        sentence = "; ".join([*altered, found.sentence or ""])
+            return SyncOutcome(table=name, did="; ".join([*altered, *held]) or waiting, conflict=bool(held))
+        sentence = "; ".join([*altered, found.sentence or "", *held])
         if linked.is_keyed:
             return self._take_over_rows(linked, state, found, sentence)
         try:
             self._register(linked, state, found)
         except RequirementFailed as error:
             return self._conflict(linked, f"Hive changed files that were changed here too: {error.message}")
-        return SyncOutcome(table=name, did=sentence)
+        return SyncOutcome(table=name, did=sentence, conflict=bool(held))
 
     def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, sentence: str) -> SyncOutcome:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
@@ -200,7 +225,7 @@ class Syncs:
         job = self._plan(linked, state, found, taken, sentence)
         if job is None:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
-        return SyncOutcome(table=name, did=sentence, job=job)
+        return SyncOutcome(table=name, did=sentence, job=job, conflict=bool(found.held))
 
     def _conflict(self, linked: Linked, sentence: str) -> SyncOutcome:
         """Say what differs and leave both sides as they are."""
@@ -212,7 +237,13 @@ class Syncs:
         """Bring changed columns into the table; what was changed, in words."""
         metadata = load_metadata(self.metadata, linked.target)
         synced = [HiveColumn(name=name, type=kind, comment=said) for name, kind, said in linked.link["columns"]]
-        drift = schema_changes(synced, state.table.columns, current_schema(metadata), metadata["last-column-id"])
+        drift = schema_changes(
+            synced,
+            state.table.columns,
+            current_schema(metadata),
+            metadata["last-column-id"],
+            known_aliases(metadata["properties"][NAME_MAPPING]),
+        )
         if drift.changes:
             self._alter(linked, metadata, drift, link_of(state.table)["columns"])
         return drift.changes

@@ -252,7 +252,7 @@ class Upgrades:
             now = uow.now()
             current = attempt.current(uow)
             uow.grounds.put(relation_id, {unit: one.to_json() for unit, one in registered.grounds.items()})
-            uow.grounds.put_link(relation_id, link_of(state.table), now)
+            uow.grounds.put_link(relation_id, {**link_of(state.table), "swept_at": now.isoformat()}, now)
             result = {"table": str(name), "files": len(registered.entries), "rows": _rows(registered.entries)}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
             uow.operations.put(replace(done, done=current.total, ended_at=now, updated_at=now))
@@ -313,14 +313,22 @@ def _plain(definition: TableDefinition, *, location: str, now_ms: int) -> Json:
 
 
 def _check_keys(state: HiveState, spec: KeySpec | None, schema: Json, entries: Sequence[DataFileEntry]) -> None:
-    """Invalid when a key column holds nulls, as the footers count them."""
+    """Invalid when a key column or the sequence field holds nulls, as the footers count them.
+
+    A row that does not say how new it is would stop every sync that has to read it.
+    """
     if spec is None:
         return
     in_files = {column.name for column in state.table.columns}
     nulls: dict[str, int] = {}
     for field in schema["fields"]:
-        if field["name"] in spec.primary_key and field["name"] in in_files:
+        if field["name"] in (*spec.primary_key, spec.sequence_field) and field["name"] in in_files:
             nulls[field["name"]] = sum(_nulls(entry.stats, field) for entry in entries)
+    if spec.sequence_field and (count := nulls.get(spec.sequence_field)):
+        raise Invalid(
+            f"the sequence field {spec.sequence_field!r} holds nulls ({count} found): such rows have no place in order",
+            hint="choose another sequence field or none, or remove the rows first",
+        )
     found = key_blockers(state.table, state.partitions, spec.primary_key, nulls)
     if found:
         raise Invalid(found[0].message, hint=found[0].advice)

@@ -8,9 +8,8 @@ import pytest
 from catalog.hive.eligibility import BlockerCode, blockers, key_blockers, notices
 from catalog.hive.model import PROVIDER, HiveTable
 from catalog.hive.names import NULL_NAME
-from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage
 
-ORC = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 TEXT = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 

@@ -144,3 +144,23 @@ def test_a_key_column_cannot_be_dropped_from_hive_s_side() -> None:
 
 def test_names_are_compared_without_regard_to_case() -> None:
     assert drifted("userid int", "userId int", "UserID int").changes == []
+
+
+def test_a_new_column_of_a_name_that_another_was_given_here_is_a_conflict() -> None:
+    """Both would be one: the values of the renamed column would be those of the new one in every new file."""
+    ours = a_schema("x int; day date")
+    with pytest.raises(SchemaConflict, match="the table's is what Hive calls 'a'"):
+        schema_changes(columns("a int"), columns("a int; x int"), ours, 100, [(1, "a"), (1, "x")])
+
+
+def test_a_column_that_both_sides_added_alike_is_one() -> None:
+    ours = a_schema("a int; x int; day date")
+    found = schema_changes(columns("a int"), columns("a int; x int"), ours, 100, [(1, "a"), (2, "x")])
+    assert (found.changes, found.schema) == ([], ours)
+
+
+def test_a_column_that_was_renamed_here_is_widened_with_hives() -> None:
+    """Or Hive's new files would not fit it."""
+    ours = a_schema("x int; day date")
+    found = schema_changes(columns("a int"), columns("a bigint"), ours, 100, [(1, "a"), (1, "x")])
+    assert kinds(found) == {"x": "long", "day": "date"}

@@ -1,0 +1,196 @@
+"""What was checked before the upgrade is checked at every sync: the partition or table waits, and says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from catalog.errors import Unavailable
+from server.service.hive.sync import SyncOutcome
+from tests.factories import LAKE
+from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage, columns
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+
+
+def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
+    table = beside.hive_table()
+    beside.start(table, *key)
+    beside.upgrades.activate()
+    return table
+
+
+def drift_of(beside: BesideHive, table: HiveFiles) -> Any:
+    with beside.database.reading() as uow:
+        relation = uow.relations.find(LAKE, beside.table_name(table))
+        assert relation is not None
+        found = uow.grounds.link(relation.id)
+    assert found is not None
+    return found[0]["drift"]
+
+
+def check_held(beside: BesideHive, table: HiveFiles, words: str, *, key: bool = False) -> SyncOutcome:
+    """The outcome says so, and so does the table until a later sync finds it mended."""
+    outcome = beside.sync(table)
+    assert words in outcome.did
+    assert outcome.conflict
+    if not key:
+        assert words in drift_of(beside, table)
+    return outcome
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_partition_whose_files_moved_into_sub_directories_is_not_emptied(
+    beside: BesideHive, key: tuple[str, ...]
+) -> None:
+    """Hive on Tez writes so for UNION ALL: base must not lose the rows that Hive still shows."""
+    table = upgraded(beside, *key)
+    before = beside.live(table)
+    (path,) = (table.path / "p=x").iterdir()
+    below = table.path / "p=x" / "HIVE_UNION_SUBDIR_1"
+    below.mkdir()
+    path.rename(below / path.name)
+    outcome = check_held(beside, table, "partition p=x is not taken over: its directory holds others")
+    assert outcome.job is None
+    assert beside.live(table) == before
+    (below / path.name).rename(path)
+    below.rmdir()
+    assert not beside.sync(table).conflict
+    assert drift_of(beside, table) is None
+
+
+def test_sub_directories_that_the_upgrade_passed_over_hold_nothing_up(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    (table.path / "p=x" / "archive").mkdir()
+    beside.start(table)
+    beside.upgrades.activate()
+    table.add("x", 4)
+    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.live(table) == table.files()
+
+
+def test_other_partitions_are_taken_over_while_one_is_held(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    orc = a_storage(uri(table.path / "p=z"), serde=ORC)
+    beside.metastore.add_partition("db", table.short, a_hive_partition("z", storage=orc))
+    table.add("y", 9)
+    outcome = check_held(beside, table, "stored as orc: p=z")
+    assert outcome.did.startswith("partitions new files: 1; ")
+    assert beside.live(table) == table.files()
+
+
+def test_partitions_of_the_same_value_wait_both_and_lose_no_row(beside: BesideHive) -> None:
+    """p=01 was there, and a writer that knows numbers adds p=1: a rebuild of either would take the other's rows."""
+    table = numbered(beside)
+    before = beside.live(table)
+    added = uri(table.path / "p=1")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("1", storage=a_storage(added)))
+    for path in (table.path / "p=01").iterdir():
+        path.unlink()
+    outcome = check_held(beside, table, "have the same values spelled differently")
+    assert outcome.did.endswith("1 more partitions wait too")
+    assert beside.live(table) == before
+
+
+def numbered(beside: BesideHive) -> HiveFiles:
+    table = beside.hive_table()
+    for part in ("x", "y"):
+        table.drop(part)
+    storage = a_storage(uri(table.path), "id bigint; v string")
+    beside.metastore.add_table(a_hive_table(name=table.short, storage=storage, partitioned_by="p int"))
+    table.add("01", 1, 2)
+    beside.start(table)
+    beside.upgrades.activate()
+    return table
+
+
+def test_an_alias_of_a_partition_that_moves_on_takes_no_rows_with_it(beside: BesideHive) -> None:
+    """p=latest points at the newest day's directory, and at the next day's tomorrow."""
+    table = upgraded(beside)
+    latest = a_storage(uri(table.path / "p=x"), "id bigint; v string")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("latest", storage=latest))
+    check_held(beside, table, "share the directory")
+    moved = a_storage(uri(table.path / "p=y"), "id bigint; v string")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("latest", storage=moved))
+    check_held(beside, table, "share the directory")
+    beside.metastore.drop_partition("db", table.short, "p=latest")
+    assert beside.sync(table).did == "nothing changed"
+    assert beside.live(table) == table.files()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"partition_columns": columns("country string")}, "Hive partitions db.t0 by (country string)"),
+        ({"partition_columns": ()}, "Hive partitions db.t0 by nothing"),
+        ({"parameters": {"transactional": "true"}}, "transactional (ACID)"),
+        ({"type": "VIRTUAL_VIEW"}, "is a view"),
+    ],
+)
+def test_a_table_that_was_made_anew_otherwise_is_not_followed(
+    beside: BesideHive, change: dict[str, Any], words: str
+) -> None:
+    """Its values would land in the columns and partitions of the one before."""
+    table = upgraded(beside)
+    before = beside.live(table)
+    there = beside.metastore.table("db", table.short)
+    beside.metastore.add_table(replace(there, **change))
+    check_held(beside, table, words)
+    assert beside.live(table) == before
+    beside.metastore.add_table(there)
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_a_table_that_was_made_anew_alike_is_followed(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    there = beside.metastore.table("db", table.short)
+    for part in ("x", "y"):
+        table.drop(part)
+    beside.metastore.drop_table("db", table.short)
+    beside.metastore.add_table(there)
+    table.add("z", 8)
+    assert beside.sync(table).did == "partitions new: 1, dropped: 2"
+    assert beside.live(table) == table.files()
+
+
+def test_a_sync_that_fails_by_schedule_says_why_with_its_table(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = upgraded(beside)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    beside.metastore.answers = False
+    assert beside.syncs.activate().unavailable == 1
+    assert "the last sync failed: " in drift_of(beside, table)
+    beside.metastore.answers = True
+    assert beside.syncs.activate().unavailable == 0
+    assert drift_of(beside, table) is None
+
+
+def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on object stores, whose directories have no times: Spark's INSERT moves no time and no statistics."""
+    monkeypatch.setattr("server.files.listing.Listings.modified_ns", lambda *_: None)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    table = upgraded(beside)
+    assert beside.syncs.activate().changed == 0
+    table.add("x", 4)
+    assert beside.syncs.activate().changed == 0
+    with beside.database.writing() as uow:
+        relation = uow.relations.find(LAKE, beside.table_name(table))
+        assert relation is not None
+        link, at = uow.grounds.link(relation.id) or ({}, None)
+        assert at is not None
+        uow.grounds.put_link(relation.id, {**link, "swept_at": "2020-01-01T00:00:00+00:00"}, at)
+    assert beside.syncs.activate().changed == 1
+    assert beside.live(table) == table.files()
+    table.add("x", 5)
+    assert beside.syncs.activate().changed == 0, "it swept a moment ago"
+
+
+def test_an_unreachable_metastore_is_told_to_whoever_asks(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    beside.metastore.answers = False
+    with pytest.raises(Unavailable):
+        beside.sync(table)
