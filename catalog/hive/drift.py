@@ -6,8 +6,8 @@ that breaks without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from catalog.hive.ground import Ground, ListedFile, Listing, Signals, ground_after
 
@@ -83,10 +83,11 @@ def drift(
     """What became of one partition; None when neither side knows it.
 
     `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
-    and began after it was asked.  `watched` are old directories of the partition that Firn published away from.
+    and began after it was asked.  `watched` are old directories of the partition that Firn published away from.  What
+    of it belongs together is for `Ground.at` to say, before, and for `regrouped`, after.
     """
     if now is None:
-        return None if ground is None else Dropped(removed=ground.files)
+        return None if ground is None or ground.is_dropped else Dropped(removed=ground.files)
     if now.location in watched:
         return Repair(location=now.location)
     if listing is None or listing.location != now.location:
@@ -97,6 +98,31 @@ def drift(
     if ground is None:
         return _new(now, listing)
     return _compared(ground, now, listing)
+
+
+def regrouped(found: Mapping[str, Drift], grounds: Collection[Ground], now_ns: int) -> dict[str, Drift]:
+    """The same, with files that another partition has lost taken for what they are: none that somebody has added.
+
+    A rename or an exchange of partitions moves files; their rows are no newer than they were.
+    """
+    gone = {_looks(file) for ground in grounds for file in ground.lost}
+    gone |= {_looks(file) for one in found.values() if isinstance(one, Rebuild | Dropped) for file in one.removed}
+    return {
+        name: _as_rebuild(one, "files came from another partition", now_ns)
+        if isinstance(one, Additions | New) and any(_looks(file) in gone for file in one.files)
+        else one
+        for name, one in found.items()
+    }
+
+
+def _looks(file: ListedFile) -> tuple[str, int, int]:
+    """By what a file is known again in another directory: moving one keeps its name, size and time."""
+    return file.path.rpartition("/")[2], file.size, file.mtime_ns
+
+
+def _as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
+    ground = replace(change.ground, lost_ns=lost_ns)
+    return Rebuild(reason=reason, files=ground.files, added=change.files, removed=(), ground=ground)
 
 
 def _new(now: Signals, listing: Listing) -> New | Postponed:
@@ -112,22 +138,32 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
     added = [f for f in listing.files if f.path not in before or not before[f.path].same_as(f)]
     fresh = [file for file in added if not listing.is_settled(file)]
     relocated = now.location != ground.location
-    if fresh and (relocated or removed):
+    if fresh and (relocated or removed or ground.is_dropped):
         return _postponed(fresh, "the partition moved" if relocated else "files of it vanished or were replaced")
     believed = [file for file in listing.files if file not in fresh]
-    new_ground = ground_after(now, listing, believed, published_through=ground.published_through)
-    if relocated or removed:
+    lost = ground.files if relocated else removed
+    new_ground = replace(
+        ground_after(now, listing, believed, published_through=ground.published_through),
+        lost_ns=listing.began_ns if lost else ground.lost_ns,
+        lost=(*ground.lost, *lost),
+    )
+    if relocated or removed or ground.is_dropped:
         return Rebuild(
-            reason=_reason(ground, now, removed, after),
+            reason="it was dropped a moment ago" if ground.is_dropped else _reason(ground, now, removed, after),
             files=tuple(believed),
             added=tuple(believed) if relocated else tuple(added),
-            removed=ground.files if relocated else removed,
+            removed=lost,
             ground=new_ground,
         )
     settled_now = tuple(file for file in added if file not in fresh)
-    if settled_now:
-        return Additions(files=settled_now, ground=new_ground)
-    return Unchanged(ground=new_ground)
+    if not settled_now:
+        return Unchanged(ground=new_ground)
+    additions = Additions(files=settled_now, ground=new_ground)
+    if ground.lost_ns is None:
+        return additions
+    # An overwrite takes its time between the old files' end and the new ones' coming. Taken for added rows, they
+    # would be newer than every change that was made here before, as they would not be had they come at once.
+    return _as_rebuild(additions, "files came soon after others had vanished: one overwrite", ground.lost_ns)
 
 
 def _reason(ground: Ground, now: Signals, removed: Collection[ListedFile], after: Collection[str]) -> str:

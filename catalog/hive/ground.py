@@ -6,7 +6,7 @@ The table itself is no measure of what Hive has changed: merges replace register
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.iceberg.json import Json
 
@@ -77,10 +77,26 @@ class Ground:
     directory_mtime_ns: int | None = None
     subdirectories: tuple[str, ...] = ()
     """Those that were there and not looked into."""
+    lost_ns: int | None = None
+    """When files of it were last found gone, or files that another partition had lost were found in it."""
+    lost: tuple[ListedFile, ...] = ()
+    """Those that were found gone then."""
+    is_dropped: bool = False
+    """Whether Hive has no such partition any more: it is remembered for as long as it may come back unchanged."""
 
     @property
     def location(self) -> str:
         return self.signals.location
+
+    def at(self, now_ns: int, *, overwrite_ns: int) -> Ground | None:
+        """Without what is over: losses older than an overwrite may take; None for one that was dropped before that."""
+        if self.lost_ns is None or now_ns - self.lost_ns < overwrite_ns:
+            return self
+        return None if self.is_dropped else replace(self, lost_ns=None, lost=())
+
+    def dropped(self, now_ns: int) -> Ground:
+        """Once Hive has the partition no more."""
+        return replace(self, files=(), lost_ns=now_ns, lost=self.files, is_dropped=True)
 
     def to_json(self) -> Json:
         """As the database keeps it: short, because there is one for each of perhaps 100,000 partitions."""
@@ -88,11 +104,14 @@ class Ground:
             "location": self.location,
             "ddl": self.signals.ddl_time,
             "stats": list(self.signals.statistics),
-            "files": [[file.path, file.size, file.mtime_ns, file.identity] for file in self.files],
+            "files": _files_json(self.files),
             "published": self.published_through,
             "settled": self.settled,
             "mtime": self.directory_mtime_ns,
             "below": list(self.subdirectories),
+            "lost_at": self.lost_ns,
+            "lost": _files_json(self.lost),
+            "dropped": self.is_dropped,
         }
 
     @classmethod
@@ -105,7 +124,14 @@ class Ground:
             settled=stored["settled"],
             directory_mtime_ns=stored["mtime"],
             subdirectories=tuple(stored["below"]),
+            lost_ns=stored["lost_at"],
+            lost=tuple(ListedFile(*file) for file in stored["lost"]),
+            is_dropped=stored["dropped"],
         )
+
+
+def _files_json(files: Iterable[ListedFile]) -> list[list[object]]:
+    return [[file.path, file.size, file.mtime_ns, file.identity] for file in files]
 
 
 def first_ground(signals: Signals, listing: Listing) -> Ground | None:

@@ -197,6 +197,12 @@ _HIVE = (
         parse_duration,
         "pause between two syncs that list every directory, whatever the metastore says of it",
     ),
+    Setting(
+        "firn.hive.overwrite.lasts",
+        "1 h",
+        parse_duration,
+        "how long after files have vanished what comes into their partition belongs to the same overwrite",
+    ),
     _choice(
         "firn.hive.keyed-sync",
         "upsert",

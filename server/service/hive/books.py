@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.errors import NotFound, RequirementFailed
@@ -18,6 +18,7 @@ from catalog.hive.ground import Ground, ListedFile
 from catalog.iceberg.json import Json
 from catalog.job import Job
 from catalog.names import RelationId
+from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.hive.look import Changed, Looked
@@ -36,6 +37,8 @@ class Linked:
     link: dict[str, Any]
     synced_at: datetime
     busy: Job | None
+    overwrite_ns: int
+    """How long a Hive-side overwrite may take; a plain table's files are the same whatever belongs to one."""
 
     @property
     def is_keyed(self) -> bool:
@@ -77,7 +80,13 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         link=link,
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
+        overwrite_ns=0 if facts.keyed is None else _overwrite_ns(facts),
     )
+
+
+def _overwrite_ns(facts: TableFacts) -> int:
+    lasts: timedelta = facts.policy["firn.hive.overwrite.lasts"]
+    return lasts // timedelta(microseconds=1) * 1000
 
 
 def is_due(uow: UnitOfWork, relation: Relation) -> bool:
@@ -117,6 +126,8 @@ def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[s
     for name, change in taken.items():
         if isinstance(change, Additions | New | Rebuild):
             grounds[name] = change.ground.to_json()
+        elif linked.overwrite_ns:
+            grounds[name] = linked.grounds[name].dropped(found.began_ns).to_json()
     link = {
         "ddl_time": state.table.ddl_time,
         "generation": linked.link["generation"] + bool(taken),
@@ -128,7 +139,7 @@ def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[s
     return {
         "since": linked.link["generation"],
         "grounds": grounds,
-        "dropped": [name for name, change in taken.items() if isinstance(change, Dropped)],
+        "dropped": [*found.forgotten, *(name for name, one in taken.items() if isinstance(one, Dropped))],
         "link": link,
         "is_all": len(taken) == len(found.changed),
         "is_sweep": found.is_sweep and not found.postponed,
@@ -142,7 +153,7 @@ def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed]) ->
         if isinstance(change, Additions | New):
             unit = found.units[name]
             sources = sources.appended([source_of(join(unit.location, file.path), file) for file in change.files])
-        else:
+        elif change.removed:
             place = linked.grounds[name].location
             sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
     return sources
@@ -155,8 +166,8 @@ def advance(uow: UnitOfWork, relation_id: RelationId, books: Json) -> None:
         raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
     (link, synced_at), now = found, uow.now()
     swept = {"swept_at": now.isoformat()} if books["is_all"] and books["is_sweep"] else {}
-    uow.grounds.put(relation_id, books["grounds"])
     uow.grounds.remove(relation_id, books["dropped"])
+    uow.grounds.put(relation_id, books["grounds"])
     uow.grounds.put_link(relation_id, {**link, **books["link"], **swept}, now if books["is_all"] else synced_at)
 
 

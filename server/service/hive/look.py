@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.hive.drift import Additions, Drift, Dropped, Held, New, Postponed, Rebuild, Unchanged, drift
+from catalog.hive.drift import Additions, Drift, Dropped, Held, New, Postponed, Rebuild, Unchanged, drift, regrouped
 from catalog.hive.eligibility import blocked_partitions, blockers
 from catalog.hive.ground import Ground, why_list
 from catalog.hive.model import HiveTable
@@ -28,6 +29,9 @@ class Looked:
     """Partitions that cannot be taken over as they are, and why; the others are."""
     units: dict[str, Unit] = field(default_factory=dict)
     listed: int = 0
+    began_ns: int = 0
+    forgotten: tuple[str, ...] = ()
+    """Dropped partitions that need not be remembered any more."""
     is_sweep: bool = False
     """Whether every directory was listed, whatever the signals say."""
 
@@ -77,30 +81,49 @@ def _columns(columns: Sequence[tuple[str, str]]) -> str:
     return f"({', '.join(f'{name} {kind}' for name, kind in columns)})" if columns else "nothing"
 
 
-def look(state: HiveState, grounds: Mapping[str, Ground], files: TableFiles, *, everything: bool) -> Looked:
+def look(
+    state: HiveState,
+    grounds: Mapping[str, Ground],
+    files: TableFiles,
+    *,
+    everything: bool,
+    overwrite_ns: int = 0,
+) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
     Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
+    `overwrite_ns` is how long an overwrite may take, during which what comes belongs to what went.
     """
-    held = {
-        name: f"{one.message}. {one.advice}" for name, one in blocked_partitions(state.table, state.partitions).items()
-    }
-    found = Looked(units={unit.name: unit for unit in state.units}, held=held)
+    began_ns = time.time_ns()
+    known = {name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=overwrite_ns))}
+    blocked = blocked_partitions(state.table, state.partitions)
+    found = Looked(
+        units={unit.name: unit for unit in state.units},
+        held={name: f"{one.message}. {one.advice}" for name, one in blocked.items()},
+        began_ns=began_ns,
+        is_sweep=everything,
+        forgotten=tuple(grounds.keys() - known.keys()),
+    )
     to_list = [
         unit
         for unit in found.units.values()
-        if unit.name not in held and (everything or _speaks(unit, grounds.get(unit.name), files))
+        if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files))
     ]
+    results: dict[str, Drift] = {}
     for unit, listing in list_units(files, to_list):
-        _note(found, unit.name, drift(grounds.get(unit.name), unit.signals, listing), grounds)
-    for name in grounds.keys() - found.units.keys():
-        _note(found, name, drift(grounds[name], None, None), grounds)
-    return replace(found, listed=len(to_list), is_sweep=everything)
+        results[unit.name] = drift(known.get(unit.name), unit.signals, listing)
+    for name in known.keys() - found.units.keys():
+        results[name] = drift(known[name], None, None)
+    if overwrite_ns:
+        results = regrouped(results, known.values(), began_ns)
+    for name, result in results.items():
+        _note(found, name, result, grounds)
+    return replace(found, listed=len(to_list))
 
 
 def _speaks(unit: Unit, ground: Ground | None, files: TableFiles) -> bool:
     modified_ns = None if ground is None else files.modified_ns(unit.location)
-    return why_list(ground, unit.signals, modified_ns) is not None
+    return ground is None or ground.is_dropped or why_list(ground, unit.signals, modified_ns) is not None
 
 
 def _note(found: Looked, name: str, result: Drift | None, grounds: Mapping[str, Ground]) -> None:

@@ -193,7 +193,7 @@ class Syncs:
         if altered:
             with self.database.reading() as uow:
                 linked = linked_table(uow, uow.relations.get(relation.id))
-        found = look(state, linked.grounds, self.files, everything=everything)
+        found = look(state, linked.grounds, self.files, everything=everything, overwrite_ns=linked.overwrite_ns)
         return self._take_over(linked, state, found, altered)
 
     def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:

@@ -38,6 +38,10 @@ class Rules:
     """Keys that have lost a change with its file are replayed: the change before that counts again."""
     taken_stay: bool = True
     """A row of a file that is not new loses to base's row of another partition: that was decided before."""
+    refills: bool = True
+    """What comes into a partition soon after files of it vanished belongs to one overwrite: it is rebuilt again."""
+    moves: bool = True
+    """A file that was another partition's a moment ago is no news: the partition that it came to is rebuilt."""
 
 
 @dataclass
@@ -54,6 +58,29 @@ class Table:
     dead: set[str] = field(default_factory=set)
     order: list[str] = field(default_factory=list)
     """Files by when they were written."""
+    refilling: set[Part] = field(default_factory=set)
+    """Partitions that lost files a moment ago which a sync knew, or were given such; forgotten when time passes."""
+    seen_refilling: set[Part] = field(default_factory=set)
+    """The same as syncs have seen it, and the files that they have lost."""
+    seen_lost: set[str] = field(default_factory=set)
+    olds: set[str] = field(default_factory=set)
+    """Files whose rows are none that Hive's side has added: the rest of an overwrite, or moved from elsewhere."""
+
+    lost: dict[str, set[Key]] = field(default_factory=dict)
+    """The keys of files that are gone."""
+
+    def loses(self, part: Part, names: set[str]) -> None:
+        """Hive's side takes files away; of those that no sync has seen nobody knows."""
+        self.lost |= {name: {*self.hive[part][name]} for name in names}
+        if names & self.ground.get(part, {}).keys():
+            self.refilling.add(part)
+
+    def time_passes(self) -> None:
+        """Long enough for any overwrite to end, and for a sync to have seen its end."""
+        self.sync()
+        self.refilling.clear()
+        self.seen_refilling.clear()
+        self.seen_lost.clear()
 
     def upgrade(self) -> None:
         self.ground = {part: dict(files) for part, files in self.hive.items()}
@@ -75,26 +102,45 @@ class Table:
         self.base, self.merged = self.view(), len(self.changes)
 
     def sync(self) -> None:
-        rebuilt = self._gone()
+        gone = self._gone()
+        rebuilt = gone | self._refilled() | self._moved_to(gone)
         if rebuilt:
+            self.seen_refilling |= rebuilt
+            self.refilling |= rebuilt
             self._rebuild(rebuilt)
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
             return
         for part, files in self.hive.items():
             for name in sorted(files.keys() - self.ground.get(part, {}).keys(), key=self.order.index):
                 for key, value in files[name].items():
-                    self.write(key, Row(part, value), name)
-                self.live.add(name)
-                self.dead.discard(name)
+                    self.write(key, Row(part, value), f"{part}/{name}")
+                self.live.add(f"{part}/{name}")
+                self.dead.discard(f"{part}/{name}")
             self.ground[part] = dict(files)
 
     def _gone(self) -> set[Part]:
         """Partitions that saw more than additions."""
         return {part for part, files in self.ground.items() if files.keys() - self.hive.get(part, {}).keys()}
 
+    def _added(self, part: Part) -> set[str]:
+        return self.hive.get(part, {}).keys() - self.ground.get(part, {}).keys()
+
+    def _refilled(self) -> set[Part]:
+        """Partitions that files have come to, soon after others went."""
+        return {part for part in self.seen_refilling if self.rules.refills and self._added(part)}
+
+    def _moved_to(self, gone: set[Part]) -> set[Part]:
+        """Partitions that were given files which others have lost."""
+        if not self.rules.moves:
+            return set()
+        self.seen_lost |= {name for part in gone for name in self.ground[part].keys() - self.hive.get(part, {}).keys()}
+        return {part for part in self.hive if self._added(part) & self.seen_lost}
+
     def _rebuild(self, parts: set[Part]) -> None:
         vanished = {
-            name for part in parts for name in self.ground[part].keys() - self.hive.get(part, {}).keys()
+            f"{part}/{name}"
+            for part in parts
+            for name in self.ground.get(part, {}).keys() - self.hive.get(part, {}).keys()
         } & self.live
         self.live -= vanished
         self.dead = self.dead | vanished if self.rules.dead_for_good else vanished
@@ -122,7 +168,7 @@ class Table:
         found: dict[Key, tuple[bool, int, Row]] = {}
         for part in parts:
             for name, rows in self.hive.get(part, {}).items():
-                is_new = name not in self.ground[part]
+                is_new = name not in self.ground.get(part, {})
                 for key, value in rows.items():
                     found[key] = max(
                         found.get(key, (False, -1, Row("", 0))), (is_new, self.order.index(name), Row(part, value))
@@ -138,21 +184,33 @@ class Table:
             rows = view.get(key, [])
             if len(rows) > 1:
                 return f"{key} has {len(rows)} rows"
-            there = {name for files in self.hive.values() for name in files}
-            last = next(
-                (
-                    one
-                    for one in reversed(self.changes)
-                    if one.key == key and (one.source is None or one.source in there)
-                ),
-                None,
-            )
+            last = self._last_word(key)
             if last is not None and rows != ([last.row] if last.row else []):
                 return f"{key} is {rows}, its last change says {last.row}"
             newest = listed.get(key, [])[-1:]
-            if last is None and rows and rows != newest:
+            if last is None and rows and rows != newest and not self._was_beaten(key, rows[0]):
                 return f"{key} is {rows}, the newest file that has it says {newest}"
         return None
+
+    def _last_word(self, key: Key) -> Change | None:
+        """The newest change of a key, of those that stand; what Hive had before is no word against one of ours."""
+        there = {f"{part}/{name}" for part, files in self.hive.items() for name in files}
+        said = [
+            one
+            for one in self.changes
+            if one.source is None or (one.source in there and one.source.partition("/")[2] not in self.olds)
+        ]
+        return next((one for one in reversed(said) if one.key == key), None)
+
+    def _was_beaten(self, key: Key, row: Row) -> bool:
+        """Whether all of a key's files lost to a newer one that is gone: then any of them may be the row again.
+
+        Base holds none of theirs, and the others' partitions are not read (decision 12, "Price").
+        """
+        listed = [name for files in self.hive.values() for name, rows in files.items() if key in rows]
+        gone = [name for name, keys in self.lost.items() if key in keys]
+        newest = max(map(self.order.index, listed), default=-1)
+        return row in self._listed()[key] and any(self.order.index(name) > newest for name in gone)
 
     def _listed(self) -> dict[Key, list[Row]]:
         """What Hive lists of each key, oldest file first."""

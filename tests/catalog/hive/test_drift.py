@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from catalog.hive.drift import Additions, Dropped, New, Postponed, Rebuild, Repair, Unchanged, drift
+from catalog.hive.drift import Additions, Dropped, Held, New, Postponed, Rebuild, Repair, Unchanged, drift, regrouped
 from catalog.hive.ground import (
     TICK_NS,
     Ground,
@@ -191,3 +193,60 @@ def test_a_ground_survives_the_database() -> None:
 def test_unfinished_work_is_hidden(name: str) -> None:
     assert is_hidden(name)
     assert not is_hidden("000000_0")
+
+
+HOUR = 3600 * TICK_NS
+
+
+def test_the_second_half_of_an_overwrite_is_no_addition() -> None:
+    """Spark's static overwrite deletes first and writes for minutes: rows of its end would beat newer changes."""
+    emptied = drift(GROUND, HIVE, a_listing())
+    assert isinstance(emptied, Rebuild)
+    new = ListedFile("c", 5, 250 * TICK_NS)
+    refilled = drift(emptied.ground.at(300 * TICK_NS, overwrite_ns=HOUR), HIVE, a_listing(new, at=300 * TICK_NS))
+    assert isinstance(refilled, Rebuild)
+    assert (refilled.files, refilled.added, refilled.removed) == ((new,), (new,), ())
+    late = NOW + HOUR
+    added = drift(emptied.ground.at(late, overwrite_ns=HOUR), HIVE, a_listing(new, at=late))
+    assert isinstance(added, Additions)
+    assert added.ground.lost_ns is None
+
+
+def test_a_partition_that_was_dropped_and_comes_back_brings_no_new_rows() -> None:
+    """DROP and ADD, MSCK after a restore, a mount that was away."""
+    tombstone = GROUND.dropped(NOW)
+    assert Ground.from_json(tombstone.to_json()) == tombstone
+    assert drift(tombstone, None, None) is None
+    back = drift(tombstone, HIVE, a_listing(A, B, at=NOW + TICK_NS))
+    assert isinstance(back, Rebuild)
+    assert (back.files, back.removed) == ((A, B), ())
+    assert not back.ground.is_dropped
+    young = ListedFile("c", 5, NOW + 2 * TICK_NS)
+    assert isinstance(drift(tombstone, HIVE, a_listing(A, young, at=NOW + 2 * TICK_NS)), Postponed)
+    assert tombstone.at(NOW + HOUR, overwrite_ns=HOUR) is None
+
+
+def test_files_that_another_partition_has_lost_are_no_additions() -> None:
+    """RENAME and EXCHANGE PARTITION move files."""
+    gone = drift(GROUND, None, None)
+    there = Signals(location="there")
+    came = drift(None, there, a_listing(A, B, location="there"))
+    assert isinstance(gone, Dropped)
+    assert isinstance(came, New)
+    found = regrouped({"p": gone, "q": came}, [GROUND], NOW)
+    assert found["p"] == gone
+    assert isinstance(found["q"], Rebuild)
+    assert found["q"].ground.lost_ns == NOW
+    later = regrouped({"q": came}, [GROUND.dropped(NOW)], NOW + TICK_NS)
+    assert isinstance(later["q"], Rebuild)
+    other = drift(None, there, a_listing(ListedFile("a", 11, A.mtime_ns), location="there"))
+    assert isinstance(other, New)
+    assert regrouped({"q": other}, [GROUND.dropped(NOW)], NOW)["q"] == other
+
+
+def test_files_below_new_directories_hold_the_partition_back() -> None:
+    below = replace(a_listing(), subdirectories=("HIVE_UNION_SUBDIR_1",))
+    assert isinstance(drift(GROUND, HIVE, below), Held)
+    assert isinstance(drift(None, HIVE, below), Held)
+    known = replace(GROUND, subdirectories=("HIVE_UNION_SUBDIR_1",))
+    assert isinstance(drift(known, HIVE, below), Rebuild)

@@ -18,7 +18,7 @@ STEPS = st.one_of(
     st.tuples(st.just("remove the first file"), PARTS, st.just(set[str]())),
     st.tuples(st.just("upsert"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.just("delete"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
-    st.tuples(st.sampled_from(["merge", "sync"]), PARTS, st.just(set[str]())),
+    st.tuples(st.sampled_from(["merge", "sync", "time passes", "rename"]), PARTS, st.just(set[str]())),
 )
 Step = tuple[str, str, set[str]]
 
@@ -37,23 +37,42 @@ def played(rules: Rules, *steps: Step) -> str | None:
                 table.merge()
             case "sync":
                 table.sync()
+            case "time passes":
+                table.time_passes()
+            case "rename":
+                renamed(table, part)
             case _:
                 hive_side(table, what, part, keys, number)
     table.sync()
     return table.broken()
 
 
+def renamed(table: Table, part: str) -> None:
+    """One partition becomes the other, where there is none: its files are there now."""
+    other = {"p": "q", "q": "p"}[part]
+    files = table.hive.get(part, {})
+    if table.hive.get(other) or not files.keys() & table.ground.get(part, {}).keys():
+        return
+    table.loses(part, {*files})
+    table.hive[other] = table.hive.pop(part)
+    table.olds |= files.keys()
+
+
 def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
     files = table.hive.setdefault(part, {})
+    gone: set[str] = set()
     if what == "overwrite":
-        files.clear()
-    if what == "remove the first file" and files:
-        del files[min(files)]
-    if what == "remove the last file" and files:
-        del files[max(files)]
+        gone = {*files}
+    elif what.startswith("remove") and files:
+        gone = {min(files) if what == "remove the first file" else max(files)}
+    table.loses(part, gone)
+    for name in gone:
+        del files[name]
     if keys:
         files[f"f{number}"] = dict.fromkeys(keys, number)
         table.order.append(f"f{number}")
+        if part in table.refilling:
+            table.olds.add(f"f{number}")
 
 
 @settings(max_examples=1500)
@@ -77,6 +96,18 @@ HISTORIES: dict[str, list[Step]] = {
         ("sync", "p", set()),
         ("merge", "p", set()),
         ("overwrite", "p", set()),
+    ],
+    "refills": [
+        ("upsert", "p", {"a"}),
+        ("overwrite", "p", set()),
+        ("sync", "p", set()),
+        ("add", "p", {"a"}),
+    ],
+    "moves": [
+        ("overwrite", "q", set()),
+        ("time passes", "p", set()),
+        ("upsert", "p", {"a"}),
+        ("rename", "p", set()),
     ],
     "taken_stay": [
         ("overwrite", "p", {"b"}),

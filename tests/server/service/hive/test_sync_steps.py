@@ -6,19 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from catalog.blocker import Blocker, BlockerId
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
-from catalog.job import JobKind, JobStatus
+from catalog.job import JobKind, JobStatus, canceled
 from catalog.relation import Relation
 from server.service.hive.books import advance
 from server.service.hive.sync import SyncOutcome, Syncs
 from tests.factories import LAKE
+from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 
 
 def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
@@ -231,3 +233,40 @@ def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside
     assert books is not None
     assert books[0]["drift"] == "sync has failed once: a row has no key"
     assert beside.sync(table).job is not None  # asked for, it is tried at once
+
+
+def test_an_overwrite_that_is_seen_in_two_halves_is_a_rebuild_twice(beside: BesideHive) -> None:
+    """The second half as upserts would win over every change made here before it came."""
+    table = upgraded(beside, "id")
+    for path in (table.path / "p=x").iterdir():
+        path.unlink()
+    first = taken_over(beside, table)
+    table.add("x", 1)
+    second = taken_over(beside, table)
+    assert [first["mode"], second["mode"]] == ["rebuild", "rebuild"]
+    assert [file["added"] for unit in second["units"] for file in unit["files"]] == [True]
+
+
+def test_a_renamed_partition_is_rebuilt_and_brings_no_upserts(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    (table.path / "p=x").rename(table.path / "p=z")
+    beside.metastore.drop_partition("db", table.short, "p=x")
+    storage = a_storage(uri(table.path / "p=z"), "id bigint; v string")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("z", storage=storage))
+    task = taken_over(beside, table)
+    assert task["mode"] == "rebuild"
+    assert sorted((unit["values"], len(unit["files"])) for unit in task["units"]) == [(["x"], 0), (["z"], 1)]
+    assert beside.sync(table).did == "nothing changed"
+
+
+def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
+    """What a sync tells its job, which then succeeds."""
+    job = beside.sync(table).job
+    assert job is not None
+    with beside.database.writing() as uow:
+        staged = uow.grounds.staged(job.id)
+        assert staged is not None
+        advance(uow, job.relation_id, staged["books"])
+        uow.jobs.put(canceled(job, uow.now()))
+    task: dict[str, Any] = staged["task"]
+    return task
