@@ -141,6 +141,9 @@ class Relations(Protocol):
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""
 
+    def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
+        """What a Hive table, named `database.table`, was upgraded to, whatever its name is by now."""
+
     def over(self, locations: Collection[str]) -> Sequence[Relation]:
         """Relations over one of these locations, of all catalogs."""
 

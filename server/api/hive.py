@@ -234,15 +234,13 @@ def sync(
     services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, everything: Annotated[bool, Query()] = False
 ) -> SyncOut:
     """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
-    database, name = split_name(full_name)
-    outcome = services.hive.syncs.sync(catalog, TableName((database,), name), everything=everything)
+    outcome = services.hive.syncs.sync(catalog, full_name, everything=everything)
     job = None if outcome.job is None else JobOut.of(outcome.job)
     return SyncOut(table=outcome.table, did=outcome.did, conflict=outcome.conflict, job=job)
 
 
 def _table(uow: UnitOfWork, catalog: CatalogName, table: IndexedTable) -> HiveTableOut:
-    relation = uow.relations.find(catalog, TableName((table.database,), table.name))
-    linked = relation if relation is not None and relation.hive_name == table.full_name else None
+    linked = uow.relations.of_hive(catalog, table.full_name)
     books = None if linked is None else uow.grounds.link(linked.id)
     running = next(
         (one for one in uow.operations.unfinished() if (one.catalog, one.target) == (catalog, table.full_name)), None

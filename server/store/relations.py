@@ -178,6 +178,12 @@ class SqlRelations:
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
         return [relation_from(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
+    def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
+        """What a Hive table was upgraded to."""
+        query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name == hive_name)
+        row = self.session.scalars(query).first()
+        return None if row is None else relation_from(row)
+
     def over(self, locations: Collection[str]) -> Sequence[Relation]:
         """Relations over one of these locations, of all catalogs."""
         query = select(RelationRow).where(RelationRow.location.in_(sorted(locations))).order_by(RelationRow.id)

@@ -95,13 +95,21 @@ class Checks:
         return files, size, [CheckResult(code="subdirectories", status="warn", message=message)]
 
     def _name_checks(self, catalog: CatalogName, state: HiveState) -> list[CheckResult]:
+        full_name = state.table.full_name
         with self.database.reading() as uow:
+            own = uow.catalogs.get(catalog)
+            beside = [one.name for one in uow.catalogs.list() if one.metastore_uri == own.metastore_uri]
+            linked = [(one, found) for one in beside if (found := uow.relations.of_hive(one, full_name))]
             taken = uow.relations.find(catalog, target_name(state.table))
+        if linked:
+            where, relation = linked[0]
+            message = f"{full_name} has been upgraded already: it is {where}.{relation.name}"
+            advice = (
+                "Nothing is to be done." if where == catalog else "Two tables over one would undo each other's work."
+            )
+            return [CheckResult(code="upgraded", status="blocked", message=message, advice=advice)]
         if taken is None:
             return []
-        if taken.hive_name == state.table.full_name:
-            message = f"{state.table.full_name} has been upgraded already"
-            return [CheckResult(code="upgraded", status="blocked", message=message, advice="Nothing is to be done.")]
         message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
 

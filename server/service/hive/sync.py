@@ -24,7 +24,7 @@ from catalog.hive.schema import SchemaConflict, SchemaDrift, schema_changes
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
@@ -48,7 +48,7 @@ from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
-from server.service.planner import facts_of, past_of, planned_relation
+from server.service.planner import facts_of, past_of
 from server.service.queueing import queued
 
 log = logging.getLogger(__name__)
@@ -129,24 +129,20 @@ class Syncs:
         except (CatalogError, CommitUnknown) as unwritten:
             log.warning("%s: %s; which could not be noted: %s", relation.name, error, unwritten)
 
-    def sync(self, catalog: CatalogName, name: TableName, *, everything: bool = False) -> SyncOutcome:
-        """Compare a table with Hive and take over what has changed; `everything` lists every directory.
+    def sync(self, catalog: CatalogName, full_name: str, *, everything: bool = False) -> SyncOutcome:
+        """Compare a table with its Hive table and take over what has changed; `everything` lists every directory.
 
-        NotFound when the table is not linked, Unavailable when the metastore or the files do not answer.
+        NotFound when no table is linked to that Hive table, Unavailable when the metastore or the files do not answer.
         """
+        wanted = ".".join(split_name(full_name))
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
-            relation = uow.relations.find(catalog, name)
-            if relation is None:
-                raise NotFound(
-                    f"{catalog} has no table {name}: a Hive table is synced once it is upgraded",
-                    hint=f"upgrade it: firn hive upgrade {name}",
-                )
-            relation = planned_relation(uow, catalog, name)
-            if relation.hive_name is None:
-                raise NotFound(
-                    f"{name} is not linked to a Hive table", hint="only tables upgraded from Hive are synced"
-                )
+            relation = uow.relations.of_hive(catalog, wanted)
+        if relation is None:
+            raise NotFound(
+                f"{catalog} has no table over {wanted}: a Hive table is synced once it is upgraded",
+                hint=f"upgrade it: firn hive upgrade {wanted}",
+            )
         return self._synced(relation, everything=everything)
 
     def _synced(self, relation: Relation, *, everything: bool = False, asked: bool = True) -> SyncOutcome:

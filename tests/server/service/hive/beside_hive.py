@@ -151,7 +151,7 @@ class BesideHive:
         return TableName(("db",), table.short)
 
     def sync(self, table: HiveFiles) -> SyncOutcome:
-        return self.syncs.sync(LAKE, self.table_name(table), everything=True)
+        return self.syncs.sync(LAKE, table.name, everything=True)
 
     def start(self, table: HiveFiles, *key: str) -> Operation:
         spec = KeySpec(primary_key=key) if key else None

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from catalog.errors import Unavailable
+from catalog.errors import AlreadyExists, Unavailable
+from catalog.names import CatalogName, TableName
 from server.service.hive.sync import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage, columns
@@ -194,3 +195,28 @@ def test_an_unreachable_metastore_is_told_to_whoever_asks(beside: BesideHive) ->
     beside.metastore.answers = False
     with pytest.raises(Unavailable):
         beside.sync(table)
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_table_that_was_renamed_here_stays_linked_and_is_not_upgraded_twice(
+    beside: BesideHive, key: tuple[str, ...]
+) -> None:
+    """Two tables over one Hive table would each undo what the other publishes."""
+    table = upgraded(beside, *key)
+    renamed = TableName(("db",), "renamed")
+    tables = beside.services.keyed if key else beside.services.tables
+    tables.rename(LAKE, beside.table_name(table), renamed)
+    table.add("x", 4)
+    outcome = beside.sync(table)
+    assert (outcome.table, outcome.conflict) == ("db.renamed", False)
+    with pytest.raises(AlreadyExists, match=r"it is lake\.db\.renamed"):
+        beside.start(table)
+
+
+def test_catalogs_of_one_metastore_do_not_both_take_a_table_over(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    other = CatalogName("other")
+    warehouse = (beside.directory / "other").as_uri()
+    beside.services.namespaces.create_catalog(other, warehouse, "thrift://fake:9083", {})
+    with pytest.raises(AlreadyExists, match=r"it is lake\.db\.t0"):
+        beside.upgrades.start(other, table.name, None, {})
