@@ -100,7 +100,7 @@ def drift(
     return _compared(ground, now, listing)
 
 
-def regrouped(found: Mapping[str, Drift], grounds: Collection[Ground], now_ns: int) -> dict[str, Drift]:
+def regrouped(found: Mapping[str, Drift | None], grounds: Collection[Ground], now_ns: int) -> dict[str, Drift | None]:
     """The same, with files that another partition has lost taken for what they are: none that somebody has added.
 
     A rename or an exchange of partitions moves files; their rows are no newer than they were.

@@ -109,7 +109,7 @@ def look(
         for unit in found.units.values()
         if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files))
     ]
-    results: dict[str, Drift] = {}
+    results: dict[str, Drift | None] = {}
     for unit, listing in list_units(files, to_list):
         results[unit.name] = drift(known.get(unit.name), unit.signals, listing)
     for name in known.keys() - found.units.keys():
