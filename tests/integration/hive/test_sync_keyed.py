@@ -59,6 +59,21 @@ def test_an_overwritten_partition_is_rebuilt_under_the_changes_that_hive_never_s
     assert fingerprint(orders.path).keys() & before.keys() == {name for name in before if not name.startswith("p=x")}
 
 
+def test_rows_that_come_back_or_move_do_not_win_over_changes_made_here(orders: HiveTable) -> None:
+    """An overwrite that a sync sees in two halves, and a partition that is renamed."""
+    orders.change("SELECT 1, 'mine', 'x'")
+    for path in (orders.path / "p=x").glob("part-*"):
+        path.unlink()
+    assert orders.sync(everything=True)["did"] == "partitions rewritten or moved: 1"
+    assert orders.rows() == [(1, "mine", "x"), (3, "c", "y")]
+    orders.insert("VALUES (1, 'theirs', 'x'), (2, 'theirs', 'x')")
+    assert orders.sync(everything=True)["did"] == "partitions rewritten or moved: 1"
+    assert orders.rows() == [(1, "mine", "x"), (2, "theirs", "x"), (3, "c", "y")]
+    orders.alter("PARTITION (p='x') RENAME TO PARTITION (p='z')")
+    assert orders.sync()["did"] == "partitions rewritten or moved: 1, dropped: 1"
+    assert orders.rows() == [(1, "mine", "x"), (2, "theirs", "z"), (3, "c", "y")]
+
+
 def test_a_dropped_partition_takes_its_rows_along_but_not_those_of_firn(orders: HiveTable) -> None:
     orders.insert("VALUES (2, 'moved by hive', 'y')")
     orders.sync()  # key 2 lives in y now
