@@ -204,6 +204,12 @@ _HIVE = (
         "how long after files have vanished what comes into their partition belongs to the same overwrite",
     ),
     _choice(
+        "firn.hive.conflicts",
+        "stop",
+        ("stop", "hive-wins"),
+        "what becomes of a plain table where Hive has changed files that were changed here too",
+    ),
+    _choice(
         "firn.hive.keyed-sync",
         "upsert",
         ("upsert",),

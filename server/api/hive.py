@@ -55,6 +55,7 @@ class HiveTableOut(Out):
     upgraded_to: str | None
     synced_at: datetime | None
     drift: str | None
+    drift_since: datetime | None
     blockers: list[BlockerOut]
     operation_id: str | None
     seen_at: datetime
@@ -261,7 +262,8 @@ def _table(uow: UnitOfWork, catalog: CatalogName, table: IndexedTable) -> HiveTa
         state=state,
         upgraded_to=None if linked is None else str(linked.name),
         synced_at=None if books is None else books[1],
-        drift=None if books is None else books[0].get("drift"),
+        drift=None if books is None else books[0]["drift"],
+        drift_since=None if books is None else books[0]["drift_since"],
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),
         seen_at=table.seen_at,

@@ -25,6 +25,8 @@ from server.service.hive.look import Changed, Looked
 from server.service.hive.state import HiveState, join
 from server.service.planner import facts_of
 
+HIVE_WINS = "hive-wins"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
@@ -39,6 +41,8 @@ class Linked:
     busy: Job | None
     overwrite_ns: int
     """How long a Hive-side overwrite may take; a plain table's files are the same whatever belongs to one."""
+    hive_wins: bool = False
+    """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
 
     @property
     def is_keyed(self) -> bool:
@@ -81,6 +85,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
         overwrite_ns=0 if facts.keyed is None else _overwrite_ns(facts),
+        hive_wins=facts.policy["firn.hive.conflicts"] == HIVE_WINS,
     )
 
 
@@ -168,14 +173,25 @@ def advance(uow: UnitOfWork, relation_id: RelationId, books: Json) -> None:
     swept = {"swept_at": now.isoformat()} if books["is_all"] and books["is_sweep"] else {}
     uow.grounds.remove(relation_id, books["dropped"])
     uow.grounds.put(relation_id, books["grounds"])
-    uow.grounds.put_link(relation_id, {**link, **books["link"], **swept}, now if books["is_all"] else synced_at)
+    drifting = _drifting(link, books["link"]["drift"], now)
+    uow.grounds.put_link(
+        relation_id, {**link, **books["link"], **swept, **drifting}, now if books["is_all"] else synced_at
+    )
 
 
 def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:
     """Tell people why the table and Hive differ."""
     found = uow.grounds.link(relation_id)
     if found is not None:
-        uow.grounds.put_link(relation_id, {**found[0], "drift": sentence}, uow.now())
+        now = uow.now()
+        uow.grounds.put_link(relation_id, found[0] | _drifting(found[0], sentence, now), now)
+
+
+def _drifting(link: Mapping[str, Any], sentence: str | None, now: datetime) -> dict[str, Any]:
+    """What differs, and since when something does: the words may change meanwhile."""
+    if sentence is None:
+        return {"drift": None, "drift_since": None}
+    return {"drift": sentence, "drift_since": link["drift_since"] or now.isoformat()}
 
 
 def note_columns(uow: UnitOfWork, relation_id: RelationId, columns: Sequence[Any]) -> None:

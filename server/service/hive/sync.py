@@ -7,19 +7,15 @@ because a Hive-side load may bring keys that exist. Either way the ground advanc
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry
 from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed
-from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn
-from catalog.hive.names import partition_record
 from catalog.hive.schema import SchemaConflict, SchemaDrift, schema_changes
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
@@ -29,9 +25,10 @@ from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation, RelationKind
-from server.service.commit import CommitRequest, Committer, InSameTransaction
+from server.service.commit import Committer
 from server.service.facts import load_metadata
 from server.service.hive.books import (
+    HIVE_WINS,
     Linked,
     advance,
     is_due,
@@ -43,7 +40,8 @@ from server.service.hive.books import (
 )
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import Changed, Looked, look, why_unfit
-from server.service.hive.state import HiveState, join, read_state, split_name
+from server.service.hive.register import Moved, Registering, apply
+from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.task import sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
@@ -78,10 +76,6 @@ class SyncStatus:
     unavailable: int = 0
 
 
-class _Moved(Exception):
-    """Somebody else has committed to the table since it was looked at: look again."""
-
-
 @dataclass(frozen=True)
 class Syncs:
     """Syncs linked tables, on schedule and on request; safe to run at any time, any number of times."""
@@ -91,6 +85,11 @@ class Syncs:
     committer: Committer
     index: HiveIndex
     files: TableFiles
+
+    @property
+    def registering(self) -> Registering:
+        """What becomes of plain tables."""
+        return Registering(self.database, self.metadata, self.committer, self.files)
 
     def activate(self) -> SyncStatus:
         """Sync every linked table whose interval is over; one that cannot be synced holds up no other.
@@ -152,7 +151,7 @@ class Syncs:
         for _ in range(MAX_ROUNDS):
             try:
                 return self._round(relation, everything=everything)
-            except _Moved:
+            except Moved:
                 continue
         did = f"{WAITS} others commit to the table faster than it can be compared"
         return SyncOutcome(table=str(relation.name), did=did)
@@ -203,9 +202,13 @@ class Syncs:
         if linked.is_keyed:
             return self._take_over_rows(linked, state, found, sentence)
         try:
-            self._register(linked, state, found)
+            self.registering.register(linked, state, found)
         except RequirementFailed as error:
-            return self._conflict(linked, f"Hive changed files that were changed here too: {error.message}")
+            sentence = (
+                f"Hive changed files that were changed here too: {error.message}; "
+                f"with firn.hive.conflicts={HIVE_WINS} such partitions become what Hive lists"
+            )
+            return self._conflict(linked, sentence)
         return SyncOutcome(table=name, did=sentence, conflict=bool(held))
 
     def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, sentence: str) -> SyncOutcome:
@@ -253,84 +256,14 @@ class Syncs:
         ]
         unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
         change = Change(name=linked.target.name, requirements=[unmoved], updates=updates)
-        self._apply(linked, change, lambda uow: note_columns(uow, linked.relation.id, columns))
-
-    def _apply(self, linked: Linked, change: Change, also: InSameTransaction) -> None:
-        """Commit; _Moved when the table is not as it was looked at any more."""
-        catalog = linked.relation.catalog
-        try:
-            self.committer.commit(CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also))
-        except RequirementFailed as error:
-            raise _Moved from error
+        apply(self.committer, linked, change, lambda uow: note_columns(uow, linked.relation.id, columns))
 
     def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
         with self.database.writing() as uow:
             try:
                 advance(uow, linked.relation.id, next_books(linked, state, found, {}))
             except RequirementFailed as error:
-                raise _Moved from error
-
-    def _register(self, linked: Linked, state: HiveState, found: Looked) -> None:
-        """One snapshot of a plain table; see the module for its books."""
-        metadata = load_metadata(self.metadata, linked.target)
-        added, removed = self._files(linked, state, found, metadata)
-        with self.database.reading() as uow:
-            now_ms = int(uow.now().timestamp() * 1000)
-        snapshot = self.files.write_snapshot(
-            metadata,
-            added,
-            removed,
-            snapshot_id=secrets.randbits(62) + 1,
-            now_ms=now_ms,
-            summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {found.sentence}"},
-        )
-        try:
-            self._commit(linked, state, found, metadata, snapshot, added)
-        except CommitUnknown:
-            raise
-        except (CatalogError, _Moved):
-            for location in snapshot.written:
-                self.files.delete(location)
-            raise
-
-    def _commit(
-        self,
-        linked: Linked,
-        state: HiveState,
-        found: Looked,
-        metadata: Json,
-        snapshot: AddSnapshot,
-        added: list[DataFileEntry],
-    ) -> None:
-        spelled = {alias for entry in added for alias in entry.stats.aliases}
-        known = known_aliases(metadata["properties"][NAME_MAPPING])
-        mapping = name_mapping(current_schema(metadata), {*known, *spelled})
-        renamed: list[Json] = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
-        change = Change(
-            name=linked.target.name,
-            requirements=snapshot.requirements(),
-            updates=[*snapshot.updates(), *(renamed if spelled else [])],
-        )
-        books = next_books(linked, state, found, found.changed)
-        self._apply(linked, change, lambda uow: advance(uow, linked.relation.id, books))
-
-    def _files(
-        self, linked: Linked, state: HiveState, found: Looked, metadata: Json
-    ) -> tuple[list[DataFileEntry], list[str]]:
-        locations: list[str] = []
-        partitions: list[tuple[Any, ...]] = []
-        removed: list[str] = []
-        for name, change in found.changed.items():
-            if not isinstance(change, Dropped):
-                unit = found.units[name]
-                files = change.added if isinstance(change, Rebuild) else change.files
-                locations += [join(unit.location, file.path) for file in files]
-                partitions += [partition_record(state.table.partition_columns, unit.values)] * len(files)
-            if isinstance(change, Rebuild | Dropped):
-                removed += [join(linked.grounds[name].location, file.path) for file in change.removed]
-        stats = self.files.footers(current_schema(metadata), locations)
-        entries = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, partitions, strict=True)]
-        return entries, removed
+                raise Moved from error
 
     def _plan(
         self, linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], why: str

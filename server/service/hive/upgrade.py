@@ -44,7 +44,7 @@ from server.service.tables import TableDefinition, Tables, default_location
 
 REPORT_EVERY_SECONDS = 0.5
 SETTLE_SECONDS = 1.1
-SETTLE_TRIES = 5
+SETTLE_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +281,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "ddl_time": table.ddl_time,
         "generation": 0,
         "drift": None,
+        "drift_since": None,
     }
 
 

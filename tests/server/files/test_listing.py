@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
 from catalog.errors import Unavailable
 from catalog.hive.ground import Listing
 from server.files import listing as module
+from server.files.arrow import RemoteDirectories
 from server.files.listing import Listings
 
 
@@ -86,6 +89,21 @@ def test_files_written_just_now_are_not_settled(tmp_path: Path) -> None:
     os.utime(tmp_path / "old", ns=(10**18, 10**18))
     listing = Listings().list(f"file:{tmp_path}")
     assert {file.path: listing.is_settled(file) for file in listing.files} == {"young": False, "old": True}
+
+
+def test_files_of_other_machines_are_believed_later_for_their_clocks_may_be_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of this second by a clock 5 s behind: what replaces it within its second would look the same."""
+    monkeypatch.setattr(RemoteDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(tmp_path)))
+    write(tmp_path, "behind", "old")
+    now = time.time_ns()
+    os.utime(tmp_path / "behind", ns=(now - 5 * 10**9, now - 5 * 10**9))
+    os.utime(tmp_path / "old", ns=(now - 20 * 10**9, now - 20 * 10**9))
+    remote = Listings().list("s3://bucket/table")
+    assert {file.path: remote.is_settled(file) for file in remote.files} == {"behind": False, "old": True}
+    assert Listings().modified_ns("s3://bucket/table") is None
+    assert Listings().modified_ns("hdfs://name/table") == tmp_path.stat().st_mtime_ns
 
 
 def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:

@@ -2877,6 +2877,8 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
+            /** Drift Since */
+            drift_since: string | null;
             /** Format */
             format: string;
             /** Location */

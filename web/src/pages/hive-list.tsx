@@ -35,7 +35,16 @@ function Partitions({ row }: { row: HiveRow }) {
 }
 
 function State({ row, catalog }: { row: HiveRow; catalog: string }) {
-  if (row.drift !== null) return <Mark look={{ ...WARNING, says: row.drift }} />;
+  if (row.drift !== null) {
+    return (
+      <span className="row" style={{ gap: 8 }}>
+        <Mark look={{ ...WARNING, says: row.drift }} />
+        <span className="dim">
+          first seen <When at={row.drift_since} />
+        </span>
+      </span>
+    );
+  }
   if (row.state === 'blocked') {
     return (
       <span className="row" style={{ gap: 8 }}>

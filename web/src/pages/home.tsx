@@ -4,7 +4,7 @@ import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
 import { events, hiveTables, jobs, operations } from '../api/queries';
-import type { CommitEvent, Health, Job, Operation } from '../api/types';
+import type { CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, useNow, When } from '../components/figures';
@@ -121,7 +121,7 @@ function useNeeds(catalog: string): Need[] | undefined {
     ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
     ...(drifted.data?.pages[0]?.items ?? [])
       .filter((row) => row.drift !== null)
-      .map((row) => driftedTable(catalog, `${row.database}.${row.name}`, row.upgraded_to, row.drift ?? '')),
+      .map((row) => driftedTable(catalog, row)),
     ...(beat.health === null ? [] : brokenTasks(beat.health)),
   ];
 }
@@ -182,7 +182,8 @@ function failedOperation(one: Operation): Need {
   };
 }
 
-function driftedTable(catalog: string, hive: string, table: string | null, drift: string): Need {
+function driftedTable(catalog: string, row: HiveRow): Need {
+  const [hive, table] = [`${row.database}.${row.name}`, row.upgraded_to];
   return {
     key: `drift-${hive}`,
     tone: 'warn',
@@ -191,7 +192,11 @@ function driftedTable(catalog: string, hive: string, table: string | null, drift
         <span className="mono">{hive}</span> in Hive and its upgraded table differ
       </>
     ),
-    text: drift,
+    text: (
+      <>
+        {row.drift}, first seen <When at={row.drift_since} />
+      </>
+    ),
     action: <Open to={table === null ? paths.hive(catalog) : paths.table(catalog, table)} label="Look at it" />,
   };
 }

@@ -23,12 +23,16 @@ def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
 
 
 def drift_of(beside: BesideHive, table: HiveFiles) -> Any:
+    return link_of(beside, table)["drift"]
+
+
+def link_of(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
     with beside.database.reading() as uow:
         relation = uow.relations.find(LAKE, beside.table_name(table))
         assert relation is not None
         found = uow.grounds.link(relation.id)
     assert found is not None
-    return found[0]["drift"]
+    return found[0]
 
 
 def check_held(beside: BesideHive, table: HiveFiles, words: str, *, key: bool = False) -> SyncOutcome:
@@ -188,6 +192,22 @@ def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
     assert beside.live(table) == table.files()
     table.add("x", 5)
     assert beside.syncs.activate().changed == 0, "it swept a moment ago"
+
+
+def test_since_when_both_sides_differ_is_known_whatever_the_words_become(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    there = beside.metastore.table("db", table.short)
+    beside.metastore.add_table(replace(there, type="VIRTUAL_VIEW"))
+    beside.sync(table)
+    since = link_of(beside, table)["drift_since"]
+    assert since is not None
+    beside.metastore.add_table(replace(there, parameters={"transactional": "true"}))
+    beside.sync(table)
+    assert "transactional" in drift_of(beside, table)
+    assert link_of(beside, table)["drift_since"] == since
+    beside.metastore.add_table(there)
+    beside.sync(table)
+    assert link_of(beside, table)["drift_since"] is None
 
 
 def test_an_unreachable_metastore_is_told_to_whoever_asks(beside: BesideHive) -> None:

@@ -131,7 +131,16 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
           </div>
         )}
         <div className={styles.lag}>
-          {data?.drift ? <Mark look={{ ...WARNING, says: data.drift }} /> : <span className="dim">no drift known</span>}
+          {data?.drift ? (
+            <>
+              <Mark look={{ ...WARNING, says: data.drift }} />{' '}
+              <span className="dim">
+                first seen <When at={data.drift_since} />
+              </span>
+            </>
+          ) : (
+            <span className="dim">no drift known</span>
+          )}
         </div>
       </div>
     </>

@@ -1,0 +1,131 @@
+"""A plain table follows Hive by one snapshot: files are registered and removed, no row is read."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from catalog.commit import Change
+from catalog.datafile import AddSnapshot, DataFileEntry
+from catalog.errors import CatalogError, CommitUnknown, RequirementFailed
+from catalog.hive.drift import Dropped, Rebuild
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
+from catalog.hive.mapping import known_aliases, name_mapping
+from catalog.hive.names import partition_record, partition_values
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database
+from server.service.commit import CommitRequest, Committer, InSameTransaction
+from server.service.facts import load_metadata
+from server.service.hive.books import Linked, advance, next_books
+from server.service.hive.look import Looked
+from server.service.hive.state import HiveState, join
+from server.service.metadata import MetadataFiles
+
+
+class Moved(Exception):
+    """Somebody else has committed to the table since it was looked at: look again."""
+
+
+def apply(committer: Committer, linked: Linked, change: Change, also: InSameTransaction) -> None:
+    """Commit; Moved when the table is not as it was looked at any more."""
+    catalog = linked.relation.catalog
+    try:
+        committer.commit(CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also))
+    except RequirementFailed as error:
+        raise Moved from error
+
+
+@dataclass(slots=True)
+class _Files:
+    """Which files come, each with its partition, and which go; all by location."""
+
+    come: list[str] = field(default_factory=list)
+    partitions: list[tuple[Any, ...]] = field(default_factory=list)
+    go: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Registering:
+    """Makes plain tables follow; safe to be interrupted anywhere."""
+
+    database: Database
+    metadata: MetadataFiles
+    committer: Committer
+    files: TableFiles
+
+    def register(self, linked: Linked, state: HiveState, found: Looked) -> None:
+        """One snapshot with all that was found, and the books with it.
+
+        RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
+        win: then such a partition becomes what Hive lists, without what was written to it here.
+        """
+        metadata = load_metadata(self.metadata, linked.target)
+        files = self._files(linked, state, found, metadata)
+        stats = self.files.footers(current_schema(metadata), files.come)
+        added = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, files.partitions, strict=True)]
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        snapshot = self.files.write_snapshot(
+            metadata,
+            added,
+            files.go,
+            snapshot_id=secrets.randbits(62) + 1,
+            now_ms=now_ms,
+            summary_extra={"firn.reason": f"sync of {linked.relation.hive_name}: {found.sentence}"},
+        )
+        try:
+            self._commit(linked, state, found, metadata, snapshot, added)
+        except CommitUnknown:
+            raise
+        except (CatalogError, Moved):
+            for location in snapshot.written:
+                self.files.delete(location)
+            raise
+
+    def _commit(
+        self,
+        linked: Linked,
+        state: HiveState,
+        found: Looked,
+        metadata: Json,
+        snapshot: AddSnapshot,
+        added: list[DataFileEntry],
+    ) -> None:
+        spelled = {alias for entry in added for alias in entry.stats.aliases}
+        known = known_aliases(metadata["properties"][NAME_MAPPING])
+        mapping = name_mapping(current_schema(metadata), {*known, *spelled})
+        renamed: list[Json] = [{"action": "set-properties", "updates": {NAME_MAPPING: mapping}}]
+        change = Change(
+            name=linked.target.name,
+            requirements=snapshot.requirements(),
+            updates=[*snapshot.updates(), *(renamed if spelled else [])],
+        )
+        books = next_books(linked, state, found, found.changed)
+        apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, books))
+
+    def _files(self, linked: Linked, state: HiveState, found: Looked, metadata: Json) -> _Files:
+        files = _Files()
+        live = self._live(metadata) if linked.hive_wins else None
+        columns = state.table.partition_columns
+        for name, change in found.changed.items():
+            unit = found.units.get(name)
+            record = partition_record(columns, unit.values if unit else partition_values(columns, name))
+            gone = change.removed if isinstance(change, Rebuild | Dropped) else ()
+            go = [join(linked.grounds[name].location, file.path) for file in gone]
+            come = () if isinstance(change, Dropped) else change.files
+            if live is not None and not live.keys() >= set(go):
+                go = [location for location, partition in live.items() if partition == record]
+            elif isinstance(change, Rebuild):
+                come = change.added
+            files.go += go
+            if unit is not None:
+                files.come += [join(unit.location, file.path) for file in come]
+                files.partitions += [record] * len(come)
+        return files
+
+    def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
+        """The head's data files, each with its partition."""
+        return {file.location: file.partition for file in self.files.live_files(metadata) if file.content == 0}
