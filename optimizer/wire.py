@@ -66,10 +66,15 @@ class BaseFacts(Wire):
 
 
 class ChangeFacts(Wire):
-    """The change store when the lease was given."""
+    """The change store when the lease was given.
+
+    `partition_names` are what its files' partitions call the fields of base's spec, where every pending file may be
+    asked for them; None where some lie otherwise, or belong to later merges.
+    """
 
     parts: list[str]
     snapshot_id: int | None
+    partition_names: list[str] | None = None
 
 
 class PartitionField(Wire):

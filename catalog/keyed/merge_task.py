@@ -70,6 +70,7 @@ def merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
     through = chunk.through if pending and chunk is not None else keyed.watermark
     is_last = chunk is None or chunk.is_last
     rows = keyed.pending_rows if chunk is None or is_last else chunk.rows
+    left_rows = max(keyed.pending_rows - rows, 0)
     partition = partition_of(base)
     return {
         "pending": pending,
@@ -78,11 +79,13 @@ def merge_task(keyed: KeyedTable, name: TableName, base: Json, change: Json, *, 
         "scope": str(keyed.spec.scope),
         "columns": columns_of(base),
         "base": _base_facts(name, base),
-        "change": _store_facts(name, CHANGE, change) | ({"snapshot_id": chunk.snapshot_id} if chunk else {}),
+        "change": _store_facts(name, CHANGE, change)
+        | {"partition_names": None if left_rows else _shared_partition(base, change)}
+        | ({"snapshot_id": chunk.snapshot_id} if chunk else {}),
         "watermark": keyed.watermark,
         "through": through,
         "pending_rows": rows,
-        "left_rows": max(keyed.pending_rows - rows, 0),
+        "left_rows": left_rows,
         "mode": str(merge_mode(policy.mode, base, partition, pending_rows=rows)),
         "small_bytes": SMALL_BYTES,
         "large_share": LARGE_SHARE,
@@ -150,6 +153,21 @@ def partition_of(base: Json) -> list[Json] | None:
             return None
         fields.append({"column": source["name"], "transform": field["transform"], "type": source["type"]})
     return fields
+
+
+def _shared_partition(base: Json, change: Json) -> list[str] | None:
+    """What the change store calls the fields of base's partition spec; None unless all its files lie by these alone."""
+    if len(change["partition-specs"]) > 1:
+        return None
+    (own,), current = change["partition-specs"], base["default-spec-id"]
+    spec = next(one for one in base["partition-specs"] if one["spec-id"] == current)
+    names, said = _said(own)
+    return names if said == _said(spec)[1] else None
+
+
+def _said(spec: Json) -> tuple[list[str], list[tuple[int, str]]]:
+    fields = [field for field in spec["fields"] if field["transform"] != "void"]
+    return [field["name"] for field in fields], [(field["source-id"], field["transform"]) for field in fields]
 
 
 def _has_predicate(transform: str, column_type: object) -> bool:

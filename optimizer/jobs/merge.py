@@ -28,6 +28,8 @@ from optimizer.work import Work
 EVERYTHING = "true"
 NOTHING = "false"
 _EFFECTIVE = "firn_effective"
+_DELETED = 2
+"""The status of a manifest's entries for files that are gone."""
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,19 @@ def _partitions(work: Work, task: MergeTask, which: str) -> tuple[str | None, st
     fields = task.partition or []
     if not fields:
         return EVERYTHING, EVERYTHING
-    found = work.session.spark.sql(task.sql[which])
+    by_files = task.change.partition_names if which == "led_to" or task.scope == "partition" else None
+    found = work.session.spark.sql(task.sql[which]) if by_files is None else _of_files(work, task, by_files)
     types = [field.dataType.simpleString() for field in found.schema.fields]
     rows = [tuple(row) for row in as_text(found).collect()]
     work.hold.say(f"{len(rows)} partitions are {'touched' if which == 'touched' else 'written to'}")
     return predicate(fields, types, rows), predicate(fields, types, rows, alias="t")
+
+
+def _of_files(work: Work, task: MergeTask, names: list[str]) -> DataFrame:
+    """The partitions of the pending files: no row is read, and those come too whose changes take no effect."""
+    entries = work.session.spark.table(f"{work.session.name(task.change.parts)}.entries")
+    pending = entries.where((F.col("status") < _DELETED) & (F.col("sequence_number") > task.watermark))
+    return pending.select(*[F.col(f"data_file.partition.{quoted(one)}") for one in names]).distinct()
 
 
 def as_text(partitions: DataFrame) -> DataFrame:
