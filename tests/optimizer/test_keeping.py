@@ -170,7 +170,7 @@ def test_the_head_is_tagged_once_and_reads_as_it_was(
     asked = {**properties, "firn.tags.schedule": "* * * * *"}
     table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **asked)
     name = f"{table.name}.base" if properties else table.name
-    _append_an_hour_ago(Store(server.http, tuple(name.split(".")[1:])))
+    append_an_hour_ago(Store(server.http, tuple(name.split(".")[1:])))
     planned = plan(table, "tags")
     assert planned["would"] == "make 1 tag and drop 0"
     job = table.run("tags")
@@ -181,7 +181,7 @@ def test_the_head_is_tagged_once_and_reads_as_it_was(
     assert table.run("tags")["status"] == "succeeded"
 
 
-def _append_an_hour_ago(store: Store) -> None:
+def append_an_hour_ago(store: Store) -> None:
     commit = store.prepared([{"id": 1, "v": "a"}])
     commit["updates"][0]["snapshot"]["timestamp-ms"] -= 3_600_000
     answer = store.send(commit)

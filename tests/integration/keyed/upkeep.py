@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer.worker import Worker
+from tests.integration.keyed.appends import Store
 from tests.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
 from tests.optimizer.conftest import KeyedTable
 from tests.spark_fixtures import RunningServer
@@ -56,8 +57,9 @@ def aging(server: RunningServer, worker: Worker) -> KeyedTable:
 
 
 def tagged(server: RunningServer, worker: Worker) -> KeyedTable:
-    table = appended(server, worker)
-    server.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('firn.tags.schedule'='* * * * *')")
+    """A head as old as the last moment of the schedule: of a younger one there was none to be tagged."""
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.tags.schedule": "* * * * *"})
+    test_keeping.append_an_hour_ago(Store(server.http, tuple(table.short.split("."))))
     return table
 
 
