@@ -203,11 +203,10 @@ _HIVE = (
         parse_duration,
         "how long after files have vanished what comes into their partition belongs to the same overwrite",
     ),
-    _choice(
-        "firn.hive.conflicts",
-        "stop",
-        ("stop", "hive-wins"),
-        "what becomes of a plain table where Hive has changed files that were changed here too",
+    _flag(
+        "firn.hive.overwrite-wins",
+        "false",
+        "whether a plain table's partition becomes what Hive lists where both sides have changed its files",
     ),
     _choice(
         "firn.hive.keyed-sync",

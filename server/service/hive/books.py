@@ -25,8 +25,6 @@ from server.service.hive.look import Changed, Looked
 from server.service.hive.state import HiveState, join
 from server.service.planner import facts_of
 
-HIVE_WINS = "hive-wins"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:
@@ -41,7 +39,7 @@ class Linked:
     busy: Job | None
     overwrite_ns: int
     """How long a Hive-side overwrite may take; a plain table's files are the same whatever belongs to one."""
-    hive_wins: bool = False
+    overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
 
     @property
@@ -85,7 +83,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
         overwrite_ns=0 if facts.keyed is None else _overwrite_ns(facts),
-        hive_wins=facts.policy["firn.hive.conflicts"] == HIVE_WINS,
+        overwrite_wins=facts.policy["firn.hive.overwrite-wins"],
     )
 
 

@@ -108,7 +108,7 @@ class Registering:
 
     def _files(self, linked: Linked, state: HiveState, found: Looked, metadata: Json) -> _Files:
         files = _Files()
-        live = self._live(metadata) if linked.hive_wins else None
+        live = self._live(metadata) if linked.overwrite_wins else None
         columns = state.table.partition_columns
         for name, change in found.changed.items():
             unit = found.units.get(name)

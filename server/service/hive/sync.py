@@ -28,7 +28,6 @@ from catalog.relation import Relation, RelationKind
 from server.service.commit import Committer
 from server.service.facts import load_metadata
 from server.service.hive.books import (
-    HIVE_WINS,
     Linked,
     advance,
     is_due,
@@ -206,7 +205,7 @@ class Syncs:
         except RequirementFailed as error:
             sentence = (
                 f"Hive changed files that were changed here too: {error.message}; "
-                f"with firn.hive.conflicts={HIVE_WINS} such partitions become what Hive lists"
+                "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
             )
             return self._conflict(linked, sentence)
         return SyncOutcome(table=name, did=sentence, conflict=bool(held))

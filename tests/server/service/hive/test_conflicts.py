@@ -60,9 +60,9 @@ def test_hive_wins_whole_partitions_where_it_may_and_only_those_in_conflict(
     act(table)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "firn.hive.conflicts=hive-wins" in outcome.did
+    assert "firn.hive.overwrite-wins=true" in outcome.did
     assert beside.live(table) == before
-    committed(beside, table, [], [{"action": "set-properties", "updates": {"firn.hive.conflicts": "hive-wins"}}])
+    committed(beside, table, [], [{"action": "set-properties", "updates": {"firn.hive.overwrite-wins": "true"}}])
     assert not beside.sync(table).conflict
     # What was added here to p=y, whose files this side had left alone, stays.
     assert beside.live(table) == {*table.files(), uri(beside.directory / "own y.parquet")}
