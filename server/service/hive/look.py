@@ -74,7 +74,7 @@ def why_unfit(link: Mapping[str, Any], table: HiveTable) -> str | None:
             "Give the Hive table the partition columns that it had, or another name."
         )
     found = blockers(table, ())
-    return f"{found[0].message}; nothing was changed. {found[0].advice}" if found else None
+    return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
 
 
 def _columns(columns: Sequence[tuple[str, str]]) -> str:

@@ -23,6 +23,7 @@ function columns(catalog: string): Column<HiveRow>[] {
     { key: 'partitions', title: 'Partitioned by', cell: (row) => <Partitions row={row} /> },
     { key: 'columns', title: 'Columns', cell: (row) => <Count value={row.columns} />, right: true },
     { key: 'location', title: 'Location', cell: (row) => <span className="mono dim">{row.location}</span>, extra: true },
+    { key: 'since', title: 'Differs since', cell: (row) => <When at={row.drift_since} />, right: true, extra: true },
     { key: 'synced', title: 'Synced', cell: (row) => <When at={row.synced_at} />, right: true },
     { key: 'seen', title: 'Seen', cell: (row) => <When at={row.seen_at} />, right: true, extra: true },
     { key: 'act', title: '', cell: (row) => <Action row={row} catalog={catalog} />, right: true },
@@ -38,9 +39,10 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   if (row.drift !== null) {
     return (
       <span className="row" style={{ gap: 8 }}>
-        <Mark look={{ ...WARNING, says: row.drift }} />
-        <span className="dim">
-          first seen <When at={row.drift_since} />
+        <Mark look={{ ...WARNING, says: 'differs' }} />
+        <UpgradedTo row={row} catalog={catalog} />
+        <span className="dim truncate" style={{ maxWidth: 340 }} title={row.drift}>
+          {row.drift}
         </span>
       </span>
     );
@@ -59,10 +61,18 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   return (
     <span className="row" style={{ gap: 8 }}>
       <HiveMark state={row.state} />
+      <UpgradedTo row={row} catalog={catalog} />
+    </span>
+  );
+}
+
+function UpgradedTo({ row, catalog }: { row: HiveRow; catalog: string }) {
+  return (
+    row.upgraded_to !== null && (
       <Link to={paths.table(catalog, row.upgraded_to)} className="mono">
         {row.upgraded_to}
       </Link>
-    </span>
+    )
   );
 }
 

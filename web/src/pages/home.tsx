@@ -194,7 +194,10 @@ function driftedTable(catalog: string, row: HiveRow): Need {
     ),
     text: (
       <>
-        {row.drift}, first seen <When at={row.drift_since} />
+        {row.drift}{' '}
+        <span className="dim">
+          First seen <When at={row.drift_since} />.
+        </span>
       </>
     ),
     action: <Open to={table === null ? paths.hive(catalog) : paths.table(catalog, table)} label="Look at it" />,

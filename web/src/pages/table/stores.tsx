@@ -132,12 +132,13 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
         )}
         <div className={styles.lag}>
           {data?.drift ? (
-            <>
-              <Mark look={{ ...WARNING, says: data.drift }} />{' '}
+            <div className="wrap-anywhere">
+              <Mark look={{ ...WARNING, says: 'differs' }} />{' '}
               <span className="dim">
                 first seen <When at={data.drift_since} />
               </span>
-            </>
+              <div>{data.drift}</div>
+            </div>
           ) : (
             <span className="dim">no drift known</span>
           )}
