@@ -145,7 +145,7 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
     new_ground = replace(
         ground_after(now, listing, believed, published_through=ground.published_through),
         lost_ns=listing.began_ns if lost else ground.lost_ns,
-        lost=(*ground.lost, *lost),
+        lost=lost or ground.lost,
     )
     if relocated or removed or ground.is_dropped:
         return Rebuild(

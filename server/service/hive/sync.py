@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.commit import Change
-from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed
+from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed, Unavailable
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn
@@ -75,6 +75,10 @@ class SyncStatus:
     unavailable: int = 0
 
 
+class MetastoreAway(Unavailable):
+    """The metastore does not answer: no table's own trouble, so none is marked for it."""
+
+
 @dataclass(frozen=True)
 class Syncs:
     """Syncs linked tables, on schedule and on request; safe to run at any time, any number of times."""
@@ -108,7 +112,8 @@ class Syncs:
                 outcome = self._synced(relation, everything=everything, asked=False)
             except (CatalogError, CommitUnknown) as error:
                 status = replace(status, unavailable=status.unavailable + 1)
-                self._note_failure(relation, error)
+                if not isinstance(error, MetastoreAway):
+                    self._note_failure(relation, error)
                 continue
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
@@ -176,6 +181,8 @@ class Syncs:
         full_name = relation.hive_name or ""
         try:
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
+        except Unavailable as error:
+            raise MetastoreAway(error.message, hint=error.hint) from error
         except NotFound:
             return self._conflict(linked, f"the Hive table {full_name} is gone; nothing was changed here")
         if unfit := why_unfit(linked.link, state.table):

@@ -163,13 +163,24 @@ def test_a_sync_that_fails_by_schedule_says_why_with_its_table(
     beside: BesideHive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = upgraded(beside)
+    table.add("x", 4)
     monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr("server.files.listing.Listings.list", denied)
+        assert beside.syncs.activate().unavailable == 1
+    assert drift_of(beside, table) == "the last sync failed: permission denied"
+    # A metastore that is away is no trouble of this table's.
     beside.metastore.answers = False
     assert beside.syncs.activate().unavailable == 1
-    assert "the last sync failed: " in drift_of(beside, table)
+    assert drift_of(beside, table) == "the last sync failed: permission denied"
     beside.metastore.answers = True
     assert beside.syncs.activate().unavailable == 0
     assert drift_of(beside, table) is None
+    assert beside.live(table) == table.files()
+
+
+def denied(*_: object) -> None:
+    raise Unavailable("permission denied")
 
 
 def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
