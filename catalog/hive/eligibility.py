@@ -233,15 +233,16 @@ def _partition_rules(
             formats = ", ".join(sorted({p.storage.format for p in others}))
             message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
             yield Blocker(BlockerCode.PARTITION_FORMAT, message, "Write these partitions again as Parquet."), others
-    bad = [p for p in partitions if _record(table, p) is _BAD]
+    records = [_record(table, partition) for partition in partitions]
+    bad = [partition for partition, record in zip(partitions, records, strict=True) if record is _BAD]
     if bad:
         message = f"{len(bad)} partitions have values that are none of their column's type: {_some(map(name, bad))}"
         yield Blocker(BlockerCode.PARTITION_VALUE, message, "Rename or drop these partitions."), bad
-    for same in _groups(partitions, lambda p: _record(table, p)):
+    for same in _groups(partitions, records):
         message = f"partitions {_some(map(name, same))} have the same values spelled differently"
         advice = "Move their files into one of them and drop the others."
         yield Blocker(BlockerCode.SAME_VALUES, message, advice), same
-    for same in _groups(partitions, lambda p: p.storage.location.rstrip("/")):
+    for same in _groups(partitions, [partition.storage.location.rstrip("/") for partition in partitions]):
         message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
         yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own."), same
 
@@ -263,13 +264,11 @@ def _readable(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Hiv
     return [partition for partition in partitions if _record(table, partition) is not _BAD]
 
 
-def _groups(
-    partitions: Sequence[HivePartition], key: Callable[[HivePartition], object]
-) -> Iterator[list[HivePartition]]:
-    """Partitions that are alike in `key`, where there is more than one."""
+def _groups(partitions: Sequence[HivePartition], by: Sequence[object]) -> Iterator[list[HivePartition]]:
+    """Partitions that are alike by these values, where there is more than one."""
     found: dict[object, list[HivePartition]] = {}
-    for partition in partitions:
-        if (value := key(partition)) is not _BAD:
+    for partition, value in zip(partitions, by, strict=True):
+        if value is not _BAD:
             found.setdefault(value, []).append(partition)
     return (same for same in found.values() if len(same) > 1)
 

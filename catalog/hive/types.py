@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from catalog.errors import Invalid
@@ -75,8 +76,12 @@ class StructOf:
 HiveType = Named | ListOf | MapOf | StructOf
 
 
+@lru_cache(maxsize=10_000)
 def parse_type(text: str) -> HiveType:
-    """The parts of a Hive type string; UnsupportedType if it cannot be read."""
+    """The parts of a Hive type string; UnsupportedType if it cannot be read.
+
+    A sync asks it for every value of every partition, of which there may be 100,000 with two types.
+    """
     return _Parser(text).whole()
 
 
