@@ -37,7 +37,7 @@ def moments(kind: JobKind, facts: TableFacts, past: Sequence[Job], now: datetime
     later = _later(facts) if facts.policy.is_default(key) else timedelta()
     last, following = _around(schedule, later, now, zone)
     done = [job.created_at for job in past if job.kind is kind and job.answers_schedule]
-    since = max(done, default=facts.created_at)
+    since = None if facts.created_at is None else max([facts.created_at, *done])
     missed = last is not None and since is not None and since < last
     return Moments(due_since=last if missed else None, following=following)
 
