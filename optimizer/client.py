@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ _NOT_WELCOME = (
     httpx.codes.CONFLICT,
     httpx.codes.UNPROCESSABLE_ENTITY,
 )
+COMMIT_PAUSES = (0.2, 1.0, 3.0)
+"""Seconds before a commit that was refused for what may pass is asked for again."""
 TIMEOUT = httpx.Timeout(30.0, read=WAIT_SECONDS + 20.0)
 
 
@@ -121,19 +124,28 @@ class ServerApi:
         """Commit under the lease; gives the table as it is after it.
 
         LeaseLost and Refused when it was certainly not applied, Unknown when nobody here can tell, httpx.HTTPError when
-        the commit has certainly not been looked at.
+        the commit has certainly not been looked at. What was certainly not applied is asked for again, as Java's client
+        does: others may have come first, or the database may have been away for a moment.
         """
-        try:
-            answer = self.http.post(_table_path(lease, parts), json=dict(change), headers={LEASE_HEADER: lease.lease})
-        except httpx.ConnectError:
-            raise
-        except httpx.TransportError as error:
-            raise Unknown(f"no answer to the commit: {error}") from error
+        answer = self._asked_to_commit(lease, parts, change)
+        for pause in COMMIT_PAUSES:
+            if answer.status_code != httpx.codes.CONFLICT:
+                break
+            time.sleep(pause)
+            answer = self._asked_to_commit(lease, parts, change)
         if not answer.is_success and not answer.is_client_error:
             raise Unknown(_message(answer))
         _check(answer)
         committed: dict[str, Any] = answer.json()
         return committed
+
+    def _asked_to_commit(self, lease: Lease, parts: Sequence[str], change: Mapping[str, Any]) -> httpx.Response:
+        try:
+            return self.http.post(_table_path(lease, parts), json=dict(change), headers={LEASE_HEADER: lease.lease})
+        except httpx.ConnectError:
+            raise
+        except httpx.TransportError as error:
+            raise Unknown(f"no answer to the commit: {error}") from error
 
     def _lease(self, lease: Lease) -> str:
         return f"/api/v1/leases/{quote(lease.lease, safe='')}"

@@ -321,7 +321,7 @@ def test_an_optimizer_understands_every_task() -> None:
         "format-version": 3,
         "schemas": [{"schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "int", "required": True}]}],
         "current-schema-id": 0,
-        "partition-specs": [{"spec-id": 0, "fields": [{"source-id": 1, "transform": "identity"}]}],
+        "partition-specs": [{"spec-id": 0, "fields": [{"source-id": 1, "name": "id", "transform": "identity"}]}],
         "default-spec-id": 0,
         "current-snapshot-id": 7,
         "snapshots": [{"snapshot-id": 7, "sequence-number": 2, "timestamp-ms": 0, "summary": {}}],
@@ -333,6 +333,7 @@ def test_an_optimizer_understands_every_task() -> None:
     keyed = KeyedTable(relation_id=ids[0], spec=spec, base_id=ids[1], change_id=ids[2], pending_commits=1)
     merge = MergeTask.model_validate(merge_task(keyed, table, store, store, policy=MergePolicy()))
     assert merge.sql.keys() == {"merged", "effective", "touched", "led_to"}
+    assert merge.change.partition_names == ["id"]
     assert merge.clean.through == merge.through == 2
     rewrite = RewriteTask.model_validate(rewrite_task(table, RewritePolicy(apply_deletes=True)))
     assert (rewrite.parts, rewrite.apply_deletes) == (["db", "orders"], True)
