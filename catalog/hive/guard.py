@@ -6,11 +6,10 @@ its partition by the one spec that Hive's directories follow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from catalog.errors import CommitRefused
-from catalog.hive.mapping import PROPERTY, known_aliases
+from catalog.hive.mapping import PROPERTY, known_aliases, name_mapping
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 
@@ -42,7 +41,7 @@ def _check_mapping(metadata: Json, schema: Json, wanted: str) -> None:
         new = set(known_aliases(wanted))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CommitRefused(f"{PROPERTY} is no name mapping: {error}") from error
-    kept = set(_ids(schema["fields"]))
+    kept = {field_id for field_id, _ in known_aliases(name_mapping(schema))}
     before = known_aliases(metadata.get("properties", {}).get(PROPERTY, "[]"))
     lost = sorted(name for field_id, name in before if field_id in kept and (field_id, name) not in new)
     if lost:
@@ -50,22 +49,6 @@ def _check_mapping(metadata: Json, schema: Json, wanted: str) -> None:
             f"{PROPERTY} has to keep the name {lost[0]!r}: Hive's files hold a column of this table under it",
             hint="give a new column another name",
         )
-
-
-def _ids(fields: Sequence[Mapping[str, Any]]) -> list[int]:
-    return [one for field in fields for one in (field["id"], *_inner_ids(field["type"]))]
-
-
-def _inner_ids(kind: Any) -> list[int]:
-    if isinstance(kind, str):
-        return []
-    match kind["type"]:
-        case "struct":
-            return _ids(kind["fields"])
-        case "list":
-            return [kind["element-id"], *_inner_ids(kind["element"])]
-        case _:
-            return [kind["key-id"], kind["value-id"], *_inner_ids(kind["key"]), *_inner_ids(kind["value"])]
 
 
 def _is_spec(metadata: Json, spec: Json) -> bool:

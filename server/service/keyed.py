@@ -32,7 +32,7 @@ _STORE_PROPERTIES = {
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
     # A quarter of its default: in files as small as a merge's, a column of many values never outgrows it and costs a
-    # quarter of the write, for files that are no smaller. See decision 38, and for those of the change store too.
+    # fifth of the write, for files that are no smaller. See decision 38, and for those of the change store too.
     "write.parquet.dict-size-bytes": "524288",
 }
 _CHANGE_PROPERTIES = {

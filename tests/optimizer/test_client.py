@@ -130,6 +130,25 @@ def status(code: int) -> Answers:
     return lambda _: httpx.Response(code, json={"error": {"message": "so"}})
 
 
+def test_a_commit_that_was_certainly_not_applied_is_asked_for_again_and_at_last_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("optimizer.client.COMMIT_PAUSES", (0.0, 0.0))
+    bodies: list[bytes] = []
+
+    def busy(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return httpx.Response(200, json={"metadata": {}}) if len(bodies) == 2 else status(409)(request)
+
+    assert api(busy).commit_table(LEASE, ["db", "t"], {"updates": [1]}) == {"metadata": {}}
+    assert len(bodies) == 2
+    assert len(set(bodies)) == 1
+    bodies.extend([b""] * 10)
+    with pytest.raises(Refused):
+        api(busy).commit_table(LEASE, ["db", "t"], {"updates": [1]})
+    assert len(bodies) == 12 + 3
+
+
 @pytest.mark.parametrize(
     ("answers", "means"),
     [

@@ -145,7 +145,7 @@ def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[s
         "dropped": [*found.forgotten, *(name for name, one in taken.items() if isinstance(one, Dropped))],
         "link": link,
         "is_all": len(taken) == len(found.changed),
-        "is_sweep": found.is_sweep and not found.postponed,
+        "is_sweep": found.is_sweep,
     }
 
 

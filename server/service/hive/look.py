@@ -134,7 +134,15 @@ def _note(found: Looked, name: str, result: Drift | None, grounds: Mapping[str, 
             found.refreshed[name] = ground
         case Postponed(reason=reason):
             found.postponed[name] = reason
+            _list_again(found, name, grounds)
         case Held(reason=reason):
             found.held[name] = reason
+            _list_again(found, name, grounds)
         case _:
             pass
+
+
+def _list_again(found: Looked, name: str, grounds: Mapping[str, Ground]) -> None:
+    """Whatever the signals say: where directories have no times, nothing else would tell of it until a sweep."""
+    if name in grounds:
+        found.refreshed[name] = replace(grounds[name], settled=False)

@@ -22,7 +22,7 @@ FIELDS: list[Json] = [
     {"id": 3, "name": "pair", "required": False, "type": PAIR},
     {"id": 5, "name": "day", "required": False, "type": "date"},
 ]
-SPEC = {"spec-id": 0, "fields": [{"source-id": 5, "field-id": 1000, "name": "day", "transform": "identity"}]}
+SPEC: Json = {"spec-id": 0, "fields": [{"source-id": 5, "field-id": 1000, "name": "day", "transform": "identity"}]}
 
 
 def schema(fields: list[Json]) -> Json:
@@ -86,6 +86,6 @@ def test_the_mapping_cannot_be_taken_away_emptied_or_broken() -> None:
 
 
 def test_another_partition_spec_is_refused() -> None:
-    wanted = {"fields": [*SPEC["fields"], {"source-id": 1, "name": "b", "transform": "bucket[4]"}]}  # type: ignore[misc]
+    wanted = {"fields": [*SPEC["fields"], {"source-id": 1, "name": "b", "transform": "bucket[4]"}]}
     with pytest.raises(CommitRefused, match="whose directories follow it"):
         check_linked(metadata(), [{"action": "add-spec", "spec": wanted}])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -53,10 +55,9 @@ def dropped(table: HiveFiles) -> None:
 
 @pytest.mark.parametrize("act", [overwritten, dropped])
 def test_hive_wins_whole_partitions_where_it_may_and_only_those_in_conflict(
-    beside: BesideHive, table: HiveFiles, act: object
+    beside: BesideHive, table: HiveFiles, act: Callable[[HiveFiles], None]
 ) -> None:
     before = beside.live(table)
-    assert callable(act)
     act(table)
     outcome = beside.sync(table)
     assert outcome.conflict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -203,6 +204,30 @@ def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
     assert beside.live(table) == table.files()
     table.add("x", 5)
     assert beside.syncs.activate().changed == 0, "it swept a moment ago"
+
+
+def test_what_waits_is_listed_again_where_no_signal_tells_of_it(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would pass for well until the next sweep."""
+    monkeypatch.setattr("server.files.listing.Listings.modified_ns", lambda *_: None)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    table = upgraded(beside)
+    below = table.path / "p=x" / "below"
+    below.mkdir()
+    (path,) = (table.path / "p=y").iterdir()
+    path.unlink()
+    young = table.add("y", 7)
+    os.utime(young)
+    outcome = beside.sync(table)
+    assert "partition p=x is not taken over" in outcome.did
+    os.utime(young, ns=(10**18, 10**18))
+    assert beside.syncs.activate().conflicts == 1
+    assert "partition p=x is not taken over" in drift_of(beside, table)
+    assert beside.live(table) == table.files()
+    below.rmdir()
+    assert beside.syncs.activate().conflicts == 0
+    assert drift_of(beside, table) is None
 
 
 def test_since_when_both_sides_differ_is_known_whatever_the_words_become(beside: BesideHive) -> None:
