@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,7 +248,7 @@ def test_whoever_stops_waiting_is_told_that_the_job_goes_on(
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("firn.jobs.time.sleep", interrupted)
+    monkeypatch.setattr("firn.jobs.time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
     said = run("job", "retry", job["id"])
     assert said.code not in (0, 1, 3)
     assert "goes on; `firn job show` tells how far it is" in said.err

@@ -80,7 +80,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(write, "_append", attempts.append)
         monkeypatch.setattr(write, "_explain", attempts.explain)
         monkeypatch.setattr(write, "_is_in_table", lambda *_: attempts.found(attempts.made))
-        monkeypatch.setattr("time.sleep", lambda _: None)
+        monkeypatch.setattr(write, "time", SimpleNamespace(sleep=lambda _: None))
         frame: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf={"spark.app.name": "app"}))
         return write._written(frame, TARGET, op="U", batch="b", writer=None)
 
