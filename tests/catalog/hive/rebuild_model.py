@@ -42,6 +42,36 @@ class Rules:
     """What comes into a partition soon after files of it vanished belongs to one overwrite: it is rebuilt again."""
     moves: bool = True
     """A file that was another partition's a moment ago is no news: the partition that it came to is rebuilt."""
+    given: bool = True
+    """What Hive was given with a publish is not replayed: its side may have removed it since."""
+    reread: bool = True
+    """Where a key has lost a change, partitions that are not published are read again: Hive may list the key there."""
+    watch: bool = True
+    """What is written to a directory after the metastore was pointed elsewhere counts, too."""
+
+
+@dataclass
+class Watched:
+    """A directory that the metastore pointed at before a publish: what a sync has seen in it, and what it holds."""
+
+    part: Part
+    listed: dict[str, dict[Key, int]]
+    files: dict[str, dict[Key, int]]
+    published: int
+    """The changes that its files contain."""
+
+
+@dataclass
+class Found:
+    """What is read of a partition that is built anew, and what of it was known before."""
+
+    files: dict[str, dict[Key, int]]
+    known: dict[str, dict[Key, int]]
+
+    @classmethod
+    def of(cls, table: Table, part: Part) -> Found:
+        """As Hive lists it now."""
+        return cls(dict(table.hive.get(part, {})), dict(table.ground.get(part, {})))
 
 
 @dataclass
@@ -68,22 +98,65 @@ class Table:
 
     lost: dict[str, set[Key]] = field(default_factory=dict)
     """The keys of files that are gone."""
+    published: dict[Part, int] = field(default_factory=dict)
+    """The changes that each partition's listed files contain."""
+    last_given: int = 0
+    """The same, as it was when there was a partition."""
+    open: dict[Part, tuple[str, dict[Key, int], int]] = field(default_factory=dict)
+    """Partitions whose new files base stands on, and that the metastore has not been pointed at yet."""
+    watched: list[Watched] = field(default_factory=list)
+    answered: set[int] = field(default_factory=set)
+    """Changes that Hive was given and that its side has then spoken against."""
+    free: set[Key] = field(default_factory=set)
+    """Keys of which Hive's side has spoken while a publish was half done: either side's word may count."""
+    late: set[str] = field(default_factory=set)
+    """Files that were written to a directory after the metastore was pointed elsewhere."""
+    lost_late: set[Key] = field(default_factory=set)
+    """Keys of files that were taken away where the metastore did not point any more: a publish may show them still."""
+    own: set[str] = field(default_factory=set)
+    """Files that were published: their rows are as old as what they were made of."""
+    taken: set[str] = field(default_factory=set)
+    """Sources whose files a publish has replaced: their rows are in what it wrote."""
 
-    def loses(self, part: Part, names: set[str]) -> None:
+    @property
+    def given(self) -> int:
+        """The changes that Hive has been given, whatever partition they are about."""
+        return min((self.published[part] for part in self.ground), default=self.last_given)
+
+    def loses(self, part: Part, names: set[str], watched: Watched | None = None) -> None:
         """Hive's side takes files away; of those that no sync has seen nobody knows."""
-        self.lost |= {name: {*self.hive[part][name]} for name in names}
-        if names & self.ground.get(part, {}).keys():
+        files = watched.files if watched else self.hive[part]
+        self.lost |= {name: {*files[name]} for name in names}
+        known = watched.listed if watched else self.ground.get(part, {})
+        if watched:
+            self.lost_late |= {key for name in names for key in files[name]}
+        elif names & known.keys():
             self.refilling.add(part)
+        for key in {key for name in names for key in files[name]}:
+            self.answers(part, key, watched)
+
+    def answers(self, part: Part, key: Key, watched: Watched | None = None) -> None:
+        """Hive's side speaks of a key, knowing what it had been given there."""
+        knew = watched.published if watched else self.published.get(part, self.given)
+        for change in self.changes:
+            if change.key == key and change.seq <= knew:
+                if change.seq <= min(self.given, knew):
+                    self.answered.add(change.seq)
+                else:
+                    self.free.add(key)
 
     def time_passes(self) -> None:
         """Long enough for any overwrite to end, and for a sync to have seen its end."""
         self.sync()
         self.refilling.clear()
         self.seen_refilling.clear()
+        self.last_given = self.given
+        self.published = {part: through for part, through in self.published.items() if part in self.ground}
         self.seen_lost.clear()
 
     def upgrade(self) -> None:
         self.ground = {part: dict(files) for part, files in self.hive.items()}
+        self.published = dict.fromkeys(self.ground, 0)
         for part, files in self.hive.items():
             for rows in files.values():
                 for key, value in rows.items():
@@ -91,6 +164,7 @@ class Table:
 
     def write(self, key: Key, row: Row | None, source: str | None = None) -> None:
         self.changes.append(Change(len(self.changes) + 1, key, row, source))
+        self.free.discard(key)
 
     def view(self) -> dict[Key, list[Row]]:
         return replayed(self.base, [one for one in self.changes if one.seq > self.merged])
@@ -101,22 +175,103 @@ class Table:
             return
         self.base, self.merged = self.view(), len(self.changes)
 
+    def publish(self, name: str) -> None:
+        """Base stands on new files where it differs from what Hive lists; Hive is given them by `switch`."""
+        if self.open or self._gone():
+            return
+        self.order.append(name)
+        self.free |= self._unseen()
+        for part in {row.part for rows in self.base.values() for row in rows} | self.ground.keys():
+            if part in self.seen_refilling and self.rules.refills:
+                continue  # half of what belongs there may be missing
+            if self._differs(part):
+                self.open[part] = (f"{name}{part}", self._in_base(part), self.merged)
+                self.order.append(f"{name}{part}")
+            else:
+                self.published[part] = self.merged
+
+    def switch(self, part: Part) -> None:
+        """The metastore is pointed at the new directory; what is where it pointed goes on being watched."""
+        name, rows, through = self.open.pop(part)
+        ground, here = self.ground.get(part, {}), self.hive.get(part, {})
+        if ground.keys() - here.keys() or (here and not ground):
+            return  # Hive has changed it meanwhile: the publish is given up
+        if ground:
+            self.watched.append(Watched(part, dict(ground), dict(here), self.published.get(part, self.given)))
+        self.late |= here.keys() - ground.keys()
+        self.taken |= {f"{part}/{name}" for name in ground} & self.live
+        self.own.add(name)
+        self.hive[part] = {name: rows}
+        self.ground[part] = {name: rows}
+        self.published[part] = through
+
     def sync(self) -> None:
+        for part in sorted(self.open):
+            self.switch(part)
         gone = self._gone()
         rebuilt = gone | self._refilled() | self._moved_to(gone)
         if rebuilt:
             self.seen_refilling |= rebuilt
             self.refilling |= rebuilt
-            self._rebuild(rebuilt)
+            given = min(self.given, *(self.published.get(part, self.given) for part in rebuilt))
+            self._rebuild({part: Found.of(self, part) for part in rebuilt}, given)
+            for part in rebuilt:
+                self._known(part)
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
             return
+        watched = self.watched if self.rules.watch else []
+        late = next((one for one in watched if one.listed.keys() - one.files.keys()), None)
+        if late is not None:
+            self._back_to(late)
+            self.sync()
+            return
         for part, files in self.hive.items():
-            for name in sorted(files.keys() - self.ground.get(part, {}).keys(), key=self.order.index):
-                for key, value in files[name].items():
-                    self.write(key, Row(part, value), f"{part}/{name}")
-                self.live.add(f"{part}/{name}")
-                self.dead.discard(f"{part}/{name}")
-            self.ground[part] = dict(files)
+            self._append(part, files, self.ground.get(part, {}))
+        for part in {*self.hive}:
+            self._known(part)
+        for one in watched:
+            self._append(one.part, one.files, one.listed)
+            one.listed = dict(one.files)
+
+    def _known(self, part: Part) -> None:
+        """The partition is as Hive lists it; one that Hive has made was given what all others were."""
+        self.last_given = self.given
+        self.published.setdefault(part, self.given)
+        self.ground[part] = dict(self.hive.get(part, {}))
+        if not self.ground[part]:
+            del self.ground[part]
+
+    def _back_to(self, one: Watched) -> None:
+        """A writer has overwritten a directory that it did not know to be old: the metastore is pointed there again."""
+        part = one.part
+        self.watched.remove(one)
+        if self.ground.get(part) or self.hive.get(part):
+            known, there = self.ground.get(part, {}), self.hive.get(part, {})
+            self.watched.append(Watched(part, dict(known), dict(there), self.published.get(part, self.given)))
+        self.hive[part], self.ground[part], self.published[part] = one.files, one.listed, one.published
+
+    def _append(self, part: Part, files: dict[str, dict[Key, int]], known: dict[str, dict[Key, int]]) -> None:
+        for name in sorted(files.keys() - known.keys(), key=self.order.index):
+            for key, value in files[name].items():
+                self.write(key, Row(part, value), f"{part}/{name}")
+            self.live.add(f"{part}/{name}")
+            self.dead.discard(f"{part}/{name}")
+
+    def _unseen(self) -> set[Key]:
+        """Keys that Hive's side has written and no sync has seen: whether before or after a publish nobody can tell."""
+        looks = [(files, self.ground.get(part, {})) for part, files in self.hive.items()]
+        looks += [(one.files, one.listed) for one in self.watched]
+        return {key for files, known in looks for name in files.keys() - known.keys() for key in files[name]}
+
+    def _in_base(self, part: Part) -> dict[Key, int]:
+        return {key: row.value for key, rows in self.base.items() for row in rows if row.part == part}
+
+    def _differs(self, part: Part) -> bool:
+        """Whether base has other rows there than Hive's files that it knows."""
+        listed = [item for rows in self.ground.get(part, {}).values() for item in rows.items()]
+        return sorted(listed) != sorted(
+            (key, row.value) for key, rows in self.base.items() for row in rows if row.part == part
+        )
 
     def _gone(self) -> set[Part]:
         """Partitions that saw more than additions."""
@@ -136,14 +291,15 @@ class Table:
         self.seen_lost |= {name for part in gone for name in self.ground[part].keys() - self.hive.get(part, {}).keys()}
         return {part for part in self.hive if self._added(part) & self.seen_lost}
 
-    def _rebuild(self, parts: set[Part]) -> None:
+    def _rebuild(self, parts: dict[Part, Found], given: int) -> None:
         vanished = {
-            f"{part}/{name}"
-            for part in parts
-            for name in self.ground.get(part, {}).keys() - self.hive.get(part, {}).keys()
+            f"{part}/{name}" for part, found in parts.items() for name in found.known.keys() - found.files.keys()
         } & self.live
         self.live -= vanished
         self.dead = self.dead | vanished if self.rules.dead_for_good else vanished
+        if self.rules.reread:
+            again = {part for part in self.ground.keys() - parts.keys() if self._differs(part)}
+            parts = parts | {part: Found(dict(self.ground[part]), dict(self.ground[part])) for part in again}
         hive, added = self._newest(parts)
         rest = {key: kept for key, rows in self.base.items() if (kept := [r for r in rows if r.part not in parts])}
         for key in hive.keys() & rest.keys():
@@ -151,31 +307,50 @@ class Table:
                 del rest[key]
             else:
                 del hive[key]
-        alive = [one for one in self.changes if one.source not in self.dead]
+        since = [one for one in self.changes if one.seq > given or not self.rules.given]
+        alive = [one for one in since if one.source not in self.dead]
         keys = {one.key for one in alive if one.seq > self.merged or (one.row and one.row.part in parts)} | hive.keys()
         if self.rules.lost_keys:
-            keys |= {one.key for one in self.changes if one.source in self.dead}
+            keys |= {one.key for one in since if one.source in self.dead}
         ground = rest | {key: [row] for key, row in hive.items()}
         self.base = replayed(ground, [one for one in alive if one.key in keys])
         self.merged = len(self.changes)
-        for part in parts:
-            self.ground[part] = dict(self.hive.get(part, {}))
-            if not self.ground[part]:
-                del self.ground[part]
 
-    def _newest(self, parts: set[Part]) -> tuple[dict[Key, Row], set[Key]]:
+    def _newest(self, parts: dict[Part, Found]) -> tuple[dict[Key, Row], set[Key]]:
         """The rows that Hive lists there, one for each key, and the keys whose row's file is new."""
-        found: dict[Key, tuple[bool, int, Row]] = {}
-        for part in parts:
-            for name, rows in self.hive.get(part, {}).items():
-                is_new = name not in self.ground.get(part, {})
+        best: dict[Key, tuple[bool, int, Row]] = {}
+        for part, found in parts.items():
+            for name, rows in found.files.items():
+                is_new = name not in found.known
                 for key, value in rows.items():
-                    found[key] = max(
-                        found.get(key, (False, -1, Row("", 0))), (is_new, self.order.index(name), Row(part, value))
+                    best[key] = max(
+                        best.get(key, (False, -1, Row("", 0))), (is_new, self.order.index(name), Row(part, value))
                     )
-        return {key: row for key, (_, _, row) in found.items()}, {
-            key for key, (is_new, _, _) in found.items() if is_new
-        }
+        return {key: row for key, (_, _, row) in best.items()}, {key for key, (is_new, _, _) in best.items() if is_new}
+
+    def settle(self) -> str | None:
+        """Nobody writes any more: after syncs, a merge and a publish both sides show the same rows."""
+        self.sync()
+        if wrong := self.broken() or self.missing():
+            return wrong
+        self.time_passes()
+        self.merge()
+        before = self.view()
+        self.publish("end")
+        self.sync()
+        listed = self._listed()
+        if self.view() != before:
+            return f"publishing has changed {before} to {self.view()}"
+        return None if listed == before else f"Hive has {listed}, the view {before}"
+
+    def missing(self) -> str | None:
+        """A key that Hive's side lists once, and of which nobody has said anything, is in the view."""
+        view = self.view()
+        for listed, free in ((self._listed(), self.free | self.lost_late), (self._said(), self.free)):
+            for key, rows in listed.items():
+                if len(rows) == 1 and key not in view and key not in free and self._last_word(key) is None:
+                    return f"{key} is gone though Hive's side has {rows}"
+        return None
 
     def broken(self) -> str | None:
         """What is wrong once everything is synced."""
@@ -184,23 +359,28 @@ class Table:
             rows = view.get(key, [])
             if len(rows) > 1:
                 return f"{key} has {len(rows)} rows"
+            if key in self.free:
+                continue
             last = self._last_word(key)
             if last is not None and rows != ([last.row] if last.row else []):
                 return f"{key} is {rows}, its last change says {last.row}"
             newest = listed.get(key, [])[-1:]
-            if last is None and rows and rows != newest and not self._was_beaten(key, rows[0]):
+            said = [newest, self._said().get(key, [])[-1:]]
+            if last is None and rows and rows not in said and not self._was_beaten(key, rows[0]):
                 return f"{key} is {rows}, the newest file that has it says {newest}"
         return None
 
     def _last_word(self, key: Key) -> Change | None:
         """The newest change of a key, of those that stand; what Hive had before is no word against one of ours."""
         there = {f"{part}/{name}" for part, files in self.hive.items() for name in files}
+        there |= {f"{one.part}/{name}" for one in self.watched for name in one.files}
         said = [
             one
             for one in self.changes
-            if one.source is None or (one.source in there and one.source.partition("/")[2] not in self.olds)
+            if one.source is None
+            or (one.source in there | self.taken and one.source.partition("/")[2] not in self.olds)
         ]
-        return next((one for one in reversed(said) if one.key == key), None)
+        return next((one for one in reversed(said) if one.key == key and one.seq not in self.answered), None)
 
     def _was_beaten(self, key: Key, row: Row) -> bool:
         """Whether all of a key's files lost to a newer one that is gone: then any of them may be the row again.
@@ -210,12 +390,20 @@ class Table:
         listed = [name for files in self.hive.values() for name, rows in files.items() if key in rows]
         gone = [name for name, keys in self.lost.items() if key in keys]
         newest = max(map(self.order.index, listed), default=-1)
-        return row in self._listed()[key] and any(self.order.index(name) > newest for name in gone)
+        return row in self._listed().get(key, []) and any(self.order.index(name) > newest for name in gone)
 
     def _listed(self) -> dict[Key, list[Row]]:
         """What Hive lists of each key, oldest file first."""
-        found: dict[Key, list[Row]] = {}
+        return self._rows([(name, part, rows) for part, held in self.hive.items() for name, rows in held.items()])
+
+    def _said(self) -> dict[Key, list[Row]]:
+        """What Hive's side itself has written and lists, or has written where it had not seen a switch."""
         files = [(name, part, rows) for part, held in self.hive.items() for name, rows in held.items()]
+        files += [(name, one.part, one.files[name]) for one in self.watched for name in one.files.keys() & self.late]
+        return self._rows([file for file in files if file[0] not in self.own])
+
+    def _rows(self, files: list[tuple[str, Part, dict[Key, int]]]) -> dict[Key, list[Row]]:
+        found: dict[Key, list[Row]] = {}
         for _, part, rows in sorted(files, key=lambda file: self.order.index(file[0])):
             for key, value in rows.items():
                 found.setdefault(key, []).append(Row(part, value))

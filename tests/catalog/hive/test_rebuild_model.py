@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.catalog.hive.rebuild_model import Row, Rules, Table
 
 KEYS = st.sampled_from("abc")
-PARTS = st.sampled_from("pq")
+PARTS = st.sampled_from("pqr")
 STEPS = st.one_of(
     st.tuples(st.just("add"), PARTS, st.sets(KEYS, min_size=1)),
     st.tuples(st.just("overwrite"), PARTS, st.sets(KEYS)),
@@ -19,7 +19,10 @@ STEPS = st.one_of(
     st.tuples(st.just("upsert"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.just("delete"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.sampled_from(["merge", "sync", "time passes", "rename"]), PARTS, st.just(set[str]())),
+    st.tuples(st.sampled_from(["publish", "switch"]), PARTS, st.just(set[str]())),
+    st.tuples(st.sampled_from(["late add", "late overwrite"]), PARTS, st.sets(KEYS, min_size=1)),
 )
+HIVE_SIDE = {"add", "overwrite", "remove the first file", "remove the last file"}
 Step = tuple[str, str, set[str]]
 
 
@@ -28,34 +31,63 @@ def played(rules: Rules, *steps: Step) -> str | None:
     table = Table(rules, {"p": {"f0": {"a": 0}}, "q": {"f1": {"b": 0}}}, order=["f0", "f1"])
     table.upgrade()
     for number, (what, part, keys) in enumerate(steps, 2):
-        match what:
-            case "upsert":
-                table.write(min(keys), Row(part, number))
-            case "delete":
-                table.write(min(keys), None)
-            case "merge":
-                table.merge()
-            case "sync":
-                table.sync()
-            case "time passes":
-                table.time_passes()
-            case "rename":
-                renamed(table, part)
-            case _:
-                hive_side(table, what, part, keys, number)
-    table.sync()
-    return table.broken()
+        if what.startswith("late"):
+            late(table, what, part, keys, number)
+        elif what in HIVE_SIDE:
+            hive_side(table, what, part, keys, number)
+        else:
+            firn_side(table, what, part, keys, number)
+    return table.settle()
+
+
+def firn_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
+    match what:
+        case "upsert":
+            table.write(min(keys), Row(part, number))
+        case "delete":
+            table.write(min(keys), None)
+        case "merge":
+            table.merge()
+        case "sync":
+            table.sync()
+        case "publish":
+            table.merge()
+            table.publish(f"p{number}")
+        case "switch" if part in table.open:
+            table.switch(part)
+        case "time passes":
+            table.time_passes()
+        case "rename":
+            renamed(table, part)
 
 
 def renamed(table: Table, part: str) -> None:
     """One partition becomes the other, where there is none: its files are there now."""
-    other = {"p": "q", "q": "p"}[part]
+    other = {"p": "q", "q": "p", "r": "p"}[part]
     files = table.hive.get(part, {})
     if table.hive.get(other) or not files.keys() & table.ground.get(part, {}).keys():
         return
     table.loses(part, {*files})
     table.hive[other] = table.hive.pop(part)
     table.olds |= files.keys()
+
+
+def late(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
+    """A writer that knew the directory before the last switch."""
+    found = [one for one in table.watched if one.part == part]
+    if not found:
+        return
+    if what == "late overwrite":
+        table.free |= {one.key for one in table.changes if one.seq in table.answered and one.seq > found[-1].published}
+        table.loses(part, {*found[-1].files}, found[-1])
+        found[-1].files.clear()
+    for key in keys:
+        table.answers(part, key, found[-1])
+    table.late.add(f"f{number}")
+    found[-1].files[f"f{number}"] = dict.fromkeys(keys, number)
+    table.order.append(f"f{number}")
+    if what == "late overwrite":
+        table.olds.add(f"f{number}")
 
 
 def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
@@ -68,6 +100,8 @@ def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -
     table.loses(part, gone)
     for name in gone:
         del files[name]
+    for key in keys:
+        table.answers(part, key)
     if keys:
         files[f"f{number}"] = dict.fromkeys(keys, number)
         table.order.append(f"f{number}")
@@ -76,7 +110,7 @@ def hive_side(table: Table, what: str, part: str, keys: set[str], number: int) -
 
 
 @settings(max_examples=1500)
-@given(st.lists(STEPS, max_size=14))
+@given(st.lists(STEPS, max_size=16))
 def test_the_view_is_what_both_sides_say_and_each_key_has_one_row(steps: list[Step]) -> None:
     assert played(Rules(), *steps) is None
 
@@ -108,6 +142,23 @@ HISTORIES: dict[str, list[Step]] = {
         ("time passes", "p", set()),
         ("upsert", "p", {"a"}),
         ("rename", "p", set()),
+    ],
+    "given": [
+        ("delete", "p", {"c"}),
+        ("publish", "p", set()),
+        ("sync", "p", set()),
+        ("overwrite", "p", {"a", "b", "c"}),
+    ],
+    "reread": [
+        ("overwrite", "q", {"a"}),
+        ("sync", "p", set()),
+        ("overwrite", "q", set()),
+    ],
+    "watch": [
+        ("upsert", "p", {"a"}),
+        ("publish", "p", set()),
+        ("sync", "p", set()),
+        ("late add", "p", {"c"}),
     ],
     "taken_stay": [
         ("overwrite", "p", {"b"}),
