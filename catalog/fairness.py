@@ -20,6 +20,7 @@ PATIENCE: Mapping[JobKind, timedelta] = {
     JobKind.MERGE: timedelta(minutes=5),  # readers pay for what is pending
     JobKind.CLEAN: timedelta(minutes=5),
     JobKind.SYNC: timedelta(minutes=5),
+    JobKind.PUBLISH: timedelta(minutes=5),
     JobKind.TAGS: timedelta(minutes=15),  # a tag is of the head at its time
     JobKind.COMPACT: timedelta(minutes=30),
     JobKind.REWRITE: timedelta(hours=1),

@@ -45,10 +45,14 @@ class JobKind(StrEnum):
     STATISTICS = "statistics"  # count distinct values for query planning
     TAGS = "tags"  # tag the head, and drop such tags when their time has come
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
+    PUBLISH = "publish"  # give Hive what was merged
 
 
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
+
+AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH})
+"""Kinds that only a look at Hive plans: what they are to do was written down with it."""
 
 BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
 """Kinds that only a schedule makes due."""
@@ -194,7 +198,7 @@ class Job:
     def gives_way(self) -> bool:
         """Whether it only waits: nobody has begun it or asked for it, and the planner can plan it again."""
         waits = self.status is JobStatus.PENDING and self.attempt == 0
-        return waits and not self.was_asked_for and self.kind is not JobKind.SYNC
+        return waits and not self.was_asked_for and self.kind not in AFTER_A_LOOK
 
     @property
     def was_withdrawn(self) -> bool:
@@ -221,8 +225,8 @@ class Job:
 
     @property
     def can_retry(self) -> bool:
-        """Whether a new job can do the same: a sync begins with a look at Hive, which may have changed since."""
-        return self.status in (JobStatus.FAILED, JobStatus.CANCELED) and self.kind is not JobKind.SYNC
+        """Whether a new job can do the same: some begin with a look at Hive, which may have changed since."""
+        return self.status in (JobStatus.FAILED, JobStatus.CANCELED) and self.kind not in AFTER_A_LOOK
 
 
 def moved(job: Job, to: JobStatus) -> Job:

@@ -56,6 +56,10 @@ class Hive:
         """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
         return self.client.transport.change("POST", self._path(table, "/sync"), params={"everything": everything})
 
+    def publish(self, table: str, *, merge: bool = True) -> Json:
+        """Give Hive what has changed; with `merge`, the answer may be a merge that has to come first."""
+        return self.client.transport.change("POST", self._path(table, "/publish"), params={"merge": merge})
+
     def _path(self, table: str, verb: str = "") -> str:
         name = self.client.name(table)
         return f"{self._root(name.catalog)}/{_quoted(name.table)}{verb}"

@@ -107,6 +107,21 @@ class ServerApi:
         done: dict[str, Any] = answer.json()
         return done
 
+    def publish(self, lease: Lease, location: str, *, seconds: float) -> dict[str, Any]:
+        """Have the server register what lies there and point Hive at it; outcomes as of `commit_table`."""
+        body = {"location": location}
+        try:
+            answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
+        except httpx.ConnectError:
+            raise
+        except httpx.TransportError as error:
+            raise Unknown(f"no answer to the publish: {error}") from error
+        if not answer.is_success and not answer.is_client_error:
+            raise Unknown(_message(answer))
+        _check_lease(answer)
+        done: dict[str, Any] = answer.json()
+        return done
+
     def own_places(self, lease: Lease) -> list[OwnPlace]:
         """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
         answer = self.http.get(f"{self._lease(lease)}/places")

@@ -86,9 +86,11 @@ class HiveRows:
         return self.session.spark.createDataFrame(rows, schema)
 
     def _path(self, location: str) -> str:
-        path = self.session.jvm.org.apache.hadoop.fs.Path(location)
+        make = self.session.jvm.org.apache.hadoop.fs.Path
+        path = make(location)
         filesystem = path.getFileSystem(self.session.spark._jsc.hadoopConfiguration())
-        return str(filesystem.makeQualified(path).toUri().toString())
+        # As text and back: file:/a and file:///a are one path, and Spark writes the former.
+        return str(make(filesystem.makeQualified(path).toString()).toUri().toString())
 
     def _file_schema(self) -> StructType:
         wanted = [column for column in self.task.columns if column.name is not None]

@@ -49,7 +49,10 @@ class Replay(Wire):
 
 
 class SyncTask(Wire):
-    """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild."""
+    """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild.
+
+    Changes up to `since` are in Hive's own files: they are not replayed either.
+    """
 
     mode: Literal["upsert", "rebuild"]
     writer: str
@@ -58,6 +61,7 @@ class SyncTask(Wire):
     partition_columns: list[HiveColumn]
     units: list[HiveUnit]
     dead: list[str]
+    since: int = 0
     merge: MergeTask
     replay: Replay
 

@@ -35,6 +35,7 @@ from server.api import orphans as api_orphans
 from server.api import policies as api_policies
 from server.api import principals as api_principals
 from server.api import probes
+from server.api import publish as api_publish
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import status as api_status
@@ -74,6 +75,7 @@ _API = (
     api_metrics,
     api_imports,
     api_hive,
+    api_publish,
     api_jobs,
     api_optimizers,
     api_leases,

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pydantic import SecretStr
 
 from catalog.access import RoleName
-from catalog.job import JobKind
+from catalog.job import AFTER_A_LOOK, JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
 from catalog.ports.vending import Keys
@@ -44,7 +44,10 @@ from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
+from server.service.hive.publish import Publishes
+from server.service.hive.published import PublishedFiles
 from server.service.hive.services import HiveServices
+from server.service.hive.switch import Switches
 from server.service.hive.sync import Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.imports.imports import Imports
@@ -113,7 +116,8 @@ def build_services(settings: Settings, database: Database) -> Services:
     orphans = Orphans(database, metadata, movable, reachable, Quarantine(database, movable, storage))
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
-    tasks = Tasks(database, metadata, {JobKind.SYNC: staged_task, JobKind.ORPHANS: orphans.task})
+    staged = dict.fromkeys(AFTER_A_LOOK, staged_task)
+    tasks = Tasks(database, metadata, {**staged, JobKind.ORPHANS: orphans.task})
     own_places = OwnPlaces(database, metadata)
     optimizers = Optimizers(database, version("firn"), times.lasts)
     return Services(
@@ -157,11 +161,14 @@ def _hive(keyed: KeyedTables, committer: Committer, metastores: MetastoreRegistr
     database, metadata = committer.database, committer.metadata
     index = HiveIndex(database, metastores)
     checks = Checks(database, index, files)
+    switches = Switches(database, index, files)
     return HiveServices(
         index=index,
         checks=checks,
         upgrades=Upgrades(database, Namespaces(database), keyed.tables, keyed, index, checks, files),
-        syncs=Syncs(database, metadata, committer, index, files),
+        syncs=Syncs(database, metadata, committer, index, files, switches),
+        publishes=Publishes(database, metadata, index, files, switches),
+        published=PublishedFiles(database, metadata, committer, index, files, switches),
     )
 
 

@@ -1,4 +1,4 @@
-"""What Hive's side did to a partition since the ground was taken, in one of eight words.
+"""What Hive's side did to a partition since the ground was taken, in one of seven words.
 
 The rules are those of `protocols` section 3 and were found by model checking; each has a test named after the history
 that breaks without it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from catalog.hive.ground import Ground, ListedFile, Listing, Signals, ground_after
+from catalog.hive.ground import TICK_NS, Directory, Ground, ListedFile, Listing, Signals, ground_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,36 +67,25 @@ class Held:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
-    """The metastore points at a directory that Firn has switched away from: take what is new there, switch again."""
-
-    location: str
+Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Held
 
 
-Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Held | Repair
-
-
-def drift(
-    ground: Ground | None, now: Signals | None, listing: Listing | None, *, watched: Collection[str] = ()
-) -> Drift | None:
+def drift(ground: Ground | None, now: Signals | None, listing: Listing | None, *, given: int = 0) -> Drift | None:
     """What became of one partition; None when neither side knows it.
 
     `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
-    and began after it was asked.  `watched` are old directories of the partition that Firn published away from.  What
-    of it belongs together is for `Ground.at` to say, before, and for `regrouped`, after.
+    and began after it was asked.  `given` is the change sequence that Hive has been given: what it makes of itself, it
+    makes knowing that.  What of it belongs together is for `Ground.at` to say, before, and for `regrouped`, after.
     """
     if now is None:
         return None if ground is None or ground.is_dropped else Dropped(removed=ground.files)
-    if now.location in watched:
-        return Repair(location=now.location)
     if listing is None or listing.location != now.location:
         raise ValueError(f"the listing is not of {now.location}")
     if below := set(listing.subdirectories) - set(ground.subdirectories if ground else ()):
         # A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
         return Held(reason=f"its directory holds others, for example {min(below)}/, whose files are not read")
     if ground is None:
-        return _new(now, listing)
+        return _new(now, listing, given)
     return _compared(ground, now, listing)
 
 
@@ -125,10 +114,28 @@ def _as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
     return Rebuild(reason=reason, files=ground.files, added=change.files, removed=(), ground=ground)
 
 
-def _new(now: Signals, listing: Listing) -> New | Postponed:
+def late_files(directory: Directory, listing: Listing) -> tuple[tuple[ListedFile, ...], Directory | None]:
+    """Files that came to a directory which the metastore does not point at any more, and what is known of it then.
+
+    None for the directory when files of it vanished or were replaced: it has been overwritten by a writer that did not
+    know it to be old.  Files that are too young to be believed wait.
+    """
+    before = {file.path: file for file in directory.files}
+    after = {file.path: file for file in listing.files}
+    if any(file.path not in after or not file.same_as(after[file.path]) for file in directory.files):
+        return (), None
+    added = [file for file in listing.files if file.path not in before]
+    believed = tuple(file for file in added if listing.is_settled(file))
+    time = listing.directory_mtime_ns
+    is_quiet = len(believed) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
+    files = tuple(sorted((*directory.files, *believed), key=lambda file: file.path))
+    return believed, replace(directory, files=files, directory_mtime_ns=time if is_quiet else None)
+
+
+def _new(now: Signals, listing: Listing, given: int) -> New | Postponed:
     if fresh := [file for file in listing.files if not listing.is_settled(file)]:
         return _postponed(fresh, "the partition is new")
-    return New(files=listing.files, ground=ground_after(now, listing, listing.files, published_through=0))
+    return New(files=listing.files, ground=ground_after(now, listing, listing.files, published_through=given))
 
 
 def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
@@ -146,6 +153,7 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
         ground_after(now, listing, believed, published_through=ground.published_through),
         lost_ns=listing.began_ns if lost else ground.lost_ns,
         lost=lost or ground.lost,
+        watched=ground.watched,
     )
     if relocated or removed or ground.is_dropped:
         return Rebuild(

@@ -63,6 +63,46 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """A directory of a partition that the metastore does not point at: not yet, or not any more.
+
+    `files` are those of it that were taken over, `published_through` is the change sequence that they contain.
+    """
+
+    location: str
+    files: tuple[ListedFile, ...]
+    published_through: int
+    since_ns: int
+    """When it was written, or left."""
+    directory_mtime_ns: int | None = None
+    """Its own time when it was last listed; None where that proves nothing."""
+    rows: int | None = None
+    """How many rows its files hold, where that was counted."""
+
+    def to_json(self) -> Json:
+        """As the database keeps it."""
+        return {
+            "location": self.location,
+            "files": _files_json(self.files),
+            "published": self.published_through,
+            "since": self.since_ns,
+            "mtime": self.directory_mtime_ns,
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Directory:
+        return cls(
+            location=stored["location"],
+            files=tuple(ListedFile(*file) for file in stored["files"]),
+            published_through=stored["published"],
+            since_ns=stored["since"],
+            directory_mtime_ns=stored["mtime"],
+            rows=stored["rows"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
     """What was last taken over of one partition.
 
@@ -82,7 +122,11 @@ class Ground:
     lost: tuple[ListedFile, ...] = ()
     """Those that were found gone then."""
     is_dropped: bool = False
-    """Whether Hive has no such partition any more: it is remembered for as long as it may come back unchanged."""
+    """Whether Hive has no such partition: it is remembered for as long as it may come back unchanged."""
+    publishing: Directory | None = None
+    """What base stands on already, and the metastore is still to be pointed at."""
+    watched: tuple[Directory, ...] = ()
+    """Directories that it pointed at before: writers that knew them may still write there."""
 
     @property
     def location(self) -> str:
@@ -92,7 +136,56 @@ class Ground:
         """Without what is over: losses older than an overwrite may take; None for one that was dropped before that."""
         if self.lost_ns is None or now_ns - self.lost_ns < overwrite_ns:
             return self
-        return None if self.is_dropped else replace(self, lost_ns=None, lost=())
+        is_needed = self.watched or self.publishing
+        return None if self.is_dropped and not is_needed else replace(self, lost_ns=None, lost=())
+
+    def left(self, now_ns: int) -> Directory:
+        """The directory that it is at, once the metastore points elsewhere."""
+        return Directory(
+            location=self.location, files=self.files, published_through=self.published_through, since_ns=now_ns
+        )
+
+    def switched(self, signals: Signals, now_ns: int) -> Ground:
+        """Once the metastore points at what was published, if anything was; these are what it says since."""
+        if self.publishing is None:
+            return self
+        left = () if self.is_dropped else (self.left(now_ns),)
+        others = tuple(one for one in self.watched if one.location != self.publishing.location)
+        return Ground(
+            signals=signals,
+            files=self.publishing.files,
+            published_through=self.publishing.published_through,
+            settled=False,
+            watched=(*others, *left),
+        )
+
+    def given_up(self) -> Ground:
+        """Once it is certain that the metastore will not be pointed at what was published."""
+        return replace(self, publishing=None, settled=False)
+
+    def with_watched(self, directory: Directory) -> Ground:
+        """With what is known now of a directory that it has left."""
+        watched = tuple(directory if one.location == directory.location else one for one in self.watched)
+        return replace(self, watched=watched)
+
+    def back_at(self, location: str, now_ns: int) -> Ground:
+        """Once the metastore points at a directory again that it had left; as it is when it has left none of this name.
+
+        A writer has put its partition back as it knew it, or has overwritten what it did not know to be old.
+        """
+        found = next((one for one in self.watched if one.location == location), None)
+        if found is None or self.is_dropped:
+            return self
+        others = tuple(one for one in self.watched if one is not found)
+        return replace(
+            self,
+            signals=Signals(location=location),
+            files=found.files,
+            published_through=found.published_through,
+            settled=False,
+            directory_mtime_ns=None,
+            watched=(*others, self.left(now_ns)),
+        )
 
     def dropped(self, now_ns: int) -> Ground:
         """Once Hive has the partition no more."""
@@ -112,6 +205,8 @@ class Ground:
             "lost_at": self.lost_ns,
             "lost": _files_json(self.lost),
             "dropped": self.is_dropped,
+            "publishing": self.publishing and self.publishing.to_json(),
+            "watched": [one.to_json() for one in self.watched],
         }
 
     @classmethod
@@ -127,6 +222,8 @@ class Ground:
             lost_ns=stored["lost_at"],
             lost=tuple(ListedFile(*file) for file in stored["lost"]),
             is_dropped=stored["dropped"],
+            publishing=stored["publishing"] and Directory.from_json(stored["publishing"]),
+            watched=tuple(Directory.from_json(one) for one in stored["watched"]),
         )
 
 

@@ -7,8 +7,8 @@ else, spaces and letters of any alphabet included, stands as it is.  A null is c
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -71,6 +71,28 @@ def partition_record(columns: Sequence[HiveColumn], values: Sequence[str]) -> tu
     if len(values) != len(columns):
         raise Invalid(f"{len(values)} partition values {list(values)} for {len(columns)} partition columns")
     return tuple(partition_value(column, value) for column, value in zip(columns, values, strict=True))
+
+
+def records_of(columns: Sequence[HiveColumn], names: Iterable[str]) -> dict[str, tuple[PartitionValue, ...]]:
+    """Iceberg's partition values by a partition's name; a table without partition columns has one, without values."""
+    return {name: partition_record(columns, partition_values(columns, name)) if columns else () for name in names}
+
+
+def name_of(columns: Sequence[HiveColumn], record: Sequence[PartitionValue]) -> str:
+    """A name for a partition that Hive does not have, out of Iceberg's values."""
+    texts = [_text(column, value) for column, value in zip(columns, record, strict=True)]
+    return partition_name(columns, [NULL_NAME if text is None else text for text in texts])
+
+
+def _text(column: HiveColumn, value: PartitionValue) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    kind = parse_type(column.type)
+    if isinstance(kind, Named) and kind.name == "date" and isinstance(value, int):
+        return (_EPOCH + timedelta(days=value)).isoformat()
+    return str(value)
 
 
 def partition_value(column: HiveColumn, text: str) -> PartitionValue:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.hive.ground import Listing
+from catalog.hive.ground import Listing, Signals
 from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A partition, by its values, or without any the table itself; and the location it is expected at.
+
+    None where there is no such partition yet: then it is made.
+    """
+
+    values: tuple[str, ...]
+    location: str | None
 
 
 class Metastore(Protocol):
@@ -44,6 +56,18 @@ class Metastore(Protocol):
         makes between our read and our write, a moment later, is lost.
         Raises NotFound, Invalid when the metastore refuses the change, Unavailable when nothing was sent, and
         CommitUnknown when the change may have been made.
+        """
+
+    def move(
+        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+    ) -> Signals:
+        """Point a partition, or a table without partitions, at another directory; what the metastore says of it then.
+
+        Its `parameters` are set, or removed where they are None; the rest stays as it is, its DDL time included.
+        Compare and set is as good as the metastore lets it be: what is there is read a moment before it is changed.
+        Raises Conflict when it is not at `place.location` any more, or is there though it was not to be, NotFound
+        without the table or the partition, Invalid when the metastore refuses, Unavailable when nothing was sent, and
+        CommitUnknown when it may have been moved.
         """
 
     def health(self) -> str:

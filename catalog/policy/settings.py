@@ -198,6 +198,18 @@ _HIVE = (
         "pause between two syncs that list every directory, whatever the metastore says of it",
     ),
     Setting(
+        "firn.hive.publish.interval",
+        "",
+        optional(parse_duration),
+        "pause between two publishes of what has changed to a keyed table's Hive table; empty: when somebody asks",
+    ),
+    Setting(
+        "firn.hive.publish.location",
+        "",
+        optional(parse_text),
+        "where published partitions lie; empty: in the catalog's warehouse, beside the tables",
+    ),
+    Setting(
         "firn.hive.overwrite.lasts",
         "1 h",
         parse_duration,

@@ -68,6 +68,9 @@ class TableFiles(Protocol):
     def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
         """The files that Hive reads in each directory; one that does not exist is empty, as it is for Hive."""
 
+    def listing_below(self, location: str) -> Listing:
+        """The files in a directory and all directories below it."""
+
     def modified_ns(self, location: str) -> int | None:
         """When a directory last had a file added, removed or renamed; None where its storage does not say."""
 

@@ -120,6 +120,29 @@ def sync_hive(
         raise typer.Exit(1)
 
 
+@command(app, "publish", waits=True)
+def publish_hive(
+    this: Told,
+    tables: Tables,
+    *,
+    merge: Annotated[bool, typer.Option(help="Whether pending changes are merged first.")] = True,
+) -> None:
+    """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
+    show, done = this.show, []
+    for name in _matching(this, tables, only_upgraded=True):
+        told = this.client.hive.publish(name, merge=merge)
+        if told["job"] is not None and told["job"]["kind"] == "merge":
+            watch_job(this, Job.model_validate(told["job"]))
+            told = this.client.hive.publish(name, merge=False)
+        if told["job"] is not None:
+            told["job"] = watch_job(this, Job.model_validate(told["job"])).json_value()
+        done.append(told)
+    rows = [(one["table"], one["did"], one["job"] and one["job"]["status"]) for one in done]
+    show.emit(done, lambda: show.table(("table", "did", "job"), rows, none="nothing to publish"))
+    if any(one["job"] and one["job"]["status"] == "failed" for one in done):
+        raise typer.Exit(1)
+
+
 def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
     """Names as they are, patterns as what they match; NotFound when a pattern matches nothing."""
     names: dict[str, None] = {}

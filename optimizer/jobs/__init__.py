@@ -12,6 +12,7 @@ from optimizer.jobs import (
     manifests,
     merge,
     orphans,
+    publish,
     rewrite,
     statistics,
     sync,
@@ -33,4 +34,5 @@ JOBS: Mapping[str, RunJob] = {
     "tags": tags.run,
     "statistics": statistics.run,
     "sync": sync.run,
+    "publish": publish.run,
 }

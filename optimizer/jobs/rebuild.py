@@ -1,11 +1,11 @@
 """Rebuild: partitions that Hive has overwritten, dropped or moved are built anew, in one commit that is also a merge.
 
     ground     the rows that Hive lists in the rebuilt partitions now, and base's rows of all other partitions
-    history    every change there ever was, merged or not, but for those out of files that Hive lists no more
+    history    every change that Hive was never given, merged or not, but for those out of files that it lists no more
     result     history replayed over ground, by the same SQL as every merge
 
-Nothing published yet means that Hive was given none of the changes: all of them are replayed (rule 3.1). Base's own
-rows of the rebuilt partitions are never read: their files may be gone. Only keys that the rebuild can change are
+Changes that were published are in Hive's own files, and its side has made of them what it wanted (rule 3.1). Base's
+own rows of the rebuilt partitions are never read: their files may be gone. Only keys that the rebuild can change are
 replayed, and only partitions that they touch are written.
 """
 
@@ -120,7 +120,7 @@ class _Rebuild:
         Those are pending ones; keys that Hive lists, or a change has put, in rebuilt partitions; and keys that have
         lost a change with its file, whose change before that counts again.
         """
-        every = self._changes()
+        every = self._changes().where(F.col("_last_updated_sequence_number") > self.task.since)
         dead = self.work.session.spark.createDataFrame([(one,) for one in self.task.dead], "_source string")
         alive = every.join(F.broadcast(dead), "_source", "left_anti")
         pending = alive.where(F.col("_last_updated_sequence_number") > self.task.merge.watermark)

@@ -25,10 +25,9 @@ _SKEW_NS = 10 * 10**9
 class Listings:
     """Lists directories, local ones by the operating system, others by PyArrow.  Safe to share between threads."""
 
-    def __init__(self, properties: dict[str, str] | None = None, *, recursive: bool = False, threads: int = 8) -> None:
+    def __init__(self, properties: dict[str, str] | None = None, *, threads: int = 8) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._remote = RemoteDirectories(properties or {})
-        self._recursive = recursive
         self._threads = threads
 
     def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
@@ -41,12 +40,17 @@ class Listings:
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def list(self, location: str) -> Listing:
-        """Data files below a location.  A directory that does not exist holds none, as in Hive."""
+    def list(self, location: str, *, recursive: bool = False) -> Listing:
+        """Data files in a directory, and with `recursive` in all below it.
+
+        A directory that does not exist holds none, as in Hive.
+        """
         path = local_path(location)
         try:
             with told("list", location):
-                return self._list_remote(location) if path is None else self._list_local(location, path)
+                if path is None:
+                    return self._list_remote(location, recursive=recursive)
+                return self._list_local(location, path, recursive=recursive)
         except NotFound:
             return Listing(location=location, files=(), began_ns=time.time_ns())
 
@@ -61,7 +65,7 @@ class Listings:
         except NotFound:
             return None
 
-    def _list_local(self, location: str, path: str) -> Listing:
+    def _list_local(self, location: str, path: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns(), self.modified_ns(location)
         files: list[ListedFile] = []
         below: list[str] = []
@@ -73,7 +77,7 @@ class Listings:
                     if is_hidden(entry.name):
                         continue
                     if entry.is_dir():
-                        (pending if self._recursive else below).append(f"{prefix}{entry.name}/")
+                        (pending if recursive else below).append(f"{prefix}{entry.name}/")
                     elif found := _local_file(entry, prefix):
                         files.append(found)
         return Listing(
@@ -84,11 +88,11 @@ class Listings:
             directory_mtime_ns=modified_ns,
         )
 
-    def _list_remote(self, location: str) -> Listing:
+    def _list_remote(self, location: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns() - _SKEW_NS, self.modified_ns(location)
         files: list[ListedFile] = []
         below: list[str] = []
-        for entry in self._remote.entries(location, recursive=self._recursive):
+        for entry in self._remote.entries(location, recursive=recursive):
             if any(map(is_hidden, entry.path.split("/"))):
                 continue
             if entry.is_directory:
@@ -99,7 +103,7 @@ class Listings:
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
-            subdirectories=() if self._recursive else tuple(sorted(below)),
+            subdirectories=() if recursive else tuple(sorted(below)),
             directory_mtime_ns=modified_ns,
         )
 

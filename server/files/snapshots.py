@@ -161,4 +161,6 @@ def _data(removed: frozenset[str]) -> Callable[[Entry], bool]:
 
 def _deletes(removed: frozenset[str]) -> Callable[[Entry], bool]:
     """Deletion vectors and position deletes of a removed file go with it: its name may be taken again."""
-    return lambda entry: entry["data_file"].get("referenced_data_file") in removed
+    return lambda entry: (
+        entry["data_file"].get("referenced_data_file") in removed or entry["data_file"]["file_path"] in removed
+    )

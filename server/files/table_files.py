@@ -26,6 +26,9 @@ class TableFiles:
     def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
         return self._directories.list_all(locations)
 
+    def listing_below(self, location: str) -> Listing:
+        return self._directories.list(location, recursive=True)
+
     def modified_ns(self, location: str) -> int | None:
         return self._directories.modified_ns(location)
 

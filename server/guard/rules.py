@@ -136,6 +136,7 @@ _HIVE_TABLES: Rules = {
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
+    ("POST", f"{_HIVE}/publish"): changes(on.hive_table(MAINTAIN)),
 }
 
 _WORK: Rules = {
@@ -174,6 +175,7 @@ _WORK: Rules = {
     ("GET", "/leases/{lease}/places"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/published"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans"): changes(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/orphans/overdue"): changes(on.server(MAINTAIN)),
 }

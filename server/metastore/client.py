@@ -12,8 +12,11 @@ from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Unavailable
+from catalog.hive.ground import Signals
 from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+from catalog.hive.ports import Place
 from server.metastore.convert import database_value, partition_value, table_value
+from server.metastore.moving import Mover, shown
 from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
 
@@ -99,6 +102,23 @@ class HiveMetastore:
                 hive.alter_table_with_environment_context(database, name, table, context)
 
         self._change(change)
+
+    def move(
+        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+    ) -> Signals:
+        what = f"to move {shown(database, name, place)} to {location}"
+        found: list[Signals] = []
+
+        def change(hive: Client) -> None:
+            mover = Mover(hive, database, name, place)
+            with asking(what):
+                mover.read()
+            with changing(what):
+                mover.move(location, parameters)
+                found.append(mover.signals())
+
+        self._change(change)
+        return found[0]
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from catalog.errors import NotFound, Unavailable
-from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+from catalog.errors import Conflict, NotFound, Unavailable
+from catalog.hive.ground import Signals
+from catalog.hive.model import PROVIDER, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
+from catalog.hive.ports import Place
 
 
 class FakeMetastore:
@@ -81,6 +83,29 @@ class FakeMetastore:
         table = self.table(database, name)
         kept = {key: value for key, value in table.parameters.items() if key not in remove}
         self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
+
+    def move(
+        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+    ) -> Signals:
+        table = self.table(database, name)
+        there = self._partitions[table.full_name]
+        key = partition_name(table.partition_columns, place.values)
+        old = there.get(key) if place.values else table
+        at = None if old is None else old.location if isinstance(old, HiveTable) else old.storage.location
+        if at != place.location:
+            raise Conflict(f"{table.full_name} is at {at}, not at {place.location}")
+        kept = {} if old is None else {k: v for k, v in old.parameters.items() if k not in parameters}
+        new = kept | {k: v for k, v in parameters.items() if v is not None}
+        storage = replace(table.storage if old is None else old.storage, location=location)
+        if isinstance(old, HiveTable):
+            if PROVIDER in old.parameters:
+                storage = replace(storage, serde_parameters={**storage.serde_parameters, "path": location})
+            moved = replace(old, storage=storage, parameters=new)
+            self._databases[database][name] = moved
+            statistics = new.get("numFiles"), new.get("totalSize")
+            return Signals(location=location, ddl_time=moved.ddl_time, statistics=statistics)
+        there[key] = HivePartition(values=place.values, storage=storage, parameters=new)
+        return Signals(location=location, ddl_time=there[key].ddl_time, statistics=there[key].statistics)
 
     def health(self) -> str:
         self._answer()

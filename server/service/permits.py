@@ -7,7 +7,7 @@ from datetime import datetime
 
 from catalog.blocker import Blocker, longest
 from catalog.errors import Conflict
-from catalog.job import Job, JobKind, JobStatus, withdrawn
+from catalog.job import AFTER_A_LOOK, Job, JobKind, JobStatus, withdrawn
 from catalog.names import RelationId
 from catalog.planning.windows import open_now
 from catalog.policy.policy import Policy
@@ -36,7 +36,7 @@ def fitted(uow: UnitOfWork, job: Job) -> Job:
     """
     now, policy = uow.now(), _policy(uow, job)
     job = following(job, policy, now)
-    if not job.status.is_active or job.attempt > 0 or job.kind is JobKind.SYNC:
+    if not job.status.is_active or job.attempt > 0 or job.kind in AFTER_A_LOOK:
         return job
     blocker = blocked_by(uow, job.relation_id, job.kind)
     if blocker is not None:

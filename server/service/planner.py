@@ -88,6 +88,11 @@ def asked_for(
 
 def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
     """Invalid for a kind of job that is nothing for this table."""
+    if kind is JobKind.PUBLISH:
+        raise Invalid(
+            f"a publish of {relation.name} begins with a look at its files",
+            hint=f"run `firn hive publish {relation.name}`",
+        )
     if kind is JobKind.SYNC:
         raise Invalid(
             f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`"

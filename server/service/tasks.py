@@ -146,5 +146,6 @@ _BUILDERS: Mapping[JobKind, Callable[[Moment], Json]] = {
     JobKind.MANIFESTS: lambda moment: filetasks.manifests(moment.job, moment.policy, is_keyed=moment.keyed is not None),
     JobKind.SYNC: _sync,
     JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
+    JobKind.PUBLISH: lambda _moment: {},  # and of this one from server.service.hive
     **KEEPING,
 }

@@ -8,20 +8,21 @@ everything that is taken over.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.errors import NotFound, RequirementFailed
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
-from catalog.hive.ground import Ground, ListedFile
+from catalog.hive.ground import Directory, Ground, ListedFile
+from catalog.hive.publishing import given, not_yet_there, same_through
 from catalog.iceberg.json import Json
 from catalog.job import Job
 from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
-from server.service.hive.look import Changed, Looked
+from server.service.hive.look import Changed, Late, Looked
 from server.service.hive.state import HiveState, join
 from server.service.planner import facts_of
 
@@ -41,6 +42,16 @@ class Linked:
     """How long a Hive-side overwrite may take; a plain table's files are the same whatever belongs to one."""
     overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
+
+    @property
+    def given(self) -> int:
+        """The change sequence that Hive has been given."""
+        return given(self.grounds.values(), self.link["given"])
+
+    @property
+    def is_published(self) -> bool:
+        """Whether Hive has ever been given anything."""
+        return self.link["published_at"] is not None
 
     @property
     def is_keyed(self) -> bool:
@@ -120,36 +131,40 @@ def source_of(location: str, file: ListedFile) -> str:
     return f"{location}#{file.mtime_ns}"
 
 
-def next_books(linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed]) -> Json:
-    """What becomes true once `taken` of what a look has found is taken over: grounds, and the link.
+def next_books(
+    linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], late: Sequence[Late] = ()
+) -> Json:
+    """What becomes true once `taken` and `late` of what a look has found are taken over: grounds, and the link.
 
     When something is left for later, the table does not count as synced.
     """
-    grounds = {name: ground.to_json() for name, ground in found.refreshed.items()}
+    grounds = dict(found.refreshed)
     for name, change in taken.items():
         if isinstance(change, Additions | New | Rebuild):
-            grounds[name] = change.ground.to_json()
+            grounds[name] = change.ground
         elif linked.overwrite_ns:
-            grounds[name] = linked.grounds[name].dropped(found.began_ns).to_json()
+            grounds[name] = linked.grounds[name].dropped(found.began_ns)
+    for one in late:
+        grounds[one.name] = grounds.get(one.name, linked.grounds[one.name]).with_watched(one.directory)
     link = {
         "ddl_time": state.table.ddl_time,
-        "generation": linked.link["generation"] + bool(taken),
+        "generation": linked.link["generation"] + bool(taken or late),
         "drift": found.held_back,
     }
     if linked.is_keyed:
-        sources = next_sources(linked, found, taken)
+        sources = next_sources(linked, found, taken, late)
         link |= {"sources": sorted(sources.live), "dead": sorted(sources.dead)}
     return {
         "since": linked.link["generation"],
-        "grounds": grounds,
+        "grounds": {name: ground.to_json() for name, ground in grounds.items()},
         "dropped": [*found.forgotten, *(name for name, one in taken.items() if isinstance(one, Dropped))],
         "link": link,
-        "is_all": len(taken) == len(found.changed),
+        "is_all": len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
         "is_sweep": found.is_sweep,
     }
 
 
-def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed]) -> Sources:
+def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed], late: Sequence[Late] = ()) -> Sources:
     """What is known of sources once this is taken over."""
     sources = sources_of(linked.link)
     for name, change in taken.items():
@@ -159,6 +174,9 @@ def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed]) ->
         elif change.removed:
             place = linked.grounds[name].location
             sources = sources.vanished([source_of(join(place, file.path), file) for file in change.removed])
+    for one in late:
+        place = one.directory.location
+        sources = sources.appended([source_of(join(place, file.path), file) for file in one.files])
     return sources
 
 
@@ -190,6 +208,24 @@ def _drifting(link: Mapping[str, Any], sentence: str | None, now: datetime) -> d
     if sentence is None:
         return {"drift": None, "drift_since": None}
     return {"drift": sentence, "drift_since": link["drift_since"] or now.isoformat()}
+
+
+def note_published(
+    uow: UnitOfWork, relation_id: RelationId, parts: Mapping[str, Directory], same: Collection[str], through: int
+) -> None:
+    """Base stands on what the metastore is to be pointed at; the partitions `same` needed nothing."""
+    found = uow.grounds.link(relation_id)
+    if found is None:
+        raise NotFound("the table is not linked to Hive any more")
+    grounds = {name: Ground.from_json(stored) for name, stored in uow.grounds.of(relation_id).items()}
+    changed = {name: same_through(grounds[name], through) for name in same if name in grounds}
+    for name, directory in parts.items():
+        known = grounds.get(name)
+        changed[name] = not_yet_there(directory) if known is None else replace(known, publishing=directory)
+    uow.grounds.put(relation_id, {name: ground.to_json() for name, ground in changed.items()})
+    link, synced_at = found
+    news = {"given": given((grounds | changed).values(), link["given"]), "published_at": uow.now().isoformat()}
+    uow.grounds.put_link(relation_id, {**link, **news}, synced_at)
 
 
 def note_columns(uow: UnitOfWork, relation_id: RelationId, columns: Sequence[Any]) -> None:

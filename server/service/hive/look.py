@@ -7,14 +7,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog.hive.drift import Additions, Drift, Dropped, Held, New, Postponed, Rebuild, Unchanged, drift, regrouped
+from catalog.hive.drift import (
+    Additions,
+    Drift,
+    Dropped,
+    Held,
+    New,
+    Postponed,
+    Rebuild,
+    Unchanged,
+    drift,
+    late_files,
+    regrouped,
+)
 from catalog.hive.eligibility import blocked_partitions, blockers
-from catalog.hive.ground import Ground, why_list
+from catalog.hive.ground import Directory, Ground, ListedFile, why_list
 from catalog.hive.model import HiveTable
+from catalog.hive.names import partition_values
 from catalog.ports.hive import TableFiles
 from server.service.hive.state import HiveState, Unit, list_units
 
 Changed = Additions | New | Rebuild | Dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """Files that came to a directory which a partition was at before."""
+
+    name: str
+    values: tuple[str, ...]
+    files: tuple[ListedFile, ...]
+    directory: Directory
+    """As it is known once they are taken over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +58,15 @@ class Looked:
     """Dropped partitions that need not be remembered any more."""
     is_sweep: bool = False
     """Whether every directory was listed, whatever the signals say."""
+    late: tuple[Late, ...] = ()
+    """Files that came to directories which the metastore does not point at any more."""
+    overwritten: dict[str, str] = field(default_factory=dict)
+    """Partitions of which such a directory was overwritten, each with the directory."""
+
+    @property
+    def is_all_quiet(self) -> bool:
+        """Whether there is nothing to take over."""
+        return not (self.changed or self.late or self.overwritten)
 
     @property
     def rebuilds(self) -> dict[str, Changed]:
@@ -43,11 +76,13 @@ class Looked:
     @property
     def sentence(self) -> str | None:
         """The difference in words; None when there is none."""
-        if not self.changed:
+        if not self.changed and not self.late:
             return None
         words = {Additions: "new files", New: "new", Rebuild: "rewritten or moved", Dropped: "dropped"}
         counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
-        return "partitions " + ", ".join(f"{word}: {count}" for word, count in counts.items() if count)
+        said = [f"{word}: {count}" for word, count in counts.items() if count]
+        late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
+        return "partitions " + ", ".join([*said, *late])
 
     @property
     def held_back(self) -> str | None:
@@ -88,11 +123,13 @@ def look(
     *,
     everything: bool,
     overwrite_ns: int = 0,
+    given: int = 0,
 ) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
     Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
-    `overwrite_ns` is how long an overwrite may take, during which what comes belongs to what went.
+    `overwrite_ns` is how long an overwrite may take, during which what comes belongs to what went, and `given` the
+    change sequence that Hive has been given.
     """
     began_ns = time.time_ns()
     known = {name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=overwrite_ns))}
@@ -111,14 +148,42 @@ def look(
     ]
     results: dict[str, Drift | None] = {}
     for unit, listing in list_units(files, to_list):
-        results[unit.name] = drift(known.get(unit.name), unit.signals, listing)
+        results[unit.name] = drift(known.get(unit.name), unit.signals, listing, given=given)
     for name in known.keys() - found.units.keys():
         results[name] = drift(known[name], None, None)
     if overwrite_ns:
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    return replace(found, listed=len(to_list))
+    late, overwritten = _left_behind(state, known, files)
+    for quiet in late:
+        if not quiet.files:
+            ground = found.refreshed.get(quiet.name, known[quiet.name])
+            found.refreshed[quiet.name] = ground.with_watched(quiet.directory)
+    news = tuple(one for one in late if one.files)
+    return replace(found, listed=len(to_list), late=news, overwritten=overwritten)
+
+
+def _left_behind(state: HiveState, known: Mapping[str, Ground], files: TableFiles) -> tuple[list[Late], dict[str, str]]:
+    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5)."""
+    watched = [(name, one) for name, ground in known.items() for one in ground.watched if _is_written(one, files)]
+    late: list[Late] = []
+    overwritten: dict[str, str] = {}
+    listings = files.listings([one.location for _, one in watched])
+    columns = state.table.partition_columns
+    for (name, one), listing in zip(watched, listings, strict=True):
+        come, after = late_files(one, listing)
+        if after is None:
+            overwritten.setdefault(name, one.location)
+        elif come or after != one:
+            values = partition_values(columns, name) if columns else ()
+            late.append(Late(name=name, values=values, files=come, directory=after))
+    return late, overwritten
+
+
+def _is_written(directory: Directory, files: TableFiles) -> bool:
+    time = files.modified_ns(directory.location)
+    return time is None or time != directory.directory_mtime_ns
 
 
 def _speaks(unit: Unit, ground: Ground | None, files: TableFiles) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
+from server.service.hive.publish import Publishes
+from server.service.hive.published import PublishedFiles
 from server.service.hive.sync import Syncs
 from server.service.hive.upgrade import Upgrades
 
@@ -19,4 +21,6 @@ class HiveServices:
     checks: Checks
     upgrades: Upgrades
     syncs: Syncs
+    publishes: Publishes
+    published: PublishedFiles
     poke: Callable[[], None] = field(default=lambda: None)

@@ -74,6 +74,14 @@ def read_state(metastore: Metastore, database: str, name: str) -> HiveState:
     return HiveState(table=table, partitions=metastore.partitions(database, name, names))
 
 
+def read_some(metastore: Metastore, database: str, name: str, partitions: Sequence[str]) -> HiveState:
+    """A table and those of its partitions that it has; errors as of `read_state`."""
+    table = metastore.table(database, name)
+    if not table.partition_columns:
+        return HiveState(table=table, partitions=())
+    return HiveState(table=table, partitions=metastore.partitions(database, name, partitions))
+
+
 def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
     """The directories' files, in the order asked."""
     return zip(units, files.listings([unit.location for unit in units]), strict=True)

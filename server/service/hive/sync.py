@@ -7,15 +7,28 @@ because a Hive-side load may bring keys that exist. Either way the ground advanc
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.commit import Change
-from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed, Unavailable
+from catalog.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitUnknown,
+    Conflict,
+    NotFound,
+    RequirementFailed,
+    Unavailable,
+)
+from catalog.hive.ground import Ground
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn
+from catalog.hive.names import records_of
+from catalog.hive.ports import Place
+from catalog.hive.publishing import compared
 from catalog.hive.schema import SchemaConflict, SchemaDrift, schema_changes
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
@@ -38,10 +51,11 @@ from server.service.hive.books import (
     note_drift,
 )
 from server.service.hive.index import HiveIndex
-from server.service.hive.look import Changed, Looked, look, why_unfit
+from server.service.hive.look import Looked, look, why_unfit
 from server.service.hive.register import Moved, Registering, apply
 from server.service.hive.state import HiveState, read_state, split_name
-from server.service.hive.task import sync_task
+from server.service.hive.switch import Switches
+from server.service.hive.task import Taken, sync_task
 from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
@@ -88,6 +102,7 @@ class Syncs:
     committer: Committer
     index: HiveIndex
     files: TableFiles
+    switches: Switches
 
     @property
     def registering(self) -> Registering:
@@ -180,6 +195,12 @@ class Syncs:
             return SyncOutcome(table=str(relation.name), did=did)
         full_name = relation.hive_name or ""
         try:
+            if any(ground.publishing for ground in linked.grounds.values()):
+                switched = self.switches.finish(relation)
+                if switched.left:
+                    did = f"{WAITS} the metastore does not say whether {switched.left} partitions were published"
+                    return SyncOutcome(table=str(relation.name), did=did)
+                raise Moved
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except Unavailable as error:
             raise MetastoreAway(error.message, hint=error.hint) from error
@@ -194,13 +215,38 @@ class Syncs:
         if altered:
             with self.database.reading() as uow:
                 linked = linked_table(uow, uow.relations.get(relation.id))
-        found = look(state, linked.grounds, self.files, everything=everything, overwrite_ns=linked.overwrite_ns)
+        linked = _as_pointed_at(linked, state)
+        found = look(
+            state,
+            linked.grounds,
+            self.files,
+            everything=everything,
+            overwrite_ns=linked.overwrite_ns,
+            given=linked.given,
+        )
+        if found.overwritten and not found.rebuilds:
+            self._go_back(linked, state, found)
+            raise Moved
         return self._take_over(linked, state, found, altered)
+
+    def _go_back(self, linked: Linked, state: HiveState, found: Looked) -> None:
+        """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
+
+        The metastore is pointed there again, and the next look finds the partition there, overwritten.
+        """
+        metastore = self.index.metastore(linked.relation.catalog)
+        for name, location in found.overwritten.items():
+            unit = found.units.get(name)
+            place = Place(values=unit.values if unit else (), location=unit.location if unit else None)
+            try:
+                metastore.move(state.table.database, state.table.name, place, location, {})
+            except (Conflict, AlreadyExists):
+                continue
 
     def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
         name = str(linked.relation.name)
         held = [found.held_back] if found.held_back else []
-        if not found.changed:
+        if found.is_all_quiet:
             self._books_alone(linked, state, found)
             waiting = f"{WAITS} {next(iter(found.postponed.values()))}" if found.postponed else NOTHING
             return SyncOutcome(table=name, did="; ".join([*altered, *held]) or waiting, conflict=bool(held))
@@ -223,11 +269,11 @@ class Syncs:
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         name = str(linked.relation.name)
-        taken = found.rebuilds or found.changed
+        taken = Taken(found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else found.late)
         broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
         if found.rebuilds and broken:
             return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")
-        job = self._plan(linked, state, found, taken, sentence)
+        job = self._plan(linked, state, taken, sentence)
         if job is None:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
         return SyncOutcome(table=name, did=sentence, job=job, conflict=bool(found.held))
@@ -271,13 +317,13 @@ class Syncs:
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan(
-        self, linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], why: str
-    ) -> Job | None:
+    def _plan(self, linked: Linked, state: HiveState, taken: Taken, why: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
         metadata = load_metadata(self.metadata, linked.target)
-        books = next_books(linked, state, found, taken)
-        task = sync_task(linked, state, found, taken, metadata)
+        books = next_books(linked, state, taken.found, taken.changed, taken.late)
+        if taken.found.rebuilds and linked.is_published:
+            taken = replace(taken, again=self._read_again(linked, state, metadata, taken))
+        task = sync_task(linked, state, taken, metadata)
         with self.database.writing() as uow:
             if linked_table(uow, linked.relation).link["generation"] != books["since"]:
                 return None
@@ -289,3 +335,22 @@ class Syncs:
                 return None
             uow.grounds.stage(job.id, {"books": books, "task": task})
         return job
+
+    def _read_again(self, linked: Linked, state: HiveState, base: Json, taken: Taken) -> dict[str, Ground]:
+        """Partitions whose files Hive lists and base does not stand on any more.
+
+        A row of theirs may have lost its key to a row that vanishes now. Publishing base without it would take it from
+        Hive, so it is looked for where Hive has it.
+        """
+        columns = state.table.partition_columns
+        grounds = {name: one for name, one in linked.grounds.items() if name in taken.found.units}
+        differing = compared(self.files.live_files(base), grounds, records_of(columns, grounds)).differing
+        return {name: grounds[name] for name in differing.keys() - taken.changed.keys()}
+
+
+def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:
+    """The books, with partitions that the metastore points at a former directory of theirs there (rule 3.6)."""
+    now = time.time_ns()
+    at = {unit.name: unit.location for unit in state.units}
+    grounds = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.grounds.items()}
+    return replace(linked, grounds=grounds)

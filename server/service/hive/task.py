@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from catalog.hive.drift import Dropped, Rebuild
-from catalog.hive.ground import ListedFile
+from catalog.hive.ground import Ground, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases
-from catalog.hive.model import HiveColumn
+from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import NULL_NAME, partition_values
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from server.service.hive.books import Linked, next_sources, source_of
-from server.service.hive.look import Changed, Looked
+from server.service.hive.look import Changed, Late, Looked
 from server.service.hive.state import HiveState, Unit, join
 
 WRITER = "firn-hive-sync"
 
 
-def sync_task(linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], base: Json) -> Json:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one sync takes over of what a look has found."""
+
+    found: Looked
+    changed: Mapping[str, Changed]
+    late: Sequence[Late] = ()
+    again: Mapping[str, Ground] = field(default_factory=dict)
+    """Partitions that a rebuild reads again though they are as they were (decision 39)."""
+
+
+def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Json:
     """The facts of one sync.
 
     `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
     partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
-    the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
+    the changes that Hive was never given, those after `since`, but for changes out of files that are no longer listed
+    (`dead`).
     """
-    names = _current_names(base)
-    is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.values())
+    names, found = current_names(base), taken.found
+    is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.changed.values())
+    units = [(name, _files(found.units.get(name), change)) for name, change in taken.changed.items()]
+    units += [(one.name, _come(one.directory.location, one.files)) for one in taken.late]
+    units += [(name, _known(ground)) for name, ground in taken.again.items()]
     return {
         "mode": "rebuild" if is_rebuild else "upsert",
         "writer": WRITER,
         "batch": f"{linked.relation.id}-{linked.link['generation'] + 1}",
-        "columns": [_column(column, names) for column in state.table.columns],
-        "partition_columns": [_column(column, names) for column in state.table.partition_columns],
-        "units": [
-            {"values": _values(state, name), "files": _files(found.units.get(name), change)}
-            for name, change in taken.items()
-        ],
-        "dead": sorted(next_sources(linked, found, taken).dead),
+        "columns": [told_column(column, names) for column in state.table.columns],
+        "partition_columns": [told_column(column, names) for column in state.table.partition_columns],
+        "units": [{"values": told_values(state.table, name), "files": files} for name, files in units],
+        "dead": sorted(next_sources(linked, found, taken.changed, taken.late).dead),
+        "since": _since(linked, taken),
     }
+
+
+def _since(linked: Linked, taken: Taken) -> int:
+    rebuilt = [linked.grounds[name] for name in taken.changed if name in linked.grounds]
+    return min([linked.given, *(ground.published_through for ground in rebuilt)])
 
 
 def _files(unit: Unit | None, change: Changed) -> list[Json]:
@@ -47,21 +66,29 @@ def _files(unit: Unit | None, change: Changed) -> list[Json]:
     if unit is None or isinstance(change, Dropped):
         return []
     added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
-    return [_file(unit, file) | {"added": file.path in added} for file in change.files]
+    return [_file(unit.location, file) | {"added": file.path in added} for file in change.files]
 
 
-def _file(unit: Unit, file: ListedFile) -> Json:
-    location = join(unit.location, file.path)
+def _come(location: str, files: Sequence[ListedFile]) -> list[Json]:
+    return [_file(location, file) | {"added": True} for file in files]
+
+
+def _known(ground: Ground) -> list[Json]:
+    return [_file(ground.location, file) | {"added": False} for file in ground.files]
+
+
+def _file(directory: str, file: ListedFile) -> Json:
+    location = join(directory, file.path)
     return {"location": location, "source": source_of(location, file), "mtime_ns": file.mtime_ns}
 
 
-def _values(state: HiveState, name: str) -> list[str | None]:
+def told_values(table: HiveTable, name: str) -> list[str | None]:
     """A partition's values as Hive spells them, None for null; a dropped one's are in its name alone."""
-    columns = state.table.partition_columns
+    columns = table.partition_columns
     return [None if value == NULL_NAME else value for value in partition_values(columns, name)] if columns else []
 
 
-def _current_names(base: Json) -> dict[str, str]:
+def current_names(base: Json) -> dict[str, str]:
     """The name that each Hive column has in the table now: Firn's side may have renamed it."""
     by_id = {field["id"]: field["name"] for field in current_schema(base)["fields"]}
     mapping = base["properties"].get(NAME_MAPPING)
@@ -70,6 +97,6 @@ def _current_names(base: Json) -> dict[str, str]:
     return {**names, **{name.lower(): name for name in by_id.values()}}
 
 
-def _column(column: HiveColumn, names: Mapping[str, str]) -> Json:
-    """`name` is None for a column that the table has no more."""
+def told_column(column: HiveColumn, names: Mapping[str, str]) -> Json:
+    """As an optimizer is told of it; `name` is None for a column that the table has no more."""
     return {"hive": column.name, "type": column.type, "name": names.get(column.name.lower())}

@@ -280,6 +280,8 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "partition_columns": partitioned_by,
         "ddl_time": table.ddl_time,
         "generation": 0,
+        "given": 0,
+        "published_at": None,
         "drift": None,
         "drift_since": None,
     }

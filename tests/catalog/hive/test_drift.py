@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from catalog.hive.drift import Additions, Dropped, Held, New, Postponed, Rebuild, Repair, Unchanged, drift, regrouped
+from catalog.hive.drift import (
+    Additions,
+    Dropped,
+    Held,
+    New,
+    Postponed,
+    Rebuild,
+    Unchanged,
+    drift,
+    late_files,
+    regrouped,
+)
 from catalog.hive.ground import (
     TICK_NS,
+    Directory,
     Ground,
     ListedFile,
     Listing,
@@ -21,6 +34,7 @@ from catalog.hive.ground import (
 
 A = ListedFile("a", 10, 100 * TICK_NS, "1")
 B = ListedFile("b", 20, 100 * TICK_NS, "2")
+C = ListedFile("c", 30, 150 * TICK_NS, "3")
 NOW = 200 * TICK_NS
 HIVE = Signals(location="hive", ddl_time=50, statistics=("2", "30"))
 
@@ -136,9 +150,33 @@ def test_a_new_partition_is_taken_when_it_is_settled() -> None:
     assert isinstance(drift(None, HIVE, a_listing(A, ListedFile("c", 5, NOW))), Postponed)
 
 
-def test_a_late_hive_writer_that_points_hms_back_at_a_watched_directory_is_no_relocation() -> None:
-    back = Signals(location="old")
-    assert drift(GROUND, back, None, watched=["old"]) == Repair(location="old")
+def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_directory() -> None:
+    """Not a relocation: only what came there since is news, and what Hive knew of changes there counts again."""
+    new = Directory(location="new", files=(C,), published_through=9, since_ns=1)
+    published = replace(GROUND, publishing=new).switched(Signals(location="new"), 2)
+    assert (published.location, published.files, published.published_through) == ("new", (C,), 9)
+    assert [one.location for one in published.watched] == ["hive"]
+    back = published.back_at("hive", 3)
+    assert (back.location, back.files, back.published_through) == ("hive", (A, B), 7)
+    assert [(one.location, one.published_through) for one in back.watched] == [("new", 9)]
+    assert published.back_at("elsewhere", 3) == published
+    found = drift(back, HIVE, a_listing(A, B, C))
+    assert isinstance(found, Additions)
+    assert found.files == (C,)
+    assert found.ground.watched == back.watched
+    assert Ground.from_json(json.loads(json.dumps(back.to_json()))) == back
+
+
+def test_what_comes_to_a_directory_that_was_left_is_news_and_what_goes_overwrites_it() -> None:
+    left = Directory(location="hive", files=(A,), published_through=0, since_ns=1)
+    assert late_files(left, a_listing(A)) == ((), left)
+    young = ListedFile("d", 5, NOW)
+    files, after = late_files(left, a_listing(A, B, young))
+    assert files == (B,)
+    assert after is not None
+    assert (after.files, after.directory_mtime_ns) == ((A, B), None)
+    assert late_files(left, a_listing(B))[1] is None
+    assert late_files(left, a_listing(ListedFile(A.path, A.size, A.mtime_ns + 1)))[1] is None
 
 
 def test_a_listing_of_another_directory_is_a_mistake() -> None:

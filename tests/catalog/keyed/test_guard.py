@@ -98,7 +98,7 @@ def test_a_change_store_takes_appends_alone(operation: str) -> None:
 def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role: RelationKind, operation: str) -> None:
     base, change = RelationKind.BASE, RelationKind.CHANGE
     allowed = {
-        *[(one, base, "replace") for one in (JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS)],
+        *[(one, base, "replace") for one in (JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS, JobKind.PUBLISH)],
         *[(one, change, "replace") for one in (JobKind.COMPACT, JobKind.MANIFESTS)],
         *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
         *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],

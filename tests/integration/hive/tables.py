@@ -44,11 +44,11 @@ class Side:
     directory: Path
     """Where Hive's tables lie."""
 
-    def table(self, columns: str, partitioned_by: str = "", *rows: str) -> HiveTable:
+    def table(self, columns: str, partitioned_by: str = "", *rows: str, kind: str = "STORED AS PARQUET") -> HiveTable:
         """A Hive table with these rows, written by Spark as its defaults have it."""
         made = HiveTable(self, f"t{next(NUMBERS)}")
         by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-        self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {by} STORED AS PARQUET LOCATION '{made.path.as_uri()}'")
+        self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {kind} {by} LOCATION '{made.path.as_uri()}'")
         for values in rows:
             made.insert(values)
         return made
@@ -120,6 +120,24 @@ class HiveTable:
             assert job["status"] == "succeeded", job["error"]
             outcome = self.side.server.post(f"catalogs/lake/hive/{self.name}/sync")
         return first
+
+    def ask_publish(self, *, merge: bool = True) -> dict[str, Any]:
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/publish?merge={str(merge).lower()}")
+
+    def publish(self) -> dict[str, Any]:
+        """Merge and publish, running the jobs; the publish job."""
+        outcome = self.ask_publish()
+        if outcome["job"]["kind"] == "merge":
+            self.worked(outcome["job"])
+            outcome = self.ask_publish(merge=False)
+        assert outcome["job"] is not None, outcome["did"]
+        return self.worked(outcome["job"])
+
+    def worked(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self.side.hive.work(self.side.server.url)
+        ended = self.side.server.get(f"jobs/{job['id']}")
+        assert ended["status"] == "succeeded", ended["error"]
+        return ended
 
     def job(self, kind: str) -> dict[str, Any]:
         """Ask for a job, run it, and see how it ended."""

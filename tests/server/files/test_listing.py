@@ -51,7 +51,7 @@ def test_directories_below_are_named_and_read_only_on_request(tmp_path: Path) ->
     write(tmp_path, "a", "HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "x/_temporary/d")
     listing = Listings().list(f"file:{tmp_path}")
     assert (paths(listing), listing.subdirectories) == (["a"], ("HIVE_UNION_SUBDIR_1", "x"))
-    whole = Listings(recursive=True).list(f"file:{tmp_path}")
+    whole = Listings().list(f"file:{tmp_path}", recursive=True)
     assert paths(whole) == ["HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "a"]
     assert whole.subdirectories == ()
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from catalog.errors import NotFound
+from catalog.errors import Conflict, NotFound
 from catalog.hive.formats import HiveFormat
-from catalog.hive.ports import Metastore
+from catalog.hive.ports import Metastore, Place
 from server.metastore.client import _PARTITIONS_PER_CALL, HiveMetastore
 from server.metastore.fake import FakeMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -158,6 +158,71 @@ def test_setting_parameters_leaves_everything_else_alone(world: World) -> None:
 
 
 @pytest.mark.hive
+def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> None:
+    made = a_hive_table(world.db, storage=a_storage(world.at("o"), "id int"), partitioned_by="day string; city string")
+    world.hive.add_table(made)
+    told = {"numFiles": "3", "COLUMN_STATS_ACCURATE": "{}", "note": "kept", "transient_lastDdlTime": "1700000000"}
+    world.hive.add_partition(
+        world.db, "orders", a_hive_partition("1", "a/b", storage=a_storage(world.at("o/1"), "id int"), parameters=told)
+    )
+    [before] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
+    place = Place(values=("1", "a/b"), location=world.at("o/1"))
+    changes = {"numFiles": "1", "totalSize": "9", "COLUMN_STATS_ACCURATE": None}
+    signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes)
+    [after] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
+    assert (after.storage.location, after.statistics) == (world.at("new/1"), ("1", "9"))
+    assert after.storage == replace(before.storage, location=world.at("new/1"))
+    assert after.parameters["note"] == "kept"
+    assert "COLUMN_STATS_ACCURATE" not in after.parameters
+    assert (after.ddl_time, signals.ddl_time) == (before.ddl_time, before.ddl_time)
+    assert (signals.location, signals.statistics) == (world.at("new/1"), ("1", "9"))
+
+
+def test_a_partition_is_moved_only_from_where_it_was_expected(world: World) -> None:
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
+    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=a_storage(world.at("o/1"))))
+    for place in (
+        Place(values=("1",), location=world.at("elsewhere")),
+        Place(values=("1",), location=None),
+        Place(values=("2",), location=world.at("o/2")),
+    ):
+        with pytest.raises(Conflict):
+            world.metastore.move(world.db, "orders", place, world.at("new"), {})
+    [there] = world.metastore.partitions(world.db, "orders", ["day=1"])
+    assert there.storage.location == world.at("o/1")
+    with pytest.raises(NotFound):
+        world.metastore.move(world.db, "nothing", Place(values=(), location=world.at("o")), world.at("new"), {})
+
+
+def test_a_partition_is_made_where_there_was_none(world: World) -> None:
+    null = "__HIVE_DEFAULT_PARTITION__"
+    storage = a_storage(world.at("o"), "id int; v string")
+    world.hive.add_table(a_hive_table(world.db, storage=storage, partitioned_by="day string"))
+    world.metastore.move(world.db, "orders", Place(values=(null,), location=None), world.at("n"), {"numFiles": "2"})
+    [made] = world.metastore.partitions(world.db, "orders", [f"day={null}"])
+    assert (made.values, made.storage.location) == ((null,), world.at("n"))
+    assert (made.storage.format, made.storage.columns) == (HiveFormat.PARQUET, storage.columns)
+    assert made.parameters["numFiles"] == "2"
+
+
+@pytest.mark.parametrize("provider", [None, "parquet"])
+def test_a_table_without_partitions_is_moved(world: World, provider: str | None) -> None:
+    storage = a_storage(world.at("o"))
+    parameters = {}
+    if provider:
+        storage = replace(storage, serde_parameters={"path": world.at("o")})
+        parameters = {"spark.sql.sources.provider": provider}
+    world.hive.add_table(a_hive_table(world.db, storage=storage, parameters=parameters))
+    before = world.metastore.table(world.db, "orders")
+    signals = world.metastore.move(
+        world.db, "orders", Place(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
+    )
+    after = world.metastore.table(world.db, "orders")
+    assert (signals.location, after.location, after.storage.location) == (world.at("n"),) * 3
+    assert (after.columns, after.type, after.ddl_time) == (before.columns, before.type, before.ddl_time)
+    assert after.parameters["totalSize"] == "7"
+
+
 def test_more_partitions_than_a_16_bit_number_counts_in_one_call(hive_world: World) -> None:
     """More than one batch, to keep the test short; names have no limit because none is sent."""
     count = _PARTITIONS_PER_CALL + 5

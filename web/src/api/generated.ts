@@ -236,6 +236,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/hive/{full_name}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish a table now
+         * @description Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job.
+         */
+        post: operations["publish_catalogs__catalog__hive__full_name__publish_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/hive/{full_name}/sync": {
         parameters: {
             query?: never;
@@ -1669,6 +1689,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/published": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish what was written
+         * @description The server registers the files in base and points the metastore at them; asked again, it finds that done.
+         */
+        post: operations["published_leases__lease__published_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/report": {
         parameters: {
             query?: never;
@@ -3031,7 +3071,7 @@ export interface components {
          * @description What a job does to its table.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync";
+        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync" | "publish";
         /**
          * JobOut
          * @description One job. `can` names what may be done to it now.
@@ -4212,6 +4252,38 @@ export interface components {
             name: string;
             /** Protected */
             protected: boolean;
+        };
+        /**
+         * PublishOut
+         * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
+         */
+        PublishOut: {
+            /** Did */
+            did: string;
+            job: components["schemas"]["JobOut"] | null;
+            /** Table */
+            table: string;
+        };
+        /**
+         * PublishedOut
+         * @description What became of a publish job's files. `given_up` are partitions that Hive has changed meanwhile, `left` those
+         *     that the metastore is still to be pointed at.
+         */
+        PublishedOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /** Given Up */
+            given_up: number;
+            /** Left */
+            left: number;
+            /** Partitions */
+            partitions: number;
+            /** Rows */
+            rows: number;
+            /** Switched */
+            switched: number;
         };
         /**
          * PurgeOut
@@ -5441,6 +5513,14 @@ export interface components {
          */
         Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already";
         /**
+         * WrittenIn
+         * @description Where a publish job has written.
+         */
+        WrittenIn: {
+            /** Location */
+            location: string;
+        };
+        /**
          * ColumnOut
          * @description A column as Hive spells it.
          */
@@ -6180,6 +6260,78 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    publish_catalogs__catalog__hive__full_name__publish_post: {
+        parameters: {
+            query?: {
+                merge?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10517,6 +10669,87 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    published_leases__lease__published_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WrittenIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PublishedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

@@ -27,6 +27,7 @@ from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
+from server.service.hive.switch import Switches
 from server.service.hive.sync import SyncOutcome, Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
@@ -247,5 +248,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     checks = Checks(database, index, files)
     keyed = replace(services.keyed, metadata=metadata, tables=tables)
     upgrades = Upgrades(database, services.namespaces, tables, keyed, index, checks, files)
-    syncs = Syncs(database, metadata, replace(services.committer, metadata=metadata), index, files)
+    switches = Switches(database, index, files)
+    committer = replace(services.committer, metadata=metadata)
+    syncs = Syncs(database, metadata, committer, index, files, switches)
     return BesideHive(services, upgrades, syncs, metastore, fuse, directory, real, numbers)

@@ -1,0 +1,76 @@
+"""What Hive has to be given: partitions of a table that are not the files which Hive lists.
+
+Whether a partition differs is seen from files alone. While base stands on the files that Hive lists, and nothing
+deletes rows of them, both sides read the same; a merge or a rebuild that touched it has put others in their place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.datafile import LiveFile
+from catalog.hive.ground import Directory, Ground, Signals
+from catalog.places import canonical
+
+Record = tuple[Any, ...]
+"""A partition's values as Iceberg has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The partitions of a table beside what Hive lists."""
+
+    same: frozenset[str]
+    """Names of those that stand on Hive's own files."""
+    differing: Mapping[str, Record]
+    """Names of those that Hive knows and that differ."""
+    unknown: tuple[Record, ...]
+    """Those that Hive does not have."""
+
+    @property
+    def count(self) -> int:
+        """How many Hive is to be given."""
+        return len(self.differing) + len(self.unknown)
+
+
+def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: Mapping[str, Record]) -> Comparison:
+    """Base's live files against what is known of Hive's; `records` has each ground's partition."""
+    data: dict[Record, set[str]] = defaultdict(set)
+    with_deletes: set[Record] = set()
+    for file in live:
+        if file.content:
+            with_deletes.add(file.partition)
+        else:
+            data[file.partition].add(canonical(file.location))
+    same: set[str] = set()
+    differing: dict[str, Record] = {}
+    known = {records[name]: name for name, ground in grounds.items() if not ground.is_dropped}
+    for record, name in known.items():
+        listed = {canonical(f"{grounds[name].location}/{file.path}") for file in grounds[name].files}
+        if data.get(record, set()) == listed and record not in with_deletes:
+            same.add(name)
+        else:
+            differing[name] = record
+    unknown = tuple(record for record, files in data.items() if files and record not in known)
+    return Comparison(same=frozenset(same), differing=differing, unknown=unknown)
+
+
+def given(grounds: Iterable[Ground], before: int) -> int:
+    """The change sequence that Hive has been given in all of its partitions; `before` where there is none.
+
+    Changes up to it are in Hive's own files, and what its side makes of these it makes knowing them.
+    """
+    return min((one.published_through for one in grounds if not one.is_dropped), default=before)
+
+
+def not_yet_there(directory: Directory) -> Ground:
+    """The ground of a partition that Hive is to be given and does not have."""
+    return Ground(signals=Signals(location=""), files=(), is_dropped=True, publishing=directory)
+
+
+def same_through(ground: Ground, through: int) -> Ground:
+    """A partition that no change up to there has touched: Hive's own files say all of it."""
+    return replace(ground, published_through=max(ground.published_through, through))

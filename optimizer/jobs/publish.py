@@ -1,0 +1,88 @@
+"""Publish: partitions of base are written as Hive reads them; the server registers the files and points Hive there.
+
+Plain Parquet in Hive's layout, by Hive's names and types and without its partition columns. Each attempt has a
+directory of its own: what one that died has left is nobody's.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+
+from firn.names import quoted
+from optimizer.errors import Refused
+from optimizer.hive_rows import spark_type
+from optimizer.partitions import predicate
+from optimizer.publish_task import Published, PublishTask
+from optimizer.wire import Outcome, PartitionField, Result
+from optimizer.work import Work
+
+ANSWER_SECONDS = 900.0
+"""The server reads the footers of all files before it answers."""
+
+
+def run(work: Work) -> Result:
+    """Write, then have the server register what was written."""
+    task = PublishTask.model_validate(work.lease.task)
+    location = f"{task.root}/{work.lease.attempt}"
+    work.hold.stage("writing for Hive")
+    work.hold.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
+    rows = _rows(work, task)
+    _write(rows, task, location)
+    _make_empty(work, task, location)
+    work.hold.check()
+    work.hold.stage("publishing")
+    told = work.commit(lambda: work.api.publish(work.lease, location, seconds=ANSWER_SECONDS))
+    done = Published.model_validate(told)
+    work.hold.say(f"{done.switched} partitions switched, {done.rows} rows")
+    return Result(outcome=Outcome.COMMITTED, result=done.model_dump())
+
+
+def _rows(work: Work, task: PublishTask) -> DataFrame:
+    """The rows of the partitions as Hive has them, its partition columns last."""
+    base = work.session.spark.table(work.session.name(task.base))
+    columns = [F.col(quoted(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
+    columns += [F.col(quoted(name)) for name in task.own_columns]
+    parts = [F.col(quoted(_known(one.name))).alias(one.hive) for one in task.partition_columns]
+    if not parts:
+        return base.select(*columns).hint("rebalance")
+    names = [_known(one.name) for one in task.partition_columns]
+    fields = [PartitionField(column=name, transform="identity", type="") for name in names]
+    types = [base.schema[name].dataType.simpleString() for name in names]
+    where = predicate(fields, types, [tuple(one.values) for one in task.partitions], limit=None)
+    if where is None:
+        raise Refused("a partition has a value that no predicate can name")
+    by: list[Column] = [F.col(quoted(one.hive)) for one in task.partition_columns]
+    return base.where(where).select(*columns, *parts).hint("rebalance", *by)
+
+
+def _write(rows: DataFrame, task: PublishTask, location: str) -> None:
+    """Decimals and timestamps as Hive 2 and 3 read them."""
+    conf = rows.sparkSession.conf
+    conf.set("spark.sql.parquet.writeLegacyFormat", str(_has_decimals(task)).lower())
+    conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    for rebase in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
+        conf.set(f"spark.sql.parquet.{rebase}", "CORRECTED")
+    rows.write.partitionBy(*[one.hive for one in task.partition_columns]).parquet(location)
+
+
+def _has_decimals(task: PublishTask) -> bool:
+    return any("decimal" in column.type.lower() for column in task.columns)
+
+
+def _make_empty(work: Work, task: PublishTask, location: str) -> None:
+    """Directories for partitions that have no rows any more: Hive is pointed at one that is there."""
+    files = work.session.jvm.org.apache.hadoop.fs
+    conf = work.session.spark._jsc.hadoopConfiguration()
+    filesystem = files.Path(location).getFileSystem(conf)
+    for one in task.partitions:
+        if one.name and not filesystem.exists(files.Path(f"{location}/{one.name}")):
+            filesystem.mkdirs(files.Path(f"{task.root}/empty/{one.name}"))
+    if not task.partition_columns:
+        filesystem.mkdirs(files.Path(f"{task.root}/empty"))
+
+
+def _known(name: str | None) -> str:
+    if name is None:
+        raise Refused("Hive has a column that the table has no more")
+    return name

@@ -1,0 +1,36 @@
+"""What a lease of kind `publish` tells: which partitions of base to write for Hive, as which columns, and where."""
+
+from __future__ import annotations
+
+from optimizer.sync_task import HiveColumn
+from optimizer.wire import Wire
+
+
+class Partition(Wire):
+    """A partition by Hive's name, and its values as Hive spells them, None for null."""
+
+    name: str
+    values: list[str | None]
+
+
+class PublishTask(Wire):
+    """One publish. `own_columns` are those of the table that Hive does not know: its readers pass over them."""
+
+    base: list[str]
+    columns: list[HiveColumn]
+    own_columns: list[str]
+    partition_columns: list[HiveColumn]
+    partitions: list[Partition]
+    root: str
+
+
+class Published(Wire):
+    """What became of the files."""
+
+    partitions: int
+    files: int
+    bytes: int
+    rows: int
+    switched: int
+    given_up: int
+    left: int

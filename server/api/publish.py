@@ -1,0 +1,68 @@
+"""Publishing to Hive: asked for by people, and an optimizer's part of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from server.api.deps import CatalogDep, In, LeaseDep, Out, ServicesDep
+from server.api.errors import refusals
+from server.api.hive import FullName
+from server.api.jobs import JobOut
+
+router = APIRouter()
+
+
+class PublishOut(Out):
+    """What a publish did, and the job that goes on with it: its own, or a merge that has to come first."""
+
+    table: str
+    did: str
+    job: JobOut | None
+
+
+class WrittenIn(In):
+    """Where a publish job has written."""
+
+    location: str
+
+
+class PublishedOut(Out):
+    """What became of a publish job's files. `given_up` are partitions that Hive has changed meanwhile, `left` those
+    that the metastore is still to be pointed at.
+    """
+
+    partitions: int
+    files: int
+    bytes: int
+    rows: int
+    switched: int
+    given_up: int
+    left: int
+
+
+@router.post(
+    "/catalogs/{catalog}/hive/{full_name}/publish",
+    tags=["hive"],
+    summary="Publish a table now",
+    responses=refusals(400, 404, 409, 503),
+)
+def publish(
+    services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, merge: Annotated[bool, Query()] = True
+) -> PublishOut:
+    """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job."""
+    outcome = services.hive.publishes.publish(catalog, full_name, merge=merge)
+    job = None if outcome.job is None else JobOut.of(outcome.job)
+    return PublishOut(table=outcome.table, did=outcome.did, job=job)
+
+
+@router.post(
+    "/leases/{lease}/published",
+    tags=["optimizers"],
+    summary="Publish what was written",
+    responses=refusals(400, 403, 404, 409, 503),
+)
+def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> PublishedOut:
+    """The server registers the files in base and points the metastore at them; asked again, it finds that done."""
+    return PublishedOut.model_validate(services.hive.published.accept(lease, body.location))

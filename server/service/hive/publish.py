@@ -1,0 +1,182 @@
+"""Publish: Hive is given what base holds, partition by partition, where that differs from what Hive lists.
+
+Planned here, from files alone. An optimizer writes the rows of these partitions as Hive reads them, into directories of
+their own; what becomes of them is in `published`. What is published is what was merged: pending changes wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from catalog.errors import Conflict, Invalid, NotFound
+from catalog.hive.model import HiveTable
+from catalog.hive.names import name_of, records_of
+from catalog.hive.publishing import Comparison, compared
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema, ref_snapshot_id
+from catalog.job import Job, JobKind
+from catalog.keyed.guard import watermark_of
+from catalog.keyed.spec import BASE
+from catalog.keyed.view_sql import pinned_name
+from catalog.names import CatalogName
+from catalog.planning import Due
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
+from server.service.facts import load_metadata
+from server.service.hive.books import Linked, linked_table, note_published
+from server.service.hive.index import HiveIndex
+from server.service.hive.state import split_name
+from server.service.hive.switch import Switches
+from server.service.hive.task import current_names, told_column, told_values
+from server.service.metadata import MetadataFiles
+from server.service.permits import check_not_blocked
+from server.service.planner import asked_for, facts_of
+from server.service.queueing import added, queued
+
+NOTHING = "nothing to publish"
+WAITS = "waits:"
+PLACE = "published-to-hive"
+"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOutcome:
+    """What one publish of one table did, or began."""
+
+    table: str
+    did: str
+    job: Job | None = None
+
+
+@dataclass(frozen=True)
+class Publishes:
+    """Plans publishes; safe to run at any time, any number of times."""
+
+    database: Database
+    metadata: MetadataFiles
+    index: HiveIndex
+    files: TableFiles
+    switches: Switches
+
+    def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
+        """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
+
+        NotFound when no table is linked to that Hive table, Invalid for one without a key, Conflict while Hive has a
+        column that the table has no more or while another job works on the table, Unavailable without the metastore.
+        """
+        wanted = ".".join(split_name(full_name))
+        with self.database.reading() as uow:
+            uow.catalogs.get(catalog)
+            relation = uow.relations.of_hive(catalog, wanted)
+            keyed = None if relation is None else facts_of(uow, relation).keyed
+        if relation is None:
+            raise NotFound(
+                f"{catalog} has no table over {wanted}: a Hive table is published once it is upgraded",
+                hint=f"upgrade it: firn hive upgrade {wanted}",
+            )
+        if keyed is None:
+            raise Invalid(
+                f"{relation.name} has no key: a plain table stands on Hive's own files",
+                hint="what engines write to a linked plain table is not given to Hive",
+            )
+        if merge and keyed.pending_commits:
+            with self.database.writing() as uow:
+                job = asked_for(uow, relation, facts_of(uow, relation), JobKind.MERGE, {}, "asked for, to publish it")
+            return PublishOutcome(table=str(relation.name), did="merges what is pending first", job=job)
+        return self.plan(relation, asked=True)
+
+    def plan(self, relation: Relation, *, asked: bool) -> PublishOutcome:
+        """A job for what differs, unless nothing does or another job is at work."""
+        name = str(relation.name)
+        with self.database.reading() as uow:
+            busy = uow.jobs.active_of(relation.id)
+        if busy is not None:
+            return PublishOutcome(table=name, did=f"{WAITS} a {busy.kind} job is {busy.status}")
+        if left := self.switches.finish(relation).left:
+            did = f"{WAITS} the metastore does not say whether {left} partitions were published"
+            return PublishOutcome(table=name, did=did)
+        with self.database.reading() as uow:
+            linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
+        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        metadata = load_metadata(self.metadata, linked.target)
+        records = records_of(table.partition_columns, linked.grounds)
+        found = compared(self.files.live_files(metadata), linked.grounds, records)
+        ready = _without_overwritten(found, linked, table, now_ns)
+        waiting = found.count - ready.count
+        wait = f"{waiting} partitions wait until Hive's overwrite of them is over (firn.hive.overwrite.lasts)"
+        if not ready.count:
+            with self.database.writing() as uow:
+                note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
+            return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING)
+        done = self._queued(linked, table, metadata, ready, asked=asked)
+        return replace(done, did=f"{done.did}; {wait}") if waiting else done
+
+    def _queued(
+        self, linked: Linked, table: HiveTable, metadata: Json, found: Comparison, *, asked: bool
+    ) -> PublishOutcome:
+        relation = linked.relation
+        words = f"partitions that differ from what Hive lists: {found.count}"
+        task = _task(linked, table, metadata, found)
+        with self.database.writing() as uow:
+            if linked_table(uow, relation).link["generation"] != linked.link["generation"]:
+                return PublishOutcome(table=str(relation.name), did=f"{WAITS} a sync came first")
+            check_not_blocked(uow, relation.id, JobKind.PUBLISH)
+            due = Due(kind=JobKind.PUBLISH, why=words, state=f"publish {linked.link['generation']}")
+            now = uow.now()
+            job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
+            if not added(uow, job, now):
+                return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
+            task["root"] = f"{_place(uow, relation)}/{relation.id}/{job.id}"
+            plan = {
+                "head": ref_snapshot_id(metadata, "main"),
+                "through": watermark_of(metadata),
+                "same": sorted(found.same),
+            }
+            uow.grounds.stage(job.id, {"task": task, "plan": plan})
+        return PublishOutcome(table=str(relation.name), did=words, job=job)
+
+
+def _without_overwritten(found: Comparison, linked: Linked, table: HiveTable, now_ns: int) -> Comparison:
+    """Without partitions that Hive has overwritten a moment ago: half of what belongs there may be missing."""
+    fresh = {
+        name
+        for name, ground in linked.grounds.items()
+        if ground.lost_ns is not None and now_ns - ground.lost_ns < linked.overwrite_ns
+    }
+    columns = table.partition_columns
+    return Comparison(
+        same=found.same - fresh,
+        differing={name: record for name, record in found.differing.items() if name not in fresh},
+        unknown=tuple(one for one in found.unknown if name_of(columns, one) not in fresh),
+    )
+
+
+def _task(linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -> Json:
+    """What the optimizer writes: which partitions of which snapshot, as which columns."""
+    names = current_names(metadata)
+    columns = [told_column(column, names) for column in table.columns]
+    lost = [column["hive"] for column in columns if column["name"] is None]
+    if lost:
+        raise Conflict(
+            f"{table.full_name} has columns that {linked.relation.name} has no more: {', '.join(lost)}; published, its "
+            "rows would lose them for Hive's readers",
+            hint=f"drop them in Hive too: ALTER TABLE {table.full_name} REPLACE COLUMNS (…)",
+        )
+    partitioned_by = [told_column(column, names) for column in table.partition_columns]
+    told = {column["name"] for column in (*columns, *partitioned_by)}
+    own = [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told]
+    asked = [*found.differing, *(name_of(table.partition_columns, one) for one in found.unknown)]
+    head = ref_snapshot_id(metadata, "main")
+    return {
+        "base": [*linked.relation.name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])],
+        "columns": columns,
+        "own_columns": own,
+        "partition_columns": partitioned_by,
+        "partitions": [{"name": name, "values": told_values(table, name)} for name in asked],
+    }
+
+
+def _place(uow: UnitOfWork, relation: Relation) -> str:
+    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
+    return (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")

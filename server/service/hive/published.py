@@ -1,0 +1,199 @@
+"""What a publish job has written takes the place of base's own files: one commit that changes no row.
+
+So one copy of the data serves both sides. The books say in the same transaction what the metastore is still to be
+pointed at (see `switch`), which is done at once, and by every later sync where that did not come to pass.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from catalog.commit import Change
+from catalog.datafile import AddSnapshot, DataFileEntry
+from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid
+from catalog.hive.ground import Directory, ListedFile
+from catalog.hive.mapping import PROPERTY as NAME_MAPPING
+from catalog.hive.mapping import known_aliases, name_mapping
+from catalog.hive.model import HiveColumn, HiveTable
+from catalog.hive.names import partition_record, partition_values, records_of
+from catalog.hive.publishing import Record
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema, ref_snapshot_id
+from catalog.job import JobKind, Lease, check_lease
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database, UnitOfWork
+from server.service.commit import CommitRequest, Committer
+from server.service.facts import load_metadata
+from server.service.hive.books import Linked, linked_table, note_published
+from server.service.hive.index import HiveIndex
+from server.service.hive.state import join, split_name
+from server.service.hive.switch import Switched, Switches
+from server.service.metadata import MetadataFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What became of a job's files; `given_up` are partitions that Hive has changed meanwhile."""
+
+    partitions: int
+    files: int
+    bytes: int
+    rows: int
+    switched: int
+    given_up: int
+    left: int
+
+
+@dataclass(slots=True)
+class _Part:
+    """The files of one partition, as they are registered and as a listing of its directory shows them."""
+
+    location: str
+    entries: list[DataFileEntry] = field(default_factory=list)
+    listed: list[ListedFile] = field(default_factory=list)
+
+    def directory(self, through: int) -> Directory:
+        return Directory(
+            location=self.location,
+            files=tuple(sorted(self.listed, key=lambda file: file.path)),
+            published_through=through,
+            since_ns=time.time_ns(),
+            rows=sum(entry.stats.record_count for entry in self.entries),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """A publish job and its table, read in one transaction."""
+
+    linked: Linked
+    task: Json
+    plan: Json
+    has_committed: bool
+
+
+@dataclass(frozen=True)
+class PublishedFiles:
+    """The server's part of a publish job; safe to be asked again, and to be interrupted anywhere."""
+
+    database: Database
+    metadata: MetadataFiles
+    committer: Committer
+    index: HiveIndex
+    files: TableFiles
+    switches: Switches
+
+    def accept(self, lease: Lease, location: str) -> Published:
+        """Register what a job has written below `location` and point the metastore there.
+
+        Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
+        when base has moved since the job was planned, CommitUnknown when nobody knows.
+        """
+        job = self._job(lease)
+        if not location.startswith(f"{job.task['root']}/"):
+            raise Invalid(f"{location} is not where the job was to write")
+        relation = job.linked.relation
+        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        metadata = load_metadata(self.metadata, job.linked.target)
+        parts = self._parts(table.partition_columns, metadata, location)
+        if not job.has_committed:
+            self._commit(lease, job, table, metadata, parts)
+        try:
+            switched = self.switches.finish(relation)
+            left = switched.left
+        except CatalogError:  # base stands on the files: the next sync points the metastore there
+            switched, left = Switched(), len(job.task["partitions"])
+        return Published(
+            partitions=len(job.task["partitions"]),
+            files=sum(len(part.listed) for part in parts.values()),
+            bytes=sum(file.size for part in parts.values() for file in part.listed),
+            rows=sum(entry.stats.record_count for part in parts.values() for entry in part.entries),
+            switched=switched.done,
+            given_up=switched.given_up,
+            left=left,
+        )
+
+    def _job(self, lease: Lease) -> _Job:
+        with self.database.reading() as uow:
+            job = check_lease(uow.jobs.get(lease.job_id), lease)
+            staged = uow.grounds.staged(job.id)
+            if job.kind is not JobKind.PUBLISH or staged is None:
+                raise Invalid(f"job {job.id} publishes nothing")
+            linked = linked_table(uow, uow.relations.get(job.relation_id))
+            recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
+        return _Job(linked=linked, task=staged["task"], plan=staged["plan"], has_committed=bool(recorded))
+
+    def _parts(self, columns: Sequence[HiveColumn], metadata: Json, location: str) -> dict[Record, _Part]:
+        listing = self.files.listing_below(location)
+        found: dict[Record, _Part] = {}
+        stats = self.files.footers(current_schema(metadata), [join(location, file.path) for file in listing.files])
+        for file, one in zip(listing.files, stats, strict=True):
+            directory, _, name = file.path.rpartition("/")
+            record = partition_record(columns, partition_values(columns, directory)) if columns else ()
+            part = found.setdefault(record, _Part(join(location, directory) if directory else location))
+            part.entries.append(DataFileEntry(stats=one, partition=record))
+            part.listed.append(replace(file, path=name))
+        return found
+
+    def _commit(self, lease: Lease, job: _Job, table: HiveTable, metadata: Json, parts: Mapping[Record, _Part]) -> None:
+        if ref_snapshot_id(metadata, "main") != job.plan["head"]:
+            raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
+        names = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]])
+        wanted = {record: name for name, record in names.items()}
+        if strange := parts.keys() - wanted.keys():
+            raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
+        snapshot = self._snapshot(metadata, parts, wanted, f"publish to {table.full_name}")
+        through = job.plan["through"]
+        directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
+
+        def also(uow: UnitOfWork) -> None:
+            note_published(uow, job.linked.relation.id, directories, job.plan["same"], through)
+
+        change = Change(
+            name=job.linked.target.name,
+            requirements=snapshot.requirements(),
+            updates=[*snapshot.updates(), _mapping(metadata, parts)],
+        )
+        catalog = job.linked.relation.catalog
+        try:
+            self.committer.commit(
+                CommitRequest(catalog=catalog, changes=[change], lease=lease, engine="firn publish", also=also)
+            )
+        except CommitUnknown:
+            raise
+        except CatalogError:
+            for location in snapshot.written:
+                self.files.delete(location)
+            raise
+
+    def _snapshot(
+        self, metadata: Json, parts: Mapping[Record, _Part], wanted: Mapping[Record, str], why: str
+    ) -> AddSnapshot:
+        gone = {file.location for file in self.files.live_files(metadata) if file.partition in wanted}
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        return self.files.write_snapshot(
+            metadata,
+            [entry for part in parts.values() for entry in part.entries],
+            gone,
+            snapshot_id=secrets.randbits(62) + 1,
+            now_ms=now_ms,
+            summary_extra={"operation": "replace", "firn.reason": why},
+        )
+
+
+def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Directory:
+    """A partition without rows gets an empty directory."""
+    return (part or _Part(f"{job.task['root']}/empty/{name}")).directory(through)
+
+
+def _mapping(metadata: Json, parts: Mapping[Record, _Part]) -> dict[str, Any]:
+    """Hive's files have no field ids: every spelling in them belongs into the name mapping."""
+    spelled = {alias for part in parts.values() for entry in part.entries for alias in entry.stats.aliases}
+    known = known_aliases(metadata["properties"][NAME_MAPPING])
+    mapping = name_mapping(current_schema(metadata), {*known, *spelled})
+    return {"action": "set-properties", "updates": {NAME_MAPPING: mapping}}

@@ -1,0 +1,144 @@
+"""The metastore is pointed at what was published: the end of every publish, and the beginning of every sync.
+
+Base stands on the new files already, and the ground says so: whatever dies here, the next server sees from both how far
+it was (rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is given up, and a sync
+takes over what Hive made of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from catalog.errors import AlreadyExists, CommitUnknown, Conflict, NotFound, Unavailable
+from catalog.hive.ground import Directory, Ground, Signals
+from catalog.hive.model import HiveTable
+from catalog.hive.names import partition_values
+from catalog.hive.ports import Metastore, Place
+from catalog.hive.publishing import given
+from catalog.names import RelationId
+from catalog.places import canonical
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database
+from catalog.relation import Relation
+from server.service.hive.index import HiveIndex
+from server.service.hive.state import HiveState, read_some, split_name
+
+TOGETHER = 20
+"""Partitions whose switches are noted in one transaction."""
+STATISTICS = ("rawDataSize", "COLUMN_STATS_ACCURATE")
+"""What nobody has counted anew: engines that answer from statistics must not believe them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switched:
+    """What became of a table's open publishes."""
+
+    done: int = 0
+    given_up: int = 0
+    left: int = 0
+    """Those of which nothing is known, because the metastore did not answer."""
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Points the metastore at what was published; safe to run at any time, by any number of servers."""
+
+    database: Database
+    index: HiveIndex
+    files: TableFiles
+
+    def finish(self, relation: Relation) -> Switched:
+        """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
+        with self.database.reading() as uow:
+            grounds = {unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()}
+        names = [name for name, ground in grounds.items() if ground.publishing is not None]
+        total = Switched()
+        for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
+            one = self._some(relation, {name: grounds[name] for name in some})
+            total = Switched(
+                done=total.done + one.done, given_up=total.given_up + one.given_up, left=total.left + one.left
+            )
+        return total
+
+    def _some(self, relation: Relation, grounds: Mapping[str, Ground]) -> Switched:
+        metastore = self.index.metastore(relation.catalog)
+        state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
+        now = {unit.name: unit.signals for unit in state.units}
+        ended = dict(self._ended(metastore, state, grounds, now))
+        self._note(relation.id, grounds, ended)
+        switched = sum(one.published_through > grounds[name].published_through for name, one in ended.items())
+        return Switched(done=switched, given_up=len(ended) - switched, left=len(grounds) - len(ended))
+
+    def _ended(
+        self, metastore: Metastore, state: HiveState, grounds: Mapping[str, Ground], now: Mapping[str, Signals]
+    ) -> Iterator[tuple[str, Ground]]:
+        overtaken = self._overtaken(grounds, now)
+        for name, ground in grounds.items():
+            signals = now.get(name)
+            if signals is not None and ground.publishing and _is_at(signals, ground.publishing):
+                yield name, ground.switched(signals, time.time_ns())
+            elif name in overtaken:
+                yield name, ground.given_up()
+            else:
+                ended = self._moved(metastore, state.table, name, ground)
+                if ended is not None:
+                    yield name, ended
+
+    def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
+        """Partitions that Hive has dropped, made, moved, overwritten or emptied since the publish began."""
+        found = {name for name, ground in grounds.items() if ground.is_dropped is (name in now)}
+        found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
+        listed = [name for name in grounds if name not in found and name in now]
+        for name, listing in zip(listed, self.files.listings([grounds[name].location for name in listed]), strict=True):
+            there = {file.path: file for file in listing.files}
+            known = grounds[name].files
+            if any(file.path not in there or not file.same_as(there[file.path]) for file in known):
+                found.add(name)
+        return found
+
+    def _moved(self, metastore: Metastore, table: HiveTable, name: str, ground: Ground) -> Ground | None:
+        """The ground once the metastore was pointed there, or refused; None when nobody knows."""
+        to = ground.publishing
+        assert to is not None  # it is among those that are open
+        values = partition_values(table.partition_columns, name) if table.partition_columns else ()
+        place = Place(values=values, location=None if ground.is_dropped else ground.location)
+        try:
+            signals = metastore.move(table.database, table.name, place, to.location, _parameters(to))
+        except (Conflict, AlreadyExists, NotFound):
+            return ground.given_up()
+        except (CommitUnknown, Unavailable):
+            return None
+        return ground.switched(signals, time.time_ns())
+
+    def _note(self, relation_id: RelationId, before: Mapping[str, Ground], ended: Mapping[str, Ground]) -> None:
+        """Write what has ended, unless somebody else has written it meanwhile."""
+        if not ended:
+            return
+        with self.database.writing() as uow:
+            found = uow.grounds.link(relation_id)
+            if found is None:
+                return
+            stored = uow.grounds.of(relation_id)
+            current = {name: Ground.from_json(one) for name, one in stored.items()}
+            mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
+            uow.grounds.put(relation_id, {name: one.to_json() for name, one in mine.items()})
+            link, synced_at = found
+            through = given((current | mine).values(), link["given"])
+            uow.grounds.put_link(relation_id, {**link, "given": through}, synced_at)
+
+
+def _is_at(signals: Signals, directory: Directory) -> bool:
+    return canonical(signals.location) == canonical(directory.location)
+
+
+def _parameters(directory: Directory) -> dict[str, str | None]:
+    """What the metastore is to say of a partition's files."""
+    counted: dict[str, str | None] = {
+        "numFiles": str(len(directory.files)),
+        "totalSize": str(sum(file.size for file in directory.files)),
+        "numRows": None if directory.rows is None else str(directory.rows),
+        "transient_lastDdlTime": str(time.time_ns() // 10**9),
+    }
+    return counted | dict.fromkeys(STATISTICS)

@@ -1,0 +1,141 @@
+"""What Hive is given: its readers see what was merged, and what its writers then do is seen here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from tests.integration.hive.tables import HiveTable, Side, fingerprint
+
+pytestmark = [pytest.mark.hive, pytest.mark.spark]
+COLUMNS = "id BIGINT, v STRING"
+PARTITION = "p STRING"
+
+
+@pytest.fixture
+def orders(side: Side) -> HiveTable:
+    """Three keys in two partitions, upgraded, and changes in one of them."""
+    made = side.table(COLUMNS, PARTITION, "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')").upgrade("id")
+    made.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 4, 'new', 'x'")
+    made.change("SELECT 2, '', 'x'", op="D")
+    return made
+
+
+def test_hive_sees_what_was_merged_and_its_own_files_stay_as_they_were(orders: HiveTable) -> None:
+    before = fingerprint(orders.path)
+    done = orders.publish()
+    assert (done["result"]["partitions"], done["result"]["switched"]) == (1, 1)
+    expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
+    assert orders.hive_rows() == orders.rows() == orders.rows(store=".base") == expected
+    assert fingerprint(orders.path) == before
+    # It is no news to the next sync, and there is nothing to publish any more.
+    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
+    assert orders.ask_publish()["did"] == "nothing to publish"
+    orders.change("SELECT 3, 'again', 'z'")
+    assert orders.publish()["result"]["partitions"] == 2
+    expected = [(1, "mine", "x"), (3, "again", "z"), (4, "new", "x")]
+    assert orders.hive_rows() == orders.rows() == orders.rows(store=".base") == expected
+    assert sorted(row[0] for row in orders.side.hive.sql(f"SHOW PARTITIONS {orders.name}")) == ["p=x", "p=y", "p=z"]
+
+
+def test_what_hive_does_to_a_published_partition_is_taken_over(orders: HiveTable) -> None:
+    orders.publish()
+    orders.insert("VALUES (5, 'theirs', 'x'), (4, 'theirs', 'x')")
+    orders.sync()
+    assert orders.rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "theirs", "x"), (5, "theirs", "x")]
+    # Hive has seen that key 1 is 'mine', and has overwritten it knowing that; of key 6 it knew nothing.
+    orders.change("SELECT 6, 'mine', 'x'")
+    orders.insert("VALUES (2, 'theirs', 'x')", how="OVERWRITE")
+    orders.sync()
+    assert orders.rows() == orders.rows(store=".base") == [(2, "theirs", "x"), (3, "c", "y"), (6, "mine", "x")]
+    orders.alter("DROP PARTITION (p='x')")
+    orders.sync()
+    assert orders.rows() == [(3, "c", "y"), (6, "mine", "x")]
+
+
+def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) -> None:
+    old, own = orders.path / "p=x", orders.path / "p=y"
+    orders.publish()
+    shutil.copy(next(own.glob("part-*")), old / "late.parquet")  # key 3, as it is in y
+    os.utime(old / "late.parquet")
+    assert orders.sync()["did"] == "partitions written to where they were before: 1"
+    assert orders.rows() == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
+    # One that overwrites: Hive is to see what it wrote, and what it could not know of is replayed.
+    for path in old.glob("*.parquet"):
+        path.unlink()
+    shutil.copy(next(own.glob("part-*")), old / "over.parquet")
+    os.utime(old / "over.parquet")
+    orders.sync()
+    assert orders.hive_rows() == [(3, "c", "x"), (3, "c", "y")]
+    assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
+    # What it overwrote waits; the key that came from the other partition is taken from there.
+    asked = orders.ask_publish(merge=False)
+    assert asked["did"].endswith("1 partitions wait until Hive's overwrite of them is over (firn.hive.overwrite.lasts)")
+    orders.worked(asked["job"])
+    assert orders.hive_rows() == [(3, "c", "x")]
+
+
+def test_a_key_that_hive_listed_twice_is_not_taken_from_it(orders: HiveTable) -> None:
+    orders.publish()
+    orders.insert("VALUES (3, 'moved by hive', 'x')")
+    orders.sync()
+    orders.job("merge")
+    assert orders.rows() == [(1, "mine", "x"), (3, "moved by hive", "x"), (4, "new", "x")]
+    orders.insert("VALUES (8, 'theirs', 'x')", how="OVERWRITE")
+    orders.sync()
+    # Hive's partition y was the other one that listed key 3, and still does.
+    assert orders.rows() == orders.rows(store=".base") == [(3, "c", "y"), (8, "theirs", "x")] == orders.hive_rows()
+
+
+def test_values_of_all_types_come_back_as_they_were(side: Side) -> None:
+    columns = (
+        "id INT, t TINYINT, s SMALLINT, f FLOAT, d DOUBLE, b BOOLEAN, m DECIMAL(9,2), l DECIMAL(30,3), v VARCHAR(9),"
+        " at TIMESTAMP, day DATE, raw BINARY, tags ARRAY<STRING>, pairs MAP<STRING,INT>,"
+        " nested STRUCT<a:INT,m:DECIMAL(5,1)>"
+    )
+    row = (
+        "1Y, -1Y, 7S, CAST(0.5 AS FLOAT), 1e300, true, 12.34, 1234567890.125, 'short',"
+        " TIMESTAMP '1899-12-31 23:59:59.5', DATE '0001-01-01', X'00FF', array('x', NULL), map('k', 1),"
+        " named_struct('a', 1, 'm', 2.5)"
+    )
+    table = side.table(columns, "p INT", f"SELECT {row}, 3").upgrade("id")
+    table.change(
+        "SELECT * FROM (SELECT 2, 1, 1, CAST(1 AS FLOAT), 2D, false, 1BD, 1BD, 'v', "
+        "NULL, NULL, NULL, NULL, NULL, NULL, 3)"
+    )
+    before = table.hive_rows()
+    table.publish()
+    after = table.hive_rows()
+    assert after[:1] == before
+    assert after == table.rows()
+
+
+@pytest.mark.parametrize("kind", ["STORED AS PARQUET", "USING PARQUET"])
+def test_a_table_without_partitions_is_published_whole(side: Side, kind: str) -> None:
+    table = side.table("id INT, v STRING", "", "VALUES (1, 'a'), (2, 'b')", kind=kind).upgrade("id")
+    table.change("SELECT 2, 'mine'")
+    table.publish()
+    assert table.hive_rows() == table.rows() == [(1, "a"), (2, "mine")]
+    table.insert("VALUES (3, 'theirs')")
+    table.sync()
+    assert table.rows() == [(1, "a"), (2, "mine"), (3, "theirs")]
+    table.change("SELECT 1, '' UNION ALL SELECT 2, '' UNION ALL SELECT 3, ''", op="D")
+    table.publish()
+    assert table.hive_rows() == table.rows() == []
+
+
+def test_a_column_that_hive_does_not_know_is_kept_and_one_that_is_gone_here_refuses(orders: HiveTable) -> None:
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base ADD COLUMN own STRING")
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base RENAME COLUMN v TO renamed")
+    told = "(id, renamed, p, own, _op) VALUES (7, 'wide', 'x', 'kept', 'U')"
+    orders.side.hive.sql(f"INSERT INTO lake.{orders.name}.change {told}")
+    orders.publish()
+    assert orders.hive_rows()[-1] == (7, "wide", "x")
+    assert orders.rows("id, renamed, own")[-1] == (7, "wide", "kept")
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base DROP COLUMN renamed")
+    orders.change("SELECT 8, 'x', 'y'", columns="*")
+    orders.job("merge")
+    with pytest.raises(AssertionError, match="drop them in Hive too"):
+        orders.ask_publish()
