@@ -55,6 +55,7 @@ class Story:
         merged = self._read_pending(expected)
         self._merge(merged)
         self._prove()
+        self._publish(merged)
 
     def _load(self) -> None:
         with self.steps.step("Load flights into Hive (Parquet, by month, day)") as step:
@@ -156,13 +157,29 @@ class Story:
 
     def _prove(self) -> None:
         with self.steps.step("Hive still answers on its own data") as step:
-            self.spark.catalog.refreshTable(FLIGHTS)
-            require(_answer(self.spark.table(FLIGHTS)) == self.hive_answer, "Hive's answer has changed")
+            require(self._hive() == self.hive_answer, "Hive's answer has changed")
             step.found = f"{self.hive_answer[0]:,} flights, the same answer"
         with self.steps.step("No Hive file has changed") as step:
             changed = self.files.differences(fingerprint(self.hive_dir))
             require(not changed, f"{len(changed)} Hive files have changed, for example {changed[:1]}")
             step.found = f"{len(self.files.files):,} files: same names, sizes, times and SHA-256"
+
+    def _publish(self, merged: tuple[int, ...]) -> None:
+        with self.steps.step("Publish to Hive, only partitions that differ") as step:
+            told = self.client.hive.publish(TABLE)
+            require(told["job"] is not None, f"nothing was published: {told['did']}")
+            ended = self.client.jobs.wait(UUID(told["job"]["id"]), seconds=MERGE_SECONDS)
+            require(ended.status is JobStatus.SUCCEEDED, f"the publish {ended.status}: {ended.error}")
+            step.found = f"{ended.result['switched']} partitions, {ended.result['rows']:,} rows"
+        with self.steps.step("Read with Hive's own catalog") as step:
+            require(self._hive() == merged, "Hive does not say what the merged table says")
+            changed = self.files.differences(fingerprint(self.hive_dir))
+            require(not changed, f"{len(changed)} Hive files have changed, for example {changed[:1]}")
+            step.found = f"{merged[0]:,} flights: Hive sees the merge, its own files are as they were"
+
+    def _hive(self) -> tuple[int, ...]:
+        self.spark.catalog.refreshTable(FLIGHTS)
+        return _answer(self.spark.table(FLIGHTS))
 
 
 def _answer(flights: DataFrame) -> tuple[int, ...]:

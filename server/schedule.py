@@ -86,6 +86,12 @@ def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]
             activate=services.hive.syncs.activate,
         ),
         TaskDef(
+            name="publish",
+            does="plans what linked tables are to give to Hive, where their policy says how fresh it is to be",
+            every_seconds=every.hive_sync_seconds,
+            activate=services.hive.publishes.activate,
+        ),
+        TaskDef(
             name="import",
             does="carries out imports that were started, also those of a server that died",
             every_seconds=every.operation_seconds,

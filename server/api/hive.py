@@ -56,6 +56,7 @@ class HiveTableOut(Out):
     synced_at: datetime | None
     drift: str | None
     drift_since: datetime | None
+    published_at: datetime | None
     blockers: list[BlockerOut]
     operation_id: str | None
     seen_at: datetime
@@ -264,6 +265,7 @@ def _table(uow: UnitOfWork, catalog: CatalogName, table: IndexedTable) -> HiveTa
         synced_at=None if books is None else books[1],
         drift=None if books is None else books[0]["drift"],
         drift_since=None if books is None else books[0]["drift_since"],
+        published_at=None if books is None else books[0]["published_at"],
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),
         seen_at=table.seen_at,

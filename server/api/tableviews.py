@@ -361,9 +361,10 @@ def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> t
     if keyed is not None and not keyed.pending_commits:
         cannot.setdefault("merge", "nothing is pending: base holds everything")
     if relation.hive_name is not None:
-        wanted.append("sync")
+        hive = ["sync"] if keyed is None else ["sync", "publish"]
+        wanted += hive
         if job is not None:
-            cannot["sync"] = "a job is active on this table"
+            cannot |= dict.fromkeys(hive, "a job is active on this table")
     wanted += ["tag", "branch", "rollback"]
     if keyed is not None:
         cannot["branch"] = "a keyed table has no branches: its two stores only move together"

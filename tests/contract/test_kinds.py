@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.job import JobKind
+from catalog.job import AFTER_A_LOOK, JobKind
 from catalog.planning.decide import NEEDS
 from optimizer.jobs import JOBS
 from server.service.planner import _FOR_KEYED, _FOR_PLAIN
@@ -12,8 +12,8 @@ PLANNED = {JobKind(need.__name__) for need in NEEDS}
 """The function that judges a kind has the kind's name."""
 
 
-def test_every_kind_but_sync_is_planned_once() -> None:
-    assert set(JobKind) - {JobKind.SYNC} == PLANNED
+def test_every_kind_is_planned_once_but_for_those_that_begin_with_a_look_at_hive() -> None:
+    assert set(JobKind) - AFTER_A_LOOK == PLANNED
     assert len(NEEDS) == len(PLANNED)
 
 

@@ -6,9 +6,11 @@ their own; what becomes of them is in `published`. What is published is what was
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from catalog.errors import Conflict, Invalid, NotFound
+from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
 from catalog.hive.model import HiveTable
 from catalog.hive.names import name_of, records_of
 from catalog.hive.publishing import Comparison, compared
@@ -19,7 +21,7 @@ from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
 from catalog.names import CatalogName
-from catalog.planning import Due
+from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
@@ -30,9 +32,11 @@ from server.service.hive.state import split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
 from server.service.metadata import MetadataFiles
-from server.service.permits import check_not_blocked
-from server.service.planner import asked_for, facts_of
+from server.service.permits import blocked_by, check_not_blocked
+from server.service.planner import asked_for, facts_of, past_of
 from server.service.queueing import added, queued
+
+log = logging.getLogger(__name__)
 
 NOTHING = "nothing to publish"
 WAITS = "waits:"
@@ -47,6 +51,14 @@ class PublishOutcome:
     table: str
     did: str
     job: Job | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishStatus:
+    """What one round over all linked tables did."""
+
+    planned: int = 0
+    unavailable: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,61 @@ class Publishes:
                 job = asked_for(uow, relation, facts_of(uow, relation), JobKind.MERGE, {}, "asked for, to publish it")
             return PublishOutcome(table=str(relation.name), did="merges what is pending first", job=job)
         return self.plan(relation, asked=True)
+
+    def activate(self) -> PublishStatus:
+        """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
+
+        ExceptionGroup at the end when there were errors that nobody has thought of.
+        """
+        status, broken = PublishStatus(), dict[str, Exception]()
+        with self.database.reading() as uow:
+            linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
+        for relation in linked:
+            try:
+                wanted = self._wanted(relation)
+                if wanted is JobKind.MERGE:
+                    self._merge_planned(relation)
+                elif wanted is not None:
+                    self.plan(relation, asked=False)
+            except (CatalogError, CommitUnknown) as error:
+                log.warning("%s: not published: %s", relation.name, error)
+                status = replace(status, unavailable=status.unavailable + 1)
+            except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
+                broken[f"{relation.catalog}.{relation.name}"] = error
+            else:
+                status = replace(status, planned=status.planned + (wanted is not None))
+        if broken:
+            raise ExceptionGroup(f"could not publish {', '.join(broken)}", list(broken.values()))
+        return status
+
+    def _wanted(self, relation: Relation) -> JobKind | None:
+        """What a table's freshness in Hive asks for now."""
+        with self.database.reading() as uow:
+            found, facts, now = uow.grounds.link(relation.id), facts_of(uow, relation), uow.now()
+            interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
+            if found is None or facts.keyed is None or interval is None or not facts.policy["firn.optimize.enabled"]:
+                return None
+            link, keyed = found[0], facts.keyed
+            last = link["published_at"]
+            if last is not None and now - datetime.fromisoformat(last) < interval:
+                return None
+            if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
+                return None
+            past = past_of(uow, relation.id)
+            if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
+                return None
+            if keyed.pending_since is not None and now - keyed.pending_since >= interval:
+                return JobKind.MERGE
+            return JobKind.PUBLISH if keyed.watermark > link["given"] else None
+
+    def _merge_planned(self, relation: Relation) -> None:
+        with self.database.writing() as uow:
+            facts, now = facts_of(uow, relation), uow.now()
+            if facts.keyed is None or blocked_by(uow, relation.id, JobKind.MERGE):
+                return
+            why = "changes wait to be published to Hive (firn.hive.publish.interval)"
+            due = Due(kind=JobKind.MERGE, why=why, state=f"publish {facts.keyed.change_sequence}")
+            added(uow, queued(relation, due, facts, now), now)
 
     def plan(self, relation: Relation, *, asked: bool) -> PublishOutcome:
         """A job for what differs, unless nothing does or another job is at work."""

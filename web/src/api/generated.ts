@@ -2931,6 +2931,8 @@ export interface components {
             partition_columns: string[];
             /** Partitioned */
             partitioned: boolean;
+            /** Published At */
+            published_at: string | null;
             /**
              * Seen At
              * Format: date-time

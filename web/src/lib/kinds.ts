@@ -55,14 +55,20 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Sync',
     says: 'What Hive-side writers did is brought into the table.',
   },
+  publish: {
+    label: 'Publish',
+    says: 'Partitions that differ from what Hive lists are written as Hive reads them, and the metastore is pointed at them.',
+  },
 };
 
 export const JOB_KINDS = Object.keys(KINDS) as JobKind[];
+/** Those that begin with a look at Hive are asked for there. */
+const AFTER_A_LOOK: readonly JobKind[] = ['sync', 'publish'];
 /** Shown as buttons of their own; the others are in a menu. */
 const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
 
 /** The kinds that fit a table, told by what may and what may not be asked for now: buttons first, then the menu. */
 export function kindsOf(table: { can: readonly string[]; cannot: Readonly<Record<string, string>> }): { first: JobKind[]; more: JobKind[] } {
-  const fits = JOB_KINDS.filter((kind) => kind !== 'sync' && (table.can.includes(kind) || kind in table.cannot));
+  const fits = JOB_KINDS.filter((kind) => !AFTER_A_LOOK.includes(kind) && (table.can.includes(kind) || kind in table.cannot));
   return { first: fits.filter((kind) => FIRST.includes(kind)), more: fits.filter((kind) => !FIRST.includes(kind)) };
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -13,7 +13,8 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.hive.ports import Metastore
+from catalog.hive.ground import Signals
+from catalog.hive.ports import Metastore, Place
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
@@ -27,6 +28,8 @@ from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.service.hive.check import Checks
 from server.service.hive.index import HiveIndex
+from server.service.hive.publish import Publishes
+from server.service.hive.published import PublishedFiles
 from server.service.hive.switch import Switches
 from server.service.hive.sync import SyncOutcome, Syncs
 from server.service.hive.upgrade import Upgrades
@@ -109,13 +112,32 @@ class MortalStorage(Storage):
 
 
 @dataclass
+class MortalMetastore:
+    """The metastore of a process that may die around each move."""
+
+    real: FakeMetastore
+    fuse: Fuse
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+    def move(
+        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+    ) -> Signals:
+        self.fuse.at("before a move")
+        moved = self.real.move(database, name, place, location, parameters)
+        self.fuse.at("after a move")
+        return moved
+
+
+@dataclass
 class OneMetastore:
     """Every address leads to the same."""
 
-    metastore: FakeMetastore
+    metastore: MortalMetastore | FakeMetastore
 
     def of(self, uri: str) -> Metastore:
-        return self.metastore
+        return cast("Metastore", self.metastore)
 
 
 @dataclass
@@ -125,6 +147,8 @@ class BesideHive:
     services: Services
     upgrades: Upgrades
     syncs: Syncs
+    publishes: Publishes
+    published: PublishedFiles
     metastore: FakeMetastore
     fuse: Fuse
     directory: Path
@@ -157,6 +181,11 @@ class BesideHive:
     def start(self, table: HiveFiles, *key: str) -> Operation:
         spec = KeySpec(primary_key=key) if key else None
         return self.upgrades.start(LAKE, table.name, spec, {})
+
+    def where(self, table: HiveFiles, part: str) -> str | None:
+        """Where the metastore has a partition."""
+        found = self.metastore.partitions("db", table.short, [f"p={part}"])
+        return found[0].storage.location if found else None
 
     def operation(self, operation: Operation) -> Operation:
         with self.database.reading() as uow:
@@ -244,11 +273,13 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     metadata = MetadataFiles(storage)
     files = TableFiles(storage, Listings(), footer_threads=2)
     tables = replace(services.tables, metadata=metadata)
-    index = HiveIndex(database, OneMetastore(metastore))
+    index = HiveIndex(database, OneMetastore(MortalMetastore(metastore, fuse)))
     checks = Checks(database, index, files)
     keyed = replace(services.keyed, metadata=metadata, tables=tables)
     upgrades = Upgrades(database, services.namespaces, tables, keyed, index, checks, files)
     switches = Switches(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, switches)
-    return BesideHive(services, upgrades, syncs, metastore, fuse, directory, real, numbers)
+    publishes = Publishes(database, metadata, index, files, switches)
+    published = PublishedFiles(database, metadata, committer, index, files, switches)
+    return BesideHive(services, upgrades, syncs, publishes, published, metastore, fuse, directory, real, numbers)

@@ -37,6 +37,7 @@ export function TableActions({ table }: { table: Table }) {
       ))}
       {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}
       {table.hive_name !== null && <Sync table={table} hive={table.hive_name} />}
+      {table.hive_name !== null && table.kind === 'keyed' && <Publish table={table} hive={table.hive_name} />}
       <LockTable table={table} />
       <DropTable table={table} />
       <Modal
@@ -83,6 +84,33 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
   return (
     <Act variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
       Sync
+    </Act>
+  );
+}
+
+/** Pending changes are merged first: then it takes a second click, once they are. */
+function Publish({ table, hive }: { table: Table; hive: string }) {
+  const publish = useDo('cannot publish', async () => {
+    const outcome = await answered(
+      api.POST('/catalogs/{catalog}/hive/{full_name}/publish', {
+        params: { path: { catalog: table.catalog, full_name: hive }, query: { merge: true } },
+      }),
+    );
+    const merges = outcome.job?.kind === 'merge';
+    notifications.show({
+      title: merges ? 'Merging first' : `Publishing to ${hive}`,
+      message: merges ? 'Only merged changes can be given to Hive: publish again when the merge is done.' : outcome.did,
+    });
+  });
+  return (
+    <Act
+      variant="default"
+      loading={publish.isPending}
+      needs={needsOf(table)}
+      disabledReason={whyNot(table, 'publish')}
+      onClick={() => publish.mutate()}
+    >
+      Publish
     </Act>
   );
 }

@@ -122,7 +122,7 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
           <b>Hive</b>
         </Link>
         <div className={styles.note}>
-          <span className="mono">{hive}</span>: its readers and writers go on, on their own files
+          <span className="mono">{hive}</span>: its readers and writers go on
         </div>
         {data && (
           <div className={styles.numbers}>
@@ -141,6 +141,11 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
             </div>
           ) : (
             <span className="dim">no drift known</span>
+          )}
+          {data?.published_at && (
+            <div className="dim">
+              published <When at={data.published_at} />
+            </div>
           )}
         </div>
       </div>

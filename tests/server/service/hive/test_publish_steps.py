@@ -1,0 +1,179 @@
+"""A publish dies at each of its steps, or meets others; whoever comes next makes it good."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from catalog.commit import Change
+from catalog.datafile import DataFileEntry
+from catalog.errors import Conflict, Invalid
+from catalog.iceberg.table import current_schema
+from catalog.job import JobKind, Lease
+from catalog.keyed.spec import BASE
+from catalog.names import TableName
+from catalog.optimizer import PROTOCOL
+from server.files.locations import local_path
+from server.service.commit import CommitRequest
+from server.service.optimizers import Coming
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_sync_steps import upgraded
+
+
+@dataclass
+class Leased:
+    """A publish job, and where its optimizer has written."""
+
+    lease: Lease
+    location: str
+
+
+def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
+    """Put another file in the place of a partition's, as a merge does; its location."""
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    files = beside.upgrades.files
+    location = f"{beside.warehouse.as_uri()}/merged-{secrets.token_hex(4)}.parquet"
+    write(location, *ids)
+    [stats] = files.footers(current_schema(metadata), [location])
+    gone = [one.location for one in files.live_files(metadata) if one.partition == (part,)]
+    snapshot = files.write_snapshot(
+        metadata,
+        [DataFileEntry(stats=stats, partition=(part,))],
+        gone,
+        snapshot_id=secrets.randbits(62) + 1,
+        now_ms=metadata["last-updated-ms"],
+        summary_extra={"operation": "replace"},
+    )
+    name = TableName(beside.table_name(table).as_namespace, BASE)
+    change = Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
+    return location
+
+
+def write(location: str, *ids: int) -> None:
+    path = Path(str(local_path(location)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": [f"{n}" for n in ids]}), path)
+
+
+def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
+    """A publish up to asking the server, its optimizer having written these ids by partition."""
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert outcome.job is not None, outcome.did
+    about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
+    taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
+    assert taken is not None
+    beside.services.jobs.committing(taken.lease)
+    location = f"{beside.services.tasks.of(taken.job)['root']}/1"
+    for part, ids in rows.items():
+        write(f"{location}/p={part}/a.parquet", *ids)
+    return Leased(taken.lease, location)
+
+
+def test_a_killed_publish_is_made_good(beside: BesideHive) -> None:
+    died = 0
+    while True:
+        table = upgraded(beside, "id")
+        merged(beside, table, "x", 1, 7)
+        merged(beside, table, "new", 8)
+        job = leased(beside, table, x=(1, 7), new=(8,))
+        beside.fuse.left = died + 1
+        try:
+            beside.published.accept(job.lease, job.location)
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+            beside.published.accept(job.lease, job.location)
+        else:
+            beside.fuse.left = None
+            break
+        assert_published(beside, table, job)
+    assert died >= 10  # before and after: manifests, metadata, the transaction, two moves, the books
+    assert_published(beside, table, job)
+
+
+def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
+    beside.services.jobs.reap()
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+    assert beside.where(table, "new") == f"{job.location}/p=new"
+    hives = {one for one in table.files() if "p=y" in one}
+    assert beside.live(table) == {*hives, f"{job.location}/p=x/a.parquet", f"{job.location}/p=new/a.parquet"}
+    [partition] = beside.metastore.partitions("db", table.short, ["p=x"])
+    assert (partition.parameters["numFiles"], partition.parameters["numRows"]) == ("1", "2")
+
+
+def overwritten(table: HiveFiles) -> None:
+    for path in (table.path / "p=x").iterdir():
+        path.unlink()
+    table.add("x", 6)
+
+
+def dropped(table: HiveFiles) -> None:
+    table.drop("x")
+
+
+@pytest.mark.parametrize("act", [overwritten, dropped])
+def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
+    beside: BesideHive, act: Callable[[HiveFiles], None]
+) -> None:
+    table = upgraded(beside, "id")
+    where = beside.where(table, "x")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    act(table)
+    told = beside.published.accept(job.lease, job.location)
+    assert (told.switched, told.given_up, told.left) == (0, 1, 0)
+    assert beside.where(table, "x") == (where if act is overwritten else None)
+    assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
+
+
+def test_a_metastore_that_is_away_is_told_later(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
+    told = beside.published.accept(job.lease, job.location)
+    assert (told.switched, told.left) == (0, 1)
+    beside.metastore.answers = True
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    assert beside.sync(table).did.startswith(("nothing changed", "partitions"))
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+
+
+def test_what_was_not_asked_for_or_lies_elsewhere_is_not_registered(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7), y=(3,))
+    with pytest.raises(Invalid, match="not asked for"):
+        beside.published.accept(job.lease, job.location)
+    with pytest.raises(Invalid, match="not where the job was to write"):
+        beside.published.accept(job.lease, beside.warehouse.as_uri())
+
+
+def test_a_base_that_has_moved_since_refuses(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    merged(beside, table, "y", 3)
+    with pytest.raises(Conflict, match="has moved"):
+        beside.published.accept(job.lease, job.location)
+    assert beside.where(table, "x") == f"file:{table.path}/p=x"
+
+
+def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1)
+    job = leased(beside, table)
+    beside.published.accept(job.lease, job.location)
+    assert (beside.where(table, "x") or "").endswith("/empty/p=x")
+    assert beside.live(table) == {one for one in table.files() if "p=y" in one}
