@@ -168,6 +168,10 @@ class Ground:
         watched = tuple(directory if one.location == directory.location else one for one in self.watched)
         return replace(self, watched=watched)
 
+    def without_watched(self, location: str) -> Ground:
+        """Once nobody can know a directory any more that it has left."""
+        return replace(self, watched=tuple(one for one in self.watched if one.location != location))
+
     def back_at(self, location: str, now_ns: int) -> Ground:
         """Once the metastore points at a directory again that it had left; as it is when it has left none of this name.
 

@@ -204,6 +204,12 @@ _HIVE = (
         "pause between two publishes of what has changed to a keyed table's Hive table; empty: when somebody asks",
     ),
     Setting(
+        "firn.hive.publish.watch",
+        "1 d",
+        parse_duration,
+        "how long the directory that a partition was at before a publish is looked at, for writers that began before",
+    ),
+    Setting(
         "firn.hive.publish.location",
         "",
         optional(parse_text),

@@ -22,7 +22,7 @@ from catalog.names import RelationId
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
-from server.service.hive.look import Changed, Late, Looked
+from server.service.hive.look import Changed, Late, Looked, Times
 from server.service.hive.state import HiveState, join
 from server.service.planner import facts_of
 
@@ -38,8 +38,7 @@ class Linked:
     link: dict[str, Any]
     synced_at: datetime
     busy: Job | None
-    overwrite_ns: int
-    """How long a Hive-side overwrite may take; a plain table's files are the same whatever belongs to one."""
+    when: Times
     overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
 
@@ -73,6 +72,11 @@ class Sources:
         """Once these were appended; a file that came back lives again."""
         return Sources(live=self.live | set(sources), dead=self.dead - set(sources))
 
+    def but_below(self, directories: Collection[str]) -> Sources:
+        """Without files that cannot vanish any more, because nobody looks at their directories."""
+        places = {one.rstrip("/") for one in directories}
+        return replace(self, live=frozenset(one for one in self.live if one.rpartition("/")[0] not in places))
+
     def vanished(self, sources: Collection[str]) -> Sources:
         """Once Hive has ceased to list these. Files that were registered or rebuilt have no changes to leave out."""
         gone = self.live & set(sources)
@@ -93,14 +97,16 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         link=link,
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
-        overwrite_ns=0 if facts.keyed is None else _overwrite_ns(facts),
+        when=Times() if facts.keyed is None else _times(facts),
         overwrite_wins=facts.policy["firn.hive.overwrite-wins"],
     )
 
 
-def _overwrite_ns(facts: TableFacts) -> int:
+def _times(facts: TableFacts) -> Times:
     lasts: timedelta = facts.policy["firn.hive.overwrite.lasts"]
-    return lasts // timedelta(microseconds=1) * 1000
+    watch: timedelta = facts.policy["firn.hive.publish.watch"]
+    tick = timedelta(microseconds=1)
+    return Times(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
 
 
 def is_due(uow: UnitOfWork, relation: Relation) -> bool:
@@ -142,7 +148,7 @@ def next_books(
     for name, change in taken.items():
         if isinstance(change, Additions | New | Rebuild):
             grounds[name] = change.ground
-        elif linked.overwrite_ns:
+        elif linked.when.overwrite_ns:
             grounds[name] = linked.grounds[name].dropped(found.began_ns)
     for one in late:
         grounds[one.name] = grounds.get(one.name, linked.grounds[one.name]).with_watched(one.directory)
@@ -152,7 +158,7 @@ def next_books(
         "drift": found.held_back,
     }
     if linked.is_keyed:
-        sources = next_sources(linked, found, taken, late)
+        sources = next_sources(linked, found, taken, late).but_below(found.unwatched)
         link |= {"sources": sorted(sources.live), "dead": sorted(sources.dead)}
     return {
         "since": linked.link["generation"],

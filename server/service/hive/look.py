@@ -31,6 +31,20 @@ Changed = Additions | New | Rebuild | Dropped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long things last on Hive's side; nothing of it matters to a plain table, whose files are what they are."""
+
+    overwrite_ns: int = 0
+    """An overwrite, during which what comes into a partition belongs to what went."""
+    watch_ns: int = 0
+    """A writer that knows where a partition was before it was published elsewhere."""
+
+    def is_over(self, directory: Directory, now_ns: int) -> bool:
+        """Whether nobody can know a directory any more that was left."""
+        return now_ns - directory.since_ns > self.watch_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Late:
     """Files that came to a directory which a partition was at before."""
 
@@ -58,8 +72,10 @@ class Looked:
     """Dropped partitions that need not be remembered any more."""
     is_sweep: bool = False
     """Whether every directory was listed, whatever the signals say."""
-    late: tuple[Late, ...] = ()
+    late: list[Late] = field(default_factory=list)
     """Files that came to directories which the metastore does not point at any more."""
+    unwatched: list[str] = field(default_factory=list)
+    """Such directories that need not be looked at again."""
     overwritten: dict[str, str] = field(default_factory=dict)
     """Partitions of which such a directory was overwritten, each with the directory."""
 
@@ -122,17 +138,18 @@ def look(
     files: TableFiles,
     *,
     everything: bool,
-    overwrite_ns: int = 0,
+    when: Times = Times(),
     given: int = 0,
 ) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
     Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
-    `overwrite_ns` is how long an overwrite may take, during which what comes belongs to what went, and `given` the
-    change sequence that Hive has been given.
+    `given` is the change sequence that Hive has been given.
     """
     began_ns = time.time_ns()
-    known = {name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=overwrite_ns))}
+    known = {
+        name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=when.overwrite_ns))
+    }
     blocked = blocked_partitions(state.table, state.partitions)
     found = Looked(
         units={unit.name: unit for unit in state.units},
@@ -151,34 +168,41 @@ def look(
         results[unit.name] = drift(known.get(unit.name), unit.signals, listing, given=given)
     for name in known.keys() - found.units.keys():
         results[name] = drift(known[name], None, None)
-    if overwrite_ns:
+    if when.overwrite_ns:
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    late, overwritten = _left_behind(state, known, files)
-    for quiet in late:
-        if not quiet.files:
-            ground = found.refreshed.get(quiet.name, known[quiet.name])
-            found.refreshed[quiet.name] = ground.with_watched(quiet.directory)
-    news = tuple(one for one in late if one.files)
-    return replace(found, listed=len(to_list), late=news, overwritten=overwritten)
+    _look_back(found, state, known, files, when)
+    return replace(found, listed=len(to_list))
 
 
-def _left_behind(state: HiveState, known: Mapping[str, Ground], files: TableFiles) -> tuple[list[Late], dict[str, str]]:
-    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5)."""
-    watched = [(name, one) for name, ground in known.items() for one in ground.watched if _is_written(one, files)]
-    late: list[Late] = []
-    overwritten: dict[str, str] = {}
-    listings = files.listings([one.location for _, one in watched])
+def _look_back(found: Looked, state: HiveState, known: Mapping[str, Ground], files: TableFiles, when: Times) -> None:
+    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5).
+
+    Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
+    """
+    over = {one.location for ground in known.values() for one in ground.watched if when.is_over(one, found.began_ns)}
+    watched = [
+        (name, one)
+        for name, ground in known.items()
+        for one in ground.watched
+        if found.is_sweep or one.location in over or _is_written(one, files)
+    ]
     columns = state.table.partition_columns
+    listings = files.listings([one.location for _, one in watched])
     for (name, one), listing in zip(watched, listings, strict=True):
         come, after = late_files(one, listing)
+        ground = found.refreshed.get(name, known[name])
         if after is None:
-            overwritten.setdefault(name, one.location)
-        elif come or after != one:
+            found.overwritten.setdefault(name, one.location)
+        elif come:
             values = partition_values(columns, name) if columns else ()
-            late.append(Late(name=name, values=values, files=come, directory=after))
-    return late, overwritten
+            found.late.append(Late(name=name, values=values, files=come, directory=after))
+        elif one.location in over and len(after.files) == len(listing.files):
+            found.refreshed[name] = ground.without_watched(one.location)
+            found.unwatched.append(one.location)
+        elif after != one:
+            found.refreshed[name] = ground.with_watched(after)
 
 
 def _is_written(directory: Directory, files: TableFiles) -> bool:

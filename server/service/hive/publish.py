@@ -209,7 +209,7 @@ def _without_overwritten(found: Comparison, linked: Linked, table: HiveTable, no
     fresh = {
         name
         for name, ground in linked.grounds.items()
-        if ground.lost_ns is not None and now_ns - ground.lost_ns < linked.overwrite_ns
+        if ground.lost_ns is not None and now_ns - ground.lost_ns < linked.when.overwrite_ns
     }
     columns = table.partition_columns
     return Comparison(

@@ -221,7 +221,7 @@ class Syncs:
             linked.grounds,
             self.files,
             everything=everything,
-            overwrite_ns=linked.overwrite_ns,
+            when=linked.when,
             given=linked.given,
         )
         if found.overwritten and not found.rebuilds:
@@ -269,7 +269,9 @@ class Syncs:
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         name = str(linked.relation.name)
-        taken = Taken(found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else found.late)
+        taken = Taken(
+            found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
+        )
         broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
         if found.rebuilds and broken:
             return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")

@@ -132,12 +132,15 @@ class Table:
             self.lost_late |= {key for name in names for key in files[name]}
         elif names & known.keys():
             self.refilling.add(part)
-        for key in {key for name in names for key in files[name]}:
-            self.answers(part, key, watched)
+        for key, value in {item for name in names for item in files[name].items()}:
+            shown = [one.seq for one in self.changes if (one.key, one.row) == (key, Row(part, value))]
+            if shown:  # it has seen that change's row, and what was before it
+                self.answers(part, key, watched, through=max(shown))
 
-    def answers(self, part: Part, key: Key, watched: Watched | None = None) -> None:
+    def answers(self, part: Part, key: Key, watched: Watched | None = None, *, through: int | None = None) -> None:
         """Hive's side speaks of a key, knowing what it had been given there."""
         knew = watched.published if watched else self.published.get(part, self.given)
+        knew = knew if through is None else min(knew, through)
         for change in self.changes:
             if change.key == key and change.seq <= knew:
                 if change.seq <= min(self.given, knew):

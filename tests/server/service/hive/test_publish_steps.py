@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from catalog.commit import Change
 from catalog.datafile import DataFileEntry
 from catalog.errors import Conflict, Invalid
+from catalog.hive.ground import Ground
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind, Lease
 from catalog.keyed.spec import BASE
@@ -26,7 +27,7 @@ from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
 
 @dataclass
@@ -177,3 +178,64 @@ def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive) ->
     beside.published.accept(job.lease, job.location)
     assert (beside.where(table, "x") or "").endswith("/empty/p=x")
     assert beside.live(table) == {one for one in table.files() if "p=y" in one}
+
+
+def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    merged(beside, table, "y", 3)
+    job = leased(beside, table, x=(1, 7), y=(3,))
+    beside.published.accept(job.lease, job.location)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    assert beside.sync(table).did == "nothing changed"
+    table.add("x", 9)
+    outcome = beside.sync(table)
+    assert outcome.did == "partitions written to where they were before: 1"
+    assert outcome.job is not None
+    beside.services.jobs.cancel(outcome.job.id)
+    with beside.database.writing() as uow:  # a day later
+        relation = relation_of(beside, table)
+        for name, stored in uow.grounds.of(relation.id).items():
+            ground = Ground.from_json(stored)
+            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in ground.watched)
+            uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
+    assert beside.sync(table).did == outcome.did  # what came in time is not forgotten
+    with beside.database.reading() as uow:
+        grounds = {name: Ground.from_json(one) for name, one in uow.grounds.of(relation.id).items()}
+    assert [len(grounds[name].watched) for name in ("p=x", "p=y")] == [1, 1]  # nothing is noted before the job's commit
+
+
+def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    where = beside.where(table, "x")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    overwritten(table)
+    for moment in (1, 2):  # before the move and after it
+        beside.fuse.left = moment
+        with pytest.raises(Killed):
+            beside.sync(table)
+        beside = beside.restarted()
+    outcome = beside.sync(table)
+    assert beside.where(table, "x") == where
+    assert outcome.did == "partitions rewritten or moved: 1"
+    assert outcome.job is not None
+    with beside.database.reading() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    assert staged["task"]["since"] == 0
+    [watched] = staged["books"]["grounds"]["p=x"]["watched"]
+    assert watched["location"] == f"{job.location}/p=x"
+
+
+def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    assert beside.publishes.activate().planned == 0
+    relation = relation_of(beside, table)
+    with beside.database.reading() as uow:
+        link = uow.grounds.link(relation.id)
+    assert link is not None
+    assert link[0]["published_at"] is None
