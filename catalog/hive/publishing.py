@@ -66,9 +66,14 @@ def given(grounds: Iterable[Ground], before: int) -> int:
     return min((one.published_through for one in grounds if not one.is_dropped), default=before)
 
 
-def not_yet_there(directory: Directory) -> Ground:
-    """The ground of a partition that Hive is to be given and does not have."""
-    return Ground(signals=Signals(location=""), files=(), is_dropped=True, publishing=directory)
+def not_yet_there(directory: Directory, before: int) -> Ground:
+    """The ground of a partition that Hive is to be given and does not have.
+
+    Should it make one of its own meanwhile, it does so knowing what it had been given `before`.
+    """
+    return Ground(
+        signals=Signals(location=""), files=(), published_through=before, is_dropped=True, publishing=directory
+    )
 
 
 def same_through(ground: Ground, through: int) -> Ground:

@@ -225,11 +225,12 @@ def note_published(
         raise NotFound("the table is not linked to Hive any more")
     grounds = {name: Ground.from_json(stored) for name, stored in uow.grounds.of(relation_id).items()}
     changed = {name: same_through(grounds[name], through) for name in same if name in grounds}
+    link, synced_at = found
+    before = given(grounds.values(), link["given"])
     for name, directory in parts.items():
         known = grounds.get(name)
-        changed[name] = not_yet_there(directory) if known is None else replace(known, publishing=directory)
+        changed[name] = not_yet_there(directory, before) if known is None else replace(known, publishing=directory)
     uow.grounds.put(relation_id, {name: ground.to_json() for name, ground in changed.items()})
-    link, synced_at = found
     news = {"given": given((grounds | changed).values(), link["given"]), "published_at": uow.now().isoformat()}
     uow.grounds.put_link(relation_id, {**link, **news}, synced_at)
 

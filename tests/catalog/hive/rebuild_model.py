@@ -129,21 +129,26 @@ class Table:
         self.lost |= {name: {*files[name]} for name in names}
         known = watched.listed if watched else self.ground.get(part, {})
         if watched:
+            self.taken -= {f"{part}/{name}" for name in names}
             self.lost_late |= {key for name in names for key in files[name]}
         elif names & known.keys():
             self.refilling.add(part)
         for key, value in {item for name in names for item in files[name].items()}:
-            shown = [one.seq for one in self.changes if (one.key, one.row) == (key, Row(part, value))]
-            if shown:  # it has seen that change's row, and what was before it
+            knew = watched.published if watched else self.published.get(part, self.given)
+            same = [one.seq for one in self.changes if (one.key, one.row) == (key, Row(part, value))]
+            if shown := [seq for seq in same if seq <= knew]:  # it has seen that change's row, and what was before it
                 self.answers(part, key, watched, through=max(shown))
 
     def answers(self, part: Part, key: Key, watched: Watched | None = None, *, through: int | None = None) -> None:
         """Hive's side speaks of a key, knowing what it had been given there."""
         knew = watched.published if watched else self.published.get(part, self.given)
         knew = knew if through is None else min(knew, through)
+        other = any(
+            one.part == part and one is not watched and one.listed.keys() - one.files.keys() for one in self.watched
+        )
         for change in self.changes:
             if change.key == key and change.seq <= knew:
-                if change.seq <= min(self.given, knew):
+                if change.seq <= min(self.given, knew) and not other:
                     self.answered.add(change.seq)
                 else:
                     self.free.add(key)
@@ -184,10 +189,12 @@ class Table:
             return
         self.order.append(name)
         self.free |= self._unseen()
+        before = self.given
         for part in {row.part for rows in self.base.values() for row in rows} | self.ground.keys():
             if part in self.seen_refilling and self.rules.refills:
                 continue  # half of what belongs there may be missing
             if self._differs(part):
+                self.published.setdefault(part, before)
                 self.open[part] = (f"{name}{part}", self._in_base(part), self.merged)
                 self.order.append(f"{name}{part}")
             else:
@@ -248,6 +255,10 @@ class Table:
         """A writer has overwritten a directory that it did not know to be old: the metastore is pointed there again."""
         part = one.part
         self.watched.remove(one)
+        # Its writer knew less than others who have spoken since: what they have answered counts again.
+        self.free |= {
+            change.key for change in self.changes if change.seq in self.answered and change.seq > one.published
+        }
         if self.ground.get(part) or self.hive.get(part):
             known, there = self.ground.get(part, {}), self.hive.get(part, {})
             self.watched.append(Watched(part, dict(known), dict(there), self.published.get(part, self.given)))
@@ -368,7 +379,13 @@ class Table:
             if last is not None and rows != ([last.row] if last.row else []):
                 return f"{key} is {rows}, its last change says {last.row}"
             newest = listed.get(key, [])[-1:]
-            said = [newest, self._said().get(key, [])[-1:]]
+            theirs = self._said().get(key, [])
+            said = [newest, theirs[-1:]]
+            if (
+                any(key in one.files.get(name, {}) for one in self.watched for name in self.late)
+                or key in self.lost_late
+            ):
+                said += [[one] for one in theirs]  # of two that overwrite at once, one of them not knowing where
             if last is None and rows and rows not in said and not self._was_beaten(key, rows[0]):
                 return f"{key} is {rows}, the newest file that has it says {newest}"
         return None
