@@ -59,11 +59,19 @@ class Metastore(Protocol):
         """
 
     def move(
-        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+        self,
+        database: str,
+        name: str,
+        place: Place,
+        location: str,
+        parameters: Mapping[str, str | None],
+        *,
+        columns_of_table: bool = False,
     ) -> Signals:
         """Point a partition, or a table without partitions, at another directory; what the metastore says of it then.
 
-        Its `parameters` are set, or removed where they are None; the rest stays as it is, its DDL time included.
+        Its `parameters` are set, or removed where they are None; with `columns_of_table` a partition that was made
+        before columns were added gets them. The rest stays as it is, its DDL time included.
         Compare and set is as good as the metastore lets it be: what is there is read a moment before it is changed.
         Raises Conflict when it is not at `place.location` any more, or is there though it was not to be, NotFound
         without the table or the partition, Invalid when the metastore refuses, Unavailable when nothing was sent, and

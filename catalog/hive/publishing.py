@@ -72,7 +72,11 @@ def not_yet_there(directory: Directory, before: int) -> Ground:
     Should it make one of its own meanwhile, it does so knowing what it had been given `before`.
     """
     return Ground(
-        signals=Signals(location=""), files=(), published_through=before, is_dropped=True, publishing=directory
+        signals=Signals(location=directory.location),
+        files=(),
+        published_through=before,
+        is_dropped=True,
+        publishing=directory,
     )
 
 

@@ -120,7 +120,7 @@ class _Rebuild:
         Those are pending ones; keys that Hive lists, or a change has put, in rebuilt partitions; and keys that have
         lost a change with its file, whose change before that counts again.
         """
-        every = self._changes().where(F.col("_last_updated_sequence_number") > self.task.since)
+        every = self._changes().where(self._counts)
         dead = self.work.session.spark.createDataFrame([(one,) for one in self.task.dead], "_source string")
         alive = every.join(F.broadcast(dead), "_source", "left_anti")
         pending = alive.where(F.col("_last_updated_sequence_number") > self.task.merge.watermark)
@@ -128,6 +128,12 @@ class _Rebuild:
         lost = every.join(F.broadcast(dead), "_source", "left_semi")
         keys = [frame.select(*self._keys) for frame in (pending, inside, lost, hive)]
         return alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
+
+    @property
+    def _counts(self) -> Column:
+        """What Hive was never given; by a sequence field, a delete goes on beating late changes once it was given."""
+        is_new = F.col("_last_updated_sequence_number") > self.task.since
+        return is_new | (F.col("_op") == "D") if self.task.merge.sequence_field else is_new
 
     def _changes(self) -> DataFrame:
         """All rows ever appended to the change store. An incremental scan leaves out the snapshot that it starts at."""

@@ -104,7 +104,14 @@ class HiveMetastore:
         self._change(change)
 
     def move(
-        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+        self,
+        database: str,
+        name: str,
+        place: Place,
+        location: str,
+        parameters: Mapping[str, str | None],
+        *,
+        columns_of_table: bool = False,
     ) -> Signals:
         what = f"to move {shown(database, name, place)} to {location}"
         found: list[Signals] = []
@@ -114,7 +121,7 @@ class HiveMetastore:
             with asking(what):
                 mover.read()
             with changing(what):
-                mover.move(location, parameters)
+                mover.move(location, parameters, columns_of_table=columns_of_table)
                 found.append(mover.signals())
 
         self._change(change)

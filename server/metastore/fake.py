@@ -85,7 +85,14 @@ class FakeMetastore:
         self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
 
     def move(
-        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
+        self,
+        database: str,
+        name: str,
+        place: Place,
+        location: str,
+        parameters: Mapping[str, str | None],
+        *,
+        columns_of_table: bool = False,
     ) -> Signals:
         table = self.table(database, name)
         there = self._partitions[table.full_name]
@@ -97,6 +104,8 @@ class FakeMetastore:
         kept = {} if old is None else {k: v for k, v in old.parameters.items() if k not in parameters}
         new = kept | {k: v for k, v in parameters.items() if v is not None}
         storage = replace(table.storage if old is None else old.storage, location=location)
+        if columns_of_table:
+            storage = replace(storage, columns=table.columns)
         if isinstance(old, HiveTable):
             if PROVIDER in old.parameters:
                 storage = replace(storage, serde_parameters={**storage.serde_parameters, "path": location})

@@ -47,7 +47,7 @@ class Mover:
             words = shown(self._database, self._name, self._place)
             raise Conflict(f"{words} is {f'at {there}' if there else 'gone'}, not at {self._place.location}")
 
-    def move(self, location: str, parameters: Mapping[str, str | None]) -> None:
+    def move(self, location: str, parameters: Mapping[str, str | None], *, columns_of_table: bool) -> None:
         """Send the change."""
         if not self._place.values:
             self._move_table(location, parameters)
@@ -55,6 +55,8 @@ class Mover:
             ThriftHiveMetastore.Client.add_partition(self._hive, self._made(location, parameters))
         else:
             self._partition.sd.location = location
+            if columns_of_table and self._table is not None:
+                self._partition.sd.cols = self._table.sd.cols
             self._partition.parameters = _changed(self._partition.parameters, parameters)
             self._hive.alter_partition_with_environment_context(self._database, self._name, self._partition, _AS_SENT)
 

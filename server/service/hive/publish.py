@@ -21,6 +21,7 @@ from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
 from catalog.names import CatalogName
+from catalog.places import canonical, lies_in
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -28,6 +29,7 @@ from catalog.relation import Relation
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_published
 from server.service.hive.index import HiveIndex
+from server.service.hive.look import why_unfit
 from server.service.hive.state import split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
@@ -166,6 +168,8 @@ class Publishes:
         with self.database.reading() as uow:
             linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        if unfit := why_unfit(linked.link, table):
+            raise Conflict(unfit)
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
@@ -194,7 +198,7 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
-            task["root"] = f"{_place(uow, relation)}/{relation.id}/{job.id}"
+            task["root"] = f"{_place(uow, relation)}/{job.id}"
             plan = {
                 "head": ref_snapshot_id(metadata, "main"),
                 "through": watermark_of(metadata),
@@ -223,14 +227,15 @@ def _task(linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -
     """What the optimizer writes: which partitions of which snapshot, as which columns."""
     names = current_names(metadata)
     columns = [told_column(column, names) for column in table.columns]
-    lost = [column["hive"] for column in columns if column["name"] is None]
+    partitioned_by = [told_column(column, names) for column in table.partition_columns]
+    lost = [column["hive"] for column in (*columns, *partitioned_by) if column["name"] is None]
     if lost:
         raise Conflict(
-            f"{table.full_name} has columns that {linked.relation.name} has no more: {', '.join(lost)}; published, its "
-            "rows would lose them for Hive's readers",
-            hint=f"drop them in Hive too: ALTER TABLE {table.full_name} REPLACE COLUMNS (…)",
+            f"{table.full_name} has columns that {linked.relation.name} has not: {', '.join(lost)}; published, "
+            "its rows would lose them for Hive's readers",
+            hint=f"sync, if they are new in Hive; drop them there, if they were dropped here: ALTER TABLE "
+            f"{table.full_name} REPLACE COLUMNS (…)",
         )
-    partitioned_by = [told_column(column, names) for column in table.partition_columns]
     told = {column["name"] for column in (*columns, *partitioned_by)}
     own = [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told]
     asked = [*found.differing, *(name_of(table.partition_columns, one) for one in found.unknown)]
@@ -245,5 +250,14 @@ def _task(linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -
 
 
 def _place(uow: UnitOfWork, relation: Relation) -> str:
+    """The table's own directory of published partitions; Conflict where some table's clean-up would find it."""
     told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    return (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
+    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
+    place = f"{root}/{relation.id}"
+    around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
+    if any(lies_in(canonical(place), canonical(one)) for one in around):
+        raise Conflict(
+            f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
+    return place

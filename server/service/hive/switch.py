@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from catalog.errors import AlreadyExists, CommitUnknown, Conflict, NotFound, Unavailable
 from catalog.hive.ground import Directory, Ground, Signals
@@ -23,6 +24,7 @@ from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
+from server.service.hive.look import why_unfit
 from server.service.hive.state import HiveState, read_some, split_name
 
 TOGETHER = 20
@@ -52,23 +54,30 @@ class Switches:
     def finish(self, relation: Relation) -> Switched:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
         with self.database.reading() as uow:
+            found = uow.grounds.link(relation.id)
             grounds = {unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()}
+        if found is None:
+            return Switched()
         names = [name for name, ground in grounds.items() if ground.publishing is not None]
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
-            one = self._some(relation, {name: grounds[name] for name in some})
+            one = self._some(relation, found[0], {name: grounds[name] for name in some})
             total = Switched(
                 done=total.done + one.done, given_up=total.given_up + one.given_up, left=total.left + one.left
             )
         return total
 
-    def _some(self, relation: Relation, grounds: Mapping[str, Ground]) -> Switched:
+    def _some(self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground]) -> Switched:
         metastore = self.index.metastore(relation.catalog)
         state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
+        if why_unfit(link, state.table):  # made anew, perhaps: none of it is where it was
+            given_up = {name: ground.given_up() for name, ground in grounds.items()}
+            self._note(relation.id, grounds, given_up)
+            return Switched(given_up=len(given_up))
         now = {unit.name: unit.signals for unit in state.units}
         ended = dict(self._ended(metastore, state, grounds, now))
         self._note(relation.id, grounds, ended)
-        switched = sum(one.published_through > grounds[name].published_through for name, one in ended.items())
+        switched = sum(_is_switched(one, grounds[name]) for name, one in ended.items())
         return Switched(done=switched, given_up=len(ended) - switched, left=len(grounds) - len(ended))
 
     def _ended(
@@ -105,7 +114,9 @@ class Switches:
         values = partition_values(table.partition_columns, name) if table.partition_columns else ()
         place = Place(values=values, location=None if ground.is_dropped else ground.location)
         try:
-            signals = metastore.move(table.database, table.name, place, to.location, _parameters(to))
+            signals = metastore.move(
+                table.database, table.name, place, to.location, _parameters(to), columns_of_table=True
+            )
         except (Conflict, AlreadyExists, NotFound):
             return ground.given_up()
         except (CommitUnknown, Unavailable):
@@ -127,6 +138,10 @@ class Switches:
             link, synced_at = found
             through = given((current | mine).values(), link["given"])
             uow.grounds.put_link(relation_id, {**link, "given": through}, synced_at)
+
+
+def _is_switched(ground: Ground, before: Ground) -> bool:
+    return before.publishing is not None and ground.files == before.publishing.files and not ground.is_dropped
 
 
 def _is_at(signals: Signals, directory: Directory) -> bool:

@@ -168,10 +168,13 @@ def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> No
     [before] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     place = Place(values=("1", "a/b"), location=world.at("o/1"))
     changes = {"numFiles": "1", "totalSize": "9", "COLUMN_STATS_ACCURATE": None}
-    signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes)
+    world.hive.add_table(replace(made, storage=a_storage(world.at("o"), "id int; later string")))
+    signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes, columns_of_table=True)
     [after] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     assert (after.storage.location, after.statistics) == (world.at("new/1"), ("1", "9"))
-    assert after.storage == replace(before.storage, location=world.at("new/1"))
+    columns = world.metastore.table(world.db, "orders").columns
+    assert [column.name for column in columns] == ["id", "later"]
+    assert after.storage == replace(before.storage, location=world.at("new/1"), columns=columns)
     assert after.parameters["note"] == "kept"
     assert "COLUMN_STATS_ACCURATE" not in after.parameters
     assert (after.ddl_time, signals.ddl_time) == (before.ddl_time, before.ddl_time)

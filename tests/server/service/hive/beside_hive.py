@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.hive.ground import Signals
-from catalog.hive.ports import Metastore, Place
+from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
@@ -121,11 +121,9 @@ class MortalMetastore:
     def __getattr__(self, name: str) -> object:
         return getattr(self.real, name)
 
-    def move(
-        self, database: str, name: str, place: Place, location: str, parameters: Mapping[str, str | None]
-    ) -> Signals:
+    def move(self, *told: Any, **named: Any) -> Signals:
         self.fuse.at("before a move")
-        moved = self.real.move(database, name, place, location, parameters)
+        moved = self.real.move(*told, **named)
         self.fuse.at("after a move")
         return moved
 

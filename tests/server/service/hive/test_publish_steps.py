@@ -239,3 +239,18 @@ def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) ->
         link = uow.grounds.link(relation.id)
     assert link is not None
     assert link[0]["published_at"] is None
+
+
+def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHive) -> None:
+    """What nothing refers to there is deleted one day, while Hive reads it."""
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    name = TableName(beside.table_name(table).as_namespace, BASE)
+    told = {"action": "set-properties", "updates": {"firn.hive.publish.location": f"{metadata['location']}/data"}}
+    beside.services.committer.commit(
+        CommitRequest(catalog=LAKE, changes=[Change(name=name, requirements=[], updates=[told])])
+    )
+    with pytest.raises(Conflict, match="own location"):
+        beside.publishes.publish(LAKE, table.name)
