@@ -12,7 +12,7 @@ from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, watch_job, watch_operation
 from firn.errors import FirnError, Invalid, NotFound
 from firn.transport import Json
-from firn.wire import Job
+from firn.wire import Job, JobStatus
 
 app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_help=True)
 
@@ -128,19 +128,23 @@ def publish_hive(
     merge: Annotated[bool, typer.Option(help="Whether pending changes are merged first.")] = True,
 ) -> None:
     """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
-    show, done = this.show, []
-    for name in _matching(this, tables, only_upgraded=True):
-        told = this.client.hive.publish(name, merge=merge)
-        if told["job"] is not None and told["job"]["kind"] == "merge":
-            watch_job(this, Job.model_validate(told["job"]))
-            told = this.client.hive.publish(name, merge=False)
-        if told["job"] is not None:
-            told["job"] = watch_job(this, Job.model_validate(told["job"])).json_value()
-        done.append(told)
+    show = this.show
+    done = [_published(this, name, merge=merge) for name in _matching(this, tables, only_upgraded=True)]
     rows = [(one["table"], one["did"], one["job"] and one["job"]["status"]) for one in done]
     show.emit(done, lambda: show.table(("table", "did", "job"), rows, none="nothing to publish"))
     if any(one["job"] and one["job"]["status"] == "failed" for one in done):
         raise typer.Exit(1)
+
+
+def _published(this: Told, name: str, *, merge: bool) -> Json:
+    """What was done, with its job once that has ended; a merge that fails is the end of it."""
+    told = this.client.hive.publish(name, merge=merge)
+    if told["job"] is None:
+        return told
+    ended = watch_job(this, Job.model_validate(told["job"]))
+    if ended.kind == "merge" and ended.status is JobStatus.SUCCEEDED:
+        return _published(this, name, merge=False)
+    return {**told, "job": ended.json_value()}
 
 
 def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:

@@ -27,8 +27,8 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.state import HiveState, read_some, split_name
 
-TOGETHER = 20
-"""Partitions whose switches are noted in one transaction."""
+TOGETHER = 200
+"""Partitions whose switches are noted in one transaction, which reads all grounds of the table."""
 STATISTICS = ("rawDataSize", "COLUMN_STATS_ACCURATE")
 """What nobody has counted anew: engines that answer from statistics must not believe them."""
 
@@ -97,7 +97,8 @@ class Switches:
 
     def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
         """Partitions that Hive has dropped, made, moved, overwritten or emptied since the publish began."""
-        found = {name for name, ground in grounds.items() if ground.is_dropped is (name in now)}
+        # There though it was not to be, or not there though it was.
+        found = {name for name, ground in grounds.items() if ground.is_dropped == (name in now)}
         found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
         listed = [name for name in grounds if name not in found and name in now]
         for name, listing in zip(listed, self.files.listings([grounds[name].location for name in listed]), strict=True):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.firn.cli.conftest import Command
 from tests.integration.hive.tables import HiveTable, Side, fingerprint
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
@@ -38,6 +40,19 @@ def test_hive_sees_what_was_merged_and_its_own_files_stay_as_they_were(orders: H
     expected = [(1, "mine", "x"), (3, "again", "z"), (4, "new", "x")]
     assert orders.hive_rows() == orders.rows() == orders.rows(store=".base") == expected
     assert sorted(row[0] for row in orders.side.hive.sql(f"SHOW PARTITIONS {orders.name}")) == ["p=x", "p=y", "p=z"]
+
+
+def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
+    command = Command(orders.side.server.url)
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(command, "hive", "publish", orders.name, "--json")
+        while not said.done():
+            orders.side.hive.work(orders.side.server.url)
+    assert said.result().code == 0, said.result().err
+    [told] = said.result().json
+    assert (told["job"]["kind"], told["job"]["status"]) == ("publish", "succeeded")
+    assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
+    assert "nothing to publish" in command("hive", "publish", orders.name).out
 
 
 def test_what_hive_does_to_a_published_partition_is_taken_over(orders: HiveTable) -> None:

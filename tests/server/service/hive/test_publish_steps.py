@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,10 +18,11 @@ from catalog.datafile import DataFileEntry
 from catalog.errors import Conflict, Invalid
 from catalog.hive.ground import Ground
 from catalog.iceberg.table import current_schema
-from catalog.job import JobKind, Lease
+from catalog.job import Job, JobKind, Lease
 from catalog.keyed.spec import BASE
 from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
+from catalog.relation import Relation
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
@@ -233,12 +235,45 @@ def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(besid
 def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
-    assert beside.publishes.activate().planned == 0
     relation = relation_of(beside, table)
+    note(beside, table, given=-1)  # as if a merge had moved the watermark beyond it
+    assert beside.publishes.activate().planned == 0  # nobody wants it
+    set_property(beside, table, "firn.hive.publish.interval", "10 min")
+    assert beside.publishes.activate().planned == 1
+    job = active(beside, relation)
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    assert beside.publishes.activate().planned == 0  # it is under way
+    beside.services.jobs.cancel(job.id)
+    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    assert beside.publishes.activate().planned == 0  # it was published a moment ago
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    with beside.database.writing() as uow:
+        keyed = uow.keyed.lock(relation.id)
+        uow.keyed.put(replace(keyed, pending_commits=1, pending_since=uow.now() - timedelta(hours=1)))
+    assert beside.publishes.activate().planned == 1
+    assert active(beside, relation).kind is JobKind.MERGE  # only what is merged can be given to Hive
+
+
+def active(beside: BesideHive, relation: Relation) -> Job:
     with beside.database.reading() as uow:
-        link = uow.grounds.link(relation.id)
-    assert link is not None
-    assert link[0]["published_at"] is None
+        job = uow.jobs.active_of(relation.id)
+    assert job is not None
+    return job
+
+
+def note(beside: BesideHive, table: HiveFiles, **told: object) -> None:
+    relation = relation_of(beside, table)
+    with beside.database.writing() as uow:
+        found = uow.grounds.link(relation.id)
+        assert found is not None
+        uow.grounds.put_link(relation.id, {**found[0], **told}, found[1])
+
+
+def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:
+    name = TableName(beside.table_name(table).as_namespace, BASE)
+    update = {"action": "set-properties", "updates": {key: value}}
+    change = Change(name=name, requirements=[], updates=[update])
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 
 def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHive) -> None:
@@ -247,10 +282,6 @@ def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHiv
     merged(beside, table, "x", 1, 7)
     metadata = beside.metadata(table)
     assert metadata is not None
-    name = TableName(beside.table_name(table).as_namespace, BASE)
-    told = {"action": "set-properties", "updates": {"firn.hive.publish.location": f"{metadata['location']}/data"}}
-    beside.services.committer.commit(
-        CommitRequest(catalog=LAKE, changes=[Change(name=name, requirements=[], updates=[told])])
-    )
+    set_property(beside, table, "firn.hive.publish.location", f"{metadata['location']}/data")
     with pytest.raises(Conflict, match="own location"):
         beside.publishes.publish(LAKE, table.name)
