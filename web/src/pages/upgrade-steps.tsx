@@ -308,7 +308,7 @@ function willNot(): ReactNode[] {
   return [
     'No file of the Hive table is moved, rewritten or deleted, now or by a later merge.',
     'Hive readers and writers go on as before, on their own data.',
-    'Changes made through Firn are not written back to Hive.',
-    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. To go back later, drop the table in Firn: its Hive files stay. What was changed through Firn is in none of them and goes with it.',
+    'Changes made through Firn reach Hive only when they are published, which needs a primary key.',
+    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. To go back later, publish and then drop the table in Firn: Hive keeps its files and what was published. What was not published goes with it.',
   ];
 }
