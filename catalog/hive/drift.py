@@ -154,6 +154,7 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
         lost_ns=listing.began_ns if lost else ground.lost_ns,
         lost=lost or ground.lost,
         watched=ground.watched,
+        appended_through=ground.appended_through,
     )
     if relocated or removed or ground.is_dropped:
         return Rebuild(

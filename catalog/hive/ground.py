@@ -123,6 +123,8 @@ class Ground:
     """Those that were found gone then."""
     is_dropped: bool = False
     """Whether Hive has no such partition: it is remembered for as long as it may come back unchanged."""
+    appended_through: int = 0
+    """The change sequence from which on base holds the rows of all its files; before that some are in change alone."""
     publishing: Directory | None = None
     """What base stands on already, and the metastore is still to be pointed at."""
     watched: tuple[Directory, ...] = ()
@@ -209,6 +211,7 @@ class Ground:
             "lost_at": self.lost_ns,
             "lost": _files_json(self.lost),
             "dropped": self.is_dropped,
+            "appended": self.appended_through,
             "publishing": self.publishing and self.publishing.to_json(),
             "watched": [one.to_json() for one in self.watched],
         }
@@ -226,6 +229,7 @@ class Ground:
             lost_ns=stored["lost_at"],
             lost=tuple(ListedFile(*file) for file in stored["lost"]),
             is_dropped=stored["dropped"],
+            appended_through=stored["appended"],
             publishing=stored["publishing"] and Directory.from_json(stored["publishing"]),
             watched=tuple(Directory.from_json(one) for one in stored["watched"]),
         )

@@ -165,6 +165,7 @@ def next_books(
         "grounds": {name: ground.to_json() for name, ground in grounds.items()},
         "dropped": [*found.forgotten, *(name for name, one in taken.items() if isinstance(one, Dropped))],
         "link": link,
+        "appended": [name for name, one in taken.items() if isinstance(one, Additions | New)],
         "is_all": len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
         "is_sweep": found.is_sweep,
     }
@@ -186,15 +187,19 @@ def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed], la
     return sources
 
 
-def advance(uow: UnitOfWork, relation_id: RelationId, books: Json) -> None:
-    """Move the books on; RequirementFailed when somebody else has moved them since they were read."""
+def advance(uow: UnitOfWork, relation_id: RelationId, books: Json, *, appended_through: int = 0) -> None:
+    """Move the books on; RequirementFailed when somebody else has moved them since they were read.
+
+    Rows of added files are in the change store up to `appended_through`, where they were appended there.
+    """
     found = uow.grounds.link(relation_id)
     if found is None or found[0]["generation"] != books["since"]:
         raise RequirementFailed("another sync has taken over what Hive has changed", hint="sync again")
     (link, synced_at), now = found, uow.now()
     swept = {"swept_at": now.isoformat()} if books["is_all"] and books["is_sweep"] else {}
     uow.grounds.remove(relation_id, books["dropped"])
-    uow.grounds.put(relation_id, books["grounds"])
+    appended = {name: {**books["grounds"][name], "appended": appended_through} for name in books["appended"]}
+    uow.grounds.put(relation_id, books["grounds"] | (appended if appended_through else {}))
     drifting = _drifting(link, books["link"]["drift"], now)
     uow.grounds.put_link(
         relation_id, {**link, **books["link"], **swept, **drifting}, now if books["is_all"] else synced_at
@@ -247,9 +252,10 @@ def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
     staged = uow.grounds.staged(job.id)
     if staged is None:
         raise NotFound(f"sync job {job.id} has no listing to take over")
-    counts = RelationKind.CHANGE if staged["task"]["mode"] == "upsert" else RelationKind.BASE
-    if store.kind is counts:
-        advance(uow, job.relation_id, staged["books"])
+    is_upsert = staged["task"]["mode"] == "upsert"
+    if store.kind is (RelationKind.CHANGE if is_upsert else RelationKind.BASE):
+        keyed = uow.keyed.lock(job.relation_id)
+        advance(uow, job.relation_id, staged["books"], appended_through=keyed.change_sequence if is_upsert else 0)
 
 
 def staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:

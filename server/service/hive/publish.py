@@ -173,12 +173,14 @@ class Publishes:
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        ready = _without_overwritten(found, linked, table, now_ns)
+        ready = _settled(found, linked, table, now_ns, watermark_of(metadata))
         waiting = found.count - ready.count
-        wait = f"{waiting} partitions wait until Hive's overwrite of them is over (firn.hive.overwrite.lasts)"
+        wait = f"{waiting} partitions wait, because Hive has written to them a moment ago"
         if not ready.count:
             with self.database.writing() as uow:
-                note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
+                # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
+                if linked_table(uow, relation).link["generation"] == linked.link["generation"]:
+                    note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
             return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING)
         done = self._queued(linked, table, metadata, ready, asked=asked)
         return replace(done, did=f"{done.did}; {wait}") if waiting else done
@@ -208,12 +210,16 @@ class Publishes:
         return PublishOutcome(table=str(relation.name), did=words, job=job)
 
 
-def _without_overwritten(found: Comparison, linked: Linked, table: HiveTable, now_ns: int) -> Comparison:
-    """Without partitions that Hive has overwritten a moment ago: half of what belongs there may be missing."""
+def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, watermark: int) -> Comparison:
+    """Without partitions that Hive has overwritten a moment ago, of which half may be missing.
+
+    Nor those to which it has added rows that are not merged yet: its readers would not see these any more.
+    """
     fresh = {
         name
         for name, ground in linked.grounds.items()
-        if ground.lost_ns is not None and now_ns - ground.lost_ns < linked.when.overwrite_ns
+        if ground.appended_through > watermark
+        or (ground.lost_ns is not None and now_ns - ground.lost_ns < linked.when.overwrite_ns)
     }
     columns = table.partition_columns
     return Comparison(

@@ -96,15 +96,18 @@ class Switches:
                     yield name, ended
 
     def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
-        """Partitions that Hive has dropped, made, moved, overwritten or emptied since the publish began."""
+        """Partitions that Hive has dropped, made, moved or written to since the publish began.
+
+        An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then.
+        """
         # There though it was not to be, or not there though it was.
         found = {name for name, ground in grounds.items() if ground.is_dropped == (name in now)}
         found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
         listed = [name for name in grounds if name not in found and name in now]
         for name, listing in zip(listed, self.files.listings([grounds[name].location for name in listed]), strict=True):
             there = {file.path: file for file in listing.files}
-            known = grounds[name].files
-            if any(file.path not in there or not file.same_as(there[file.path]) for file in known):
+            known = {file.path: file for file in grounds[name].files}
+            if there.keys() != known.keys() or not all(known[path].same_as(file) for path, file in there.items()):
                 found.add(name)
         return found
 

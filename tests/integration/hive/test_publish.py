@@ -55,6 +55,17 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
     assert "nothing to publish" in command("hive", "publish", orders.name).out
 
 
+def test_rows_that_hive_has_added_are_not_taken_from_its_readers_until_they_are_merged(orders: HiveTable) -> None:
+    orders.job("merge")
+    orders.insert("VALUES (9, 'theirs', 'x')")
+    orders.sync()  # its row is pending; base has other files than Hive lists
+    outcome = orders.ask_publish(merge=False)
+    assert outcome["did"] == "nothing to publish; 1 partitions wait, because Hive has written to them a moment ago"
+    orders.publish()
+    expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x"), (9, "theirs", "x")]
+    assert orders.hive_rows() == orders.rows() == expected
+
+
 def test_what_hive_does_to_a_published_partition_is_taken_over(orders: HiveTable) -> None:
     orders.publish()
     orders.insert("VALUES (5, 'theirs', 'x'), (4, 'theirs', 'x')")
@@ -87,7 +98,7 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # What it overwrote waits; the key that came from the other partition is taken from there.
     asked = orders.ask_publish(merge=False)
-    assert asked["did"].endswith("1 partitions wait until Hive's overwrite of them is over (firn.hive.overwrite.lasts)")
+    assert asked["did"].endswith("1 partitions wait, because Hive has written to them a moment ago")
     orders.worked(asked["job"])
     assert orders.hive_rows() == [(3, "c", "x")]
 

@@ -125,7 +125,11 @@ def dropped(table: HiveFiles) -> None:
     table.drop("x")
 
 
-@pytest.mark.parametrize("act", [overwritten, dropped])
+def added_to(table: HiveFiles) -> None:
+    table.add("x", 6)
+
+
+@pytest.mark.parametrize("act", [overwritten, dropped, added_to])
 def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     beside: BesideHive, act: Callable[[HiveFiles], None]
 ) -> None:
@@ -136,7 +140,7 @@ def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     act(table)
     told = beside.published.accept(job.lease, job.location)
     assert (told.switched, told.given_up, told.left) == (0, 1, 0)
-    assert beside.where(table, "x") == (where if act is overwritten else None)
+    assert beside.where(table, "x") == (None if act is dropped else where)
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
 
 
