@@ -107,9 +107,9 @@ class ServerApi:
         done: dict[str, Any] = answer.json()
         return done
 
-    def publish(self, lease: Lease, location: str, *, seconds: float) -> dict[str, Any]:
-        """Have the server register what lies there and point Hive at it; outcomes as of `commit_table`."""
-        body = {"location": location}
+    def publish(self, lease: Lease, location: str, *, rows: int, seconds: float) -> dict[str, Any]:
+        """Have the server register the rows that lie there and point Hive at them; outcomes as of `commit_table`."""
+        body = {"location": location, "rows": rows}
         try:
             answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
         except httpx.ConnectError:

@@ -6,7 +6,7 @@ directory of its own: what one that died has left is nobody's.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.names import quoted
@@ -27,12 +27,11 @@ def run(work: Work) -> Result:
     location = f"{task.root}/{work.lease.attempt}"
     work.hold.stage("writing for Hive")
     work.hold.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
-    rows = _rows(work, task)
-    _write(rows, task, location)
+    rows = _write(_rows(work, task), task, location)
     _make_empty(work, task, location)
     work.hold.check()
     work.hold.stage("publishing")
-    told = work.commit(lambda: work.api.publish(work.lease, location, seconds=ANSWER_SECONDS))
+    told = work.commit(lambda: work.api.publish(work.lease, location, rows=rows, seconds=ANSWER_SECONDS))
     done = Published.model_validate(told)
     work.hold.say(f"{done.switched} partitions switched, {done.rows} rows")
     return Result(outcome=Outcome.COMMITTED, result=done.model_dump())
@@ -56,14 +55,17 @@ def _rows(work: Work, task: PublishTask) -> DataFrame:
     return base.where(where).select(*columns, *parts).hint("rebalance", *by)
 
 
-def _write(rows: DataFrame, task: PublishTask, location: str) -> None:
-    """Decimals and timestamps as Hive 2 and 3 read them."""
+def _write(rows: DataFrame, task: PublishTask, location: str) -> int:
+    """Decimals and timestamps as Hive 2 and 3 read them; how many rows were written."""
     conf = rows.sparkSession.conf
     conf.set("spark.sql.parquet.writeLegacyFormat", str(_has_decimals(task)).lower())
     conf.set("spark.sql.parquet.outputTimestampType", "INT96")
     for rebase in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
         conf.set(f"spark.sql.parquet.{rebase}", "CORRECTED")
-    rows.write.partitionBy(*[one.hive for one in task.partition_columns]).parquet(location)
+    counted = Observation()
+    observed = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+    observed.write.partitionBy(*[one.hive for one in task.partition_columns]).parquet(location)
+    return int(counted.get["rows"])
 
 
 def _has_decimals(task: PublishTask) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import Field
 
 from server.api.deps import CatalogDep, In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
@@ -23,9 +24,10 @@ class PublishOut(Out):
 
 
 class WrittenIn(In):
-    """Where a publish job has written."""
+    """Where a publish job has written, and how many rows."""
 
     location: str
+    rows: Annotated[int, Field(ge=0)]
 
 
 class PublishedOut(Out):
@@ -65,4 +67,4 @@ def publish(
 )
 def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> PublishedOut:
     """The server registers the files in base and points the metastore at them; asked again, it finds that done."""
-    return PublishedOut.model_validate(services.hive.published.accept(lease, body.location))
+    return PublishedOut.model_validate(services.hive.published.accept(lease, body.location, rows=body.rows))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry
+from catalog.datafile import AddSnapshot, DataFileEntry, LiveFile
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid
 from catalog.hive.ground import Directory, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
@@ -87,11 +87,12 @@ class PublishedFiles:
     files: TableFiles
     switches: Switches
 
-    def accept(self, lease: Lease, location: str) -> Published:
-        """Register what a job has written below `location` and point the metastore there.
+    def accept(self, lease: Lease, location: str, *, rows: int) -> Published:
+        """Register the `rows` that a job has written below `location`, and point the metastore there.
 
         Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
-        when base has moved since the job was planned, CommitUnknown when nobody knows.
+        when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
+        nobody knows.
         """
         job = self._job(lease)
         if not location.startswith(f"{job.task['root']}/"):
@@ -101,6 +102,7 @@ class PublishedFiles:
         metadata = load_metadata(self.metadata, job.linked.target)
         parts = self._parts(table.partition_columns, metadata, location)
         if not job.has_committed:
+            _check_all_there(parts, rows)
             self._commit(lease, job, table, metadata, parts)
         try:
             switched = self.switches.finish(relation)
@@ -111,7 +113,7 @@ class PublishedFiles:
             partitions=len(job.task["partitions"]),
             files=sum(len(part.listed) for part in parts.values()),
             bytes=sum(file.size for part in parts.values() for file in part.listed),
-            rows=sum(entry.stats.record_count for part in parts.values() for entry in part.entries),
+            rows=_rows(parts),
             switched=switched.done,
             given_up=switched.given_up,
             left=left,
@@ -173,17 +175,36 @@ class PublishedFiles:
     def _snapshot(
         self, metadata: Json, parts: Mapping[Record, _Part], wanted: Mapping[Record, str], why: str
     ) -> AddSnapshot:
-        gone = {file.location for file in self.files.live_files(metadata) if file.partition in wanted}
+        live = [file for file in self.files.live_files(metadata) if file.partition in wanted]
+        _check_same_rows(parts, live)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         return self.files.write_snapshot(
             metadata,
             [entry for part in parts.values() for entry in part.entries],
-            gone,
+            {file.location for file in live},
             snapshot_id=secrets.randbits(62) + 1,
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": why},
         )
+
+
+def _rows(parts: Mapping[Record, _Part]) -> int:
+    return sum(entry.stats.record_count for part in parts.values() for entry in part.entries)
+
+
+def _check_all_there(parts: Mapping[Record, _Part], rows: int) -> None:
+    """Both sides will stand on these files alone: a listing that misses one would lose its rows for good."""
+    if _rows(parts) != rows:
+        raise Conflict(f"{rows} rows were written and {_rows(parts)} are listed", hint="the next publish writes anew")
+
+
+def _check_same_rows(parts: Mapping[Record, _Part], live: Sequence[LiveFile]) -> None:
+    """Nor may the job have read fewer rows than base has; how many its deletes take away is known at most."""
+    held = sum(file.record_count for file in live if file.content == 0)
+    deleted = sum(file.record_count for file in live if file.content)
+    if not held - deleted <= _rows(parts) <= held:
+        raise Conflict(f"{_rows(parts)} rows were written for {held} rows of base, of which {deleted} may be deleted")
 
 
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Directory:

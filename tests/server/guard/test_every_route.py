@@ -86,7 +86,7 @@ BODIES: Mapping[str, Any] = {
     "POST /leases": {"optimizer_id": "x", "kinds": ["merge"], "wait_seconds": 0},
     "PUT /leases/{lease}": {},
     "POST /leases/{lease}/report": {"outcome": "nothing"},
-    "POST /leases/{lease}/published": {"location": "x"},
+    "POST /leases/{lease}/published": {"location": "x", "rows": 0},
     "POST /leases/{lease}/orphans": {"files": []},
     "POST /catalogs/{catalog}/tables/{table}/quarantine/restore": {},
     "POST /tokens": {"name": "mine"},

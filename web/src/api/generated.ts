@@ -5516,11 +5516,13 @@ export interface components {
         Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already";
         /**
          * WrittenIn
-         * @description Where a publish job has written.
+         * @description Where a publish job has written, and how many rows.
          */
         WrittenIn: {
             /** Location */
             location: string;
+            /** Rows */
+            rows: number;
         };
         /**
          * ColumnOut

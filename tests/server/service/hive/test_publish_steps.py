@@ -38,6 +38,7 @@ class Leased:
 
     lease: Lease
     location: str
+    rows: int
 
 
 def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
@@ -66,7 +67,7 @@ def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
 def write(location: str, *ids: int) -> None:
     path = Path(str(local_path(location)))
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": [f"{n}" for n in ids]}), path)
+    pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array([f"{n}" for n in ids], pa.string())}), path)
 
 
 def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
@@ -80,7 +81,7 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     location = f"{beside.services.tasks.of(taken.job)['root']}/1"
     for part, ids in rows.items():
         write(f"{location}/p={part}/a.parquet", *ids)
-    return Leased(taken.lease, location)
+    return Leased(taken.lease, location, sum(map(len, rows.values())))
 
 
 def test_a_killed_publish_is_made_good(beside: BesideHive) -> None:
@@ -92,11 +93,11 @@ def test_a_killed_publish_is_made_good(beside: BesideHive) -> None:
         job = leased(beside, table, x=(1, 7), new=(8,))
         beside.fuse.left = died + 1
         try:
-            beside.published.accept(job.lease, job.location)
+            beside.published.accept(job.lease, job.location, rows=job.rows)
         except Killed:
             died += 1
             beside = beside.restarted()
-            beside.published.accept(job.lease, job.location)
+            beside.published.accept(job.lease, job.location, rows=job.rows)
         else:
             beside.fuse.left = None
             break
@@ -138,7 +139,7 @@ def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     act(table)
-    told = beside.published.accept(job.lease, job.location)
+    told = beside.published.accept(job.lease, job.location, rows=job.rows)
     assert (told.switched, told.given_up, told.left) == (0, 1, 0)
     assert beside.where(table, "x") == (None if act is dropped else where)
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
@@ -149,7 +150,7 @@ def test_a_metastore_that_is_away_is_told_later(beside: BesideHive) -> None:
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
-    told = beside.published.accept(job.lease, job.location)
+    told = beside.published.accept(job.lease, job.location, rows=job.rows)
     assert (told.switched, told.left) == (0, 1)
     beside.metastore.answers = True
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
@@ -162,9 +163,21 @@ def test_what_was_not_asked_for_or_lies_elsewhere_is_not_registered(beside: Besi
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7), y=(3,))
     with pytest.raises(Invalid, match="not asked for"):
-        beside.published.accept(job.lease, job.location)
+        beside.published.accept(job.lease, job.location, rows=job.rows)
     with pytest.raises(Invalid, match="not where the job was to write"):
-        beside.published.accept(job.lease, beside.warehouse.as_uri())
+        beside.published.accept(job.lease, beside.warehouse.as_uri(), rows=job.rows)
+
+
+def test_rows_that_are_not_listed_or_were_not_read_are_never_lost(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    with pytest.raises(Conflict, match="3 rows were written and 2 are listed"):
+        beside.published.accept(job.lease, job.location, rows=3)
+    write(f"{job.location}/p=x/a.parquet", 1)
+    with pytest.raises(Conflict, match="1 rows were written for 2 rows of base"):
+        beside.published.accept(job.lease, job.location, rows=1)
+    assert beside.where(table, "x") == f"file:{table.path}/p=x"
 
 
 def test_a_base_that_has_moved_since_refuses(beside: BesideHive) -> None:
@@ -173,15 +186,15 @@ def test_a_base_that_has_moved_since_refuses(beside: BesideHive) -> None:
     job = leased(beside, table, x=(1, 7))
     merged(beside, table, "y", 3)
     with pytest.raises(Conflict, match="has moved"):
-        beside.published.accept(job.lease, job.location)
+        beside.published.accept(job.lease, job.location, rows=job.rows)
     assert beside.where(table, "x") == f"file:{table.path}/p=x"
 
 
 def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
-    merged(beside, table, "x", 1)
+    merged(beside, table, "x")
     job = leased(beside, table)
-    beside.published.accept(job.lease, job.location)
+    beside.published.accept(job.lease, job.location, rows=job.rows)
     assert (beside.where(table, "x") or "").endswith("/empty/p=x")
     assert beside.live(table) == {one for one in table.files() if "p=y" in one}
 
@@ -191,7 +204,7 @@ def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) ->
     merged(beside, table, "x", 1, 7)
     merged(beside, table, "y", 3)
     job = leased(beside, table, x=(1, 7), y=(3,))
-    beside.published.accept(job.lease, job.location)
+    beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     assert beside.sync(table).did == "nothing changed"
     table.add("x", 9)
@@ -216,7 +229,7 @@ def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(besid
     where = beside.where(table, "x")
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
-    beside.published.accept(job.lease, job.location)
+    beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     overwritten(table)
     for moment in (1, 2):  # before the move and after it
