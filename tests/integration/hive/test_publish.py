@@ -138,6 +138,22 @@ def test_values_of_all_types_come_back_as_they_were(side: Side) -> None:
     assert after == table.rows()
 
 
+def test_partitions_of_all_spellings_are_published_where_they_are_found_again(side: Side) -> None:
+    table = side.table("id INT, v STRING", "p STRING, n INT", "VALUES (1, 'a', 'a b/ü', 7), (2, 'b', NULL, 7)")
+    table.alter(f"ADD PARTITION (p='x=1%', n=8) LOCATION '{table.path.as_uri()}/elsewhere'")
+    table.upgrade("id")
+    rows = "SELECT 1, 'mine', 'a b/ü', 7 UNION ALL SELECT 2, 'mine', NULL, 7 UNION ALL SELECT 3, 'mine', 'x=1%', 8"
+    table.change(f"{rows} UNION ALL SELECT 4, 'mine', 'neu é/%', NULL")
+    assert table.publish()["result"]["switched"] == 4
+    assert len(table.hive_rows()) == 4
+    assert table.hive_rows() == table.rows() == table.rows(store=".base")
+    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+    assert table.ask_publish()["did"] == "nothing to publish"
+    table.insert("VALUES (5, 'theirs', 'a b/ü', 7)")
+    table.sync()
+    assert table.rows("id, v")[-1] == (5, "theirs")
+
+
 @pytest.mark.parametrize("kind", ["STORED AS PARQUET", "USING PARQUET"])
 def test_a_table_without_partitions_is_published_whole(side: Side, kind: str) -> None:
     table = side.table("id INT, v STRING", "", "VALUES (1, 'a'), (2, 'b')", kind=kind).upgrade("id")
