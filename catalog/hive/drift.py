@@ -114,22 +114,40 @@ def _as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
     return Rebuild(reason=reason, files=ground.files, added=change.files, removed=(), ground=ground)
 
 
-def late_files(directory: Directory, listing: Listing) -> tuple[tuple[ListedFile, ...], Directory | None]:
-    """Files that came to a directory which the metastore does not point at any more, and what is known of it then.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateNews:
+    """What became of a directory which the metastore does not point at any more."""
 
-    None for the directory when files of it vanished or were replaced: it has been overwritten by a writer that did not
-    know it to be old.  Files that are too young to be believed wait.
+    come: tuple[ListedFile, ...]
+    is_overwritten: bool
+    """Whether files of it went, too: by a writer that did not know it to be old."""
+    directory: Directory
+    """As it is known once that is taken over."""
+
+
+def late_news(directory: Directory, listing: Listing) -> LateNews:
+    """Compare a directory that was left with what it holds now.  Files that are too young to be believed wait.
+
+    Files that only go are no news: nothing stands on them, and whoever clears up where nobody reads means no rows.  The
+    first half of an overwrite looks the same, so they are remembered until others come.
     """
     before = {file.path: file for file in directory.files}
     after = {file.path: file for file in listing.files}
-    if any(file.path not in after or not file.same_as(after[file.path]) for file in directory.files):
-        return (), None
-    added = [file for file in listing.files if file.path not in before]
-    believed = tuple(file for file in added if listing.is_settled(file))
+    stay = [file for file in directory.files if file.path in after and file.same_as(after[file.path])]
+    added = [file for file in listing.files if file not in stay and not _is_known(before, file)]
+    come = tuple(file for file in added if listing.is_settled(file))
     time = listing.directory_mtime_ns
-    is_quiet = len(believed) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
-    files = tuple(sorted((*directory.files, *believed), key=lambda file: file.path))
-    return believed, replace(directory, files=files, directory_mtime_ns=time if is_quiet else None)
+    is_quiet = len(come) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
+    files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
+    return LateNews(
+        come=come,
+        is_overwritten=bool(come) and len(stay) < len(directory.files),
+        directory=replace(directory, files=tuple(files), directory_mtime_ns=time if is_quiet else None),
+    )
+
+
+def _is_known(before: Mapping[str, ListedFile], file: ListedFile) -> bool:
+    return file.path in before and before[file.path].same_as(file)
 
 
 def _new(now: Signals, listing: Listing, given: int) -> New | Postponed:

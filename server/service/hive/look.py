@@ -17,7 +17,7 @@ from catalog.hive.drift import (
     Rebuild,
     Unchanged,
     drift,
-    late_files,
+    late_news,
     regrouped,
 )
 from catalog.hive.eligibility import blocked_partitions, blockers
@@ -191,18 +191,18 @@ def _look_back(found: Looked, state: HiveState, known: Mapping[str, Ground], fil
     columns = state.table.partition_columns
     listings = files.listings([one.location for _, one in watched])
     for (name, one), listing in zip(watched, listings, strict=True):
-        come, after = late_files(one, listing)
+        news = late_news(one, listing)
         ground = found.refreshed.get(name, known[name])
-        if after is None:
+        if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
-        elif come:
+        elif news.come:
             values = partition_values(columns, name) if columns else ()
-            found.late.append(Late(name=name, values=values, files=come, directory=after))
-        elif one.location in over and len(after.files) == len(listing.files):
+            found.late.append(Late(name=name, values=values, files=news.come, directory=news.directory))
+        elif one.location in over and len(listing.files) <= len(one.files):
             found.refreshed[name] = ground.without_watched(one.location)
             found.unwatched.append(one.location)
-        elif after != one:
-            found.refreshed[name] = ground.with_watched(after)
+        elif news.directory != one:
+            found.refreshed[name] = ground.with_watched(news.directory)
 
 
 def _is_written(directory: Directory, files: TableFiles) -> bool:

@@ -236,8 +236,8 @@ class Syncs:
         """
         metastore = self.index.metastore(linked.relation.catalog)
         for name, location in found.overwritten.items():
-            unit = found.units.get(name)
-            place = Place(values=unit.values if unit else (), location=unit.location if unit else None)
+            unit = found.units[name]
+            place = Place(values=unit.values, location=unit.location)
             try:
                 metastore.move(state.table.database, state.table.name, place, location, {})
             except (Conflict, AlreadyExists):

@@ -60,6 +60,11 @@ class Watched:
     published: int
     """The changes that its files contain."""
 
+    @property
+    def is_overwritten(self) -> bool:
+        """Files that only go are no news: somebody has cleared up where nobody reads."""
+        return bool(self.listed.keys() - self.files.keys() and self.files.keys() - self.listed.keys())
+
 
 @dataclass
 class Found:
@@ -143,9 +148,7 @@ class Table:
         """Hive's side speaks of a key, knowing what it had been given there."""
         knew = watched.published if watched else self.published.get(part, self.given)
         knew = knew if through is None else min(knew, through)
-        other = any(
-            one.part == part and one is not watched and one.listed.keys() - one.files.keys() for one in self.watched
-        )
+        other = any(one.part == part and one is not watched and one.is_overwritten for one in self.watched)
         for change in self.changes:
             if change.key == key and change.seq <= knew:
                 if change.seq <= min(self.given, knew) and not other:
@@ -230,7 +233,7 @@ class Table:
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
             return
         watched = self.watched if self.rules.watch else []
-        late = next((one for one in watched if one.listed.keys() - one.files.keys()), None)
+        late = next((one for one in watched if one.is_overwritten), None)
         if late is not None:
             self._back_to(late)
             self.sync()
@@ -241,7 +244,7 @@ class Table:
             self._known(part)
         for one in watched:
             self._append(one.part, one.files, one.listed)
-            one.listed = dict(one.files)
+            one.listed |= one.files
 
     def _known(self, part: Part) -> None:
         """The partition is as Hive lists it; one that Hive has made was given what all others were."""

@@ -11,12 +11,13 @@ from catalog.hive.drift import (
     Additions,
     Dropped,
     Held,
+    LateNews,
     New,
     Postponed,
     Rebuild,
     Unchanged,
     drift,
-    late_files,
+    late_news,
     regrouped,
 )
 from catalog.hive.ground import (
@@ -167,16 +168,24 @@ def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_di
     assert Ground.from_json(json.loads(json.dumps(back.to_json()))) == back
 
 
-def test_what_comes_to_a_directory_that_was_left_is_news_and_what_goes_overwrites_it() -> None:
+def test_what_comes_to_a_directory_that_was_left_is_news_and_overwrites_what_goes() -> None:
     left = Directory(location="hive", files=(A,), published_through=0, since_ns=1)
-    assert late_files(left, a_listing(A)) == ((), left)
+    assert late_news(left, a_listing(A)) == LateNews(come=(), is_overwritten=False, directory=left)
     young = ListedFile("d", 5, NOW)
-    files, after = late_files(left, a_listing(A, B, young))
-    assert files == (B,)
-    assert after is not None
-    assert (after.files, after.directory_mtime_ns) == ((A, B), None)
-    assert late_files(left, a_listing(B))[1] is None
-    assert late_files(left, a_listing(ListedFile(A.path, A.size, A.mtime_ns + 1)))[1] is None
+    news = late_news(left, a_listing(A, B, young))
+    assert (news.come, news.is_overwritten) == ((B,), False)
+    assert (news.directory.files, news.directory.directory_mtime_ns) == ((A, B), None)
+    news = late_news(left, a_listing(B))
+    assert (news.come, news.is_overwritten, news.directory.files) == ((B,), True, (B,))
+    replaced = ListedFile(A.path, A.size, A.mtime_ns + TICK_NS)
+    assert late_news(left, a_listing(replaced)).is_overwritten
+
+
+def test_files_that_only_go_from_where_nobody_reads_are_no_news() -> None:
+    """Somebody has cleared up: pointed back there, Hive would show nothing."""
+    left = Directory(location="hive", files=(A, B), published_through=0, since_ns=1)
+    assert late_news(left, a_listing()) == LateNews(come=(), is_overwritten=False, directory=left)
+    assert late_news(left, a_listing(C)).is_overwritten  # unless that was the first half of an overwrite
 
 
 def test_a_listing_of_another_directory_is_a_mistake() -> None:

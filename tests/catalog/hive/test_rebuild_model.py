@@ -20,7 +20,7 @@ STEPS = st.one_of(
     st.tuples(st.just("delete"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.sampled_from(["merge", "sync", "time passes", "rename"]), PARTS, st.just(set[str]())),
     st.tuples(st.sampled_from(["publish", "switch"]), PARTS, st.just(set[str]())),
-    st.tuples(st.sampled_from(["late add", "late overwrite"]), PARTS, st.sets(KEYS, min_size=1)),
+    st.tuples(st.sampled_from(["late add", "late overwrite", "late removal"]), PARTS, st.sets(KEYS, min_size=1)),
 )
 HIVE_SIDE = {"add", "overwrite", "remove the first file", "remove the last file"}
 Step = tuple[str, str, set[str]]
@@ -76,6 +76,9 @@ def late(table: Table, what: str, part: str, keys: set[str], number: int) -> Non
     """A writer that knew the directory before the last switch."""
     found = [one for one in table.watched if one.part == part]
     if not found:
+        return
+    if what == "late removal":
+        found[-1].files.clear()  # by whoever clears up; it says nothing of any row
         return
     if what == "late overwrite":
         table.free |= {one.key for one in table.changes if one.seq in table.answered and one.seq > found[-1].published}

@@ -302,3 +302,27 @@ def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHiv
     set_property(beside, table, "firn.hive.publish.location", f"{metadata['location']}/data")
     with pytest.raises(Conflict, match="own location"):
         beside.publishes.publish(LAKE, table.name)
+
+
+def test_whoever_clears_up_where_a_partition_was_takes_no_rows_away(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    for path in (table.path / "p=x").iterdir():
+        path.unlink()
+    assert beside.sync(table).did == "nothing changed"
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+    assert f"{job.location}/p=x/a.parquet" in beside.live(table)
+
+
+def test_a_writer_into_a_partition_that_hive_has_dropped_since_is_heard(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    beside.metastore.drop_partition("db", table.short, "p=x")
+    overwritten(table)
+    assert beside.sync(table).did.startswith("partitions dropped: 1")
