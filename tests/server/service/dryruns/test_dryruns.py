@@ -15,7 +15,7 @@ from catalog.commit import Change
 from catalog.datafile import DataFileEntry, FileStats
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
-from catalog.job import JobKind
+from catalog.job import AFTER_A_LOOK, JobKind
 from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine
 from catalog.would import Would
@@ -206,7 +206,7 @@ def would_of(lake: Lake, kind: JobKind, files: Sequence[ListedFile], **params: A
 
 
 def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
-    assert set(JobKind) - LOOKS.keys() == {JobKind.ORPHANS, JobKind.SYNC}
+    assert set(JobKind) - LOOKS.keys() == {JobKind.ORPHANS, *AFTER_A_LOOK}
 
 
 def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
