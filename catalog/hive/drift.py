@@ -134,7 +134,7 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     before = {file.path: file for file in directory.files}
     after = {file.path: file for file in listing.files}
     stay = [file for file in directory.files if file.path in after and file.same_as(after[file.path])]
-    added = [file for file in listing.files if file not in stay and not _is_known(before, file)]
+    added = [file for file in listing.files if file.path not in before or not before[file.path].same_as(file)]
     come = tuple(file for file in added if listing.is_settled(file))
     time = listing.directory_mtime_ns
     is_quiet = len(come) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
@@ -144,10 +144,6 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
         is_overwritten=bool(come) and len(stay) < len(directory.files),
         directory=replace(directory, files=tuple(files), directory_mtime_ns=time if is_quiet else None),
     )
-
-
-def _is_known(before: Mapping[str, ListedFile], file: ListedFile) -> bool:
-    return file.path in before and before[file.path].same_as(file)
 
 
 def _new(now: Signals, listing: Listing, given: int) -> New | Postponed:

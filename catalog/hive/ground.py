@@ -161,9 +161,15 @@ class Ground:
             watched=(*others, *left),
         )
 
-    def given_up(self) -> Ground:
-        """Once it is certain that the metastore will not be pointed at what was published."""
-        return replace(self, publishing=None, settled=False)
+    def given_up(self, now_ns: int) -> Ground:
+        """Once nobody will point the metastore at what was published, unless somebody does so already.
+
+        Another server may, or a request without an answer: then it is known what lies there.
+        """
+        if self.publishing is None:
+            return self
+        watched = (*self.watched, replace(self.publishing, since_ns=now_ns))
+        return replace(self, publishing=None, settled=False, watched=watched)
 
     def with_watched(self, directory: Directory) -> Ground:
         """With what is known now of a directory that it has left."""

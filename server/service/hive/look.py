@@ -23,7 +23,6 @@ from catalog.hive.drift import (
 from catalog.hive.eligibility import blocked_partitions, blockers
 from catalog.hive.ground import Directory, Ground, ListedFile, why_list
 from catalog.hive.model import HiveTable
-from catalog.hive.names import partition_values
 from catalog.ports.hive import TableFiles
 from server.service.hive.state import HiveState, Unit, list_units
 
@@ -49,7 +48,6 @@ class Late:
     """Files that came to a directory which a partition was at before."""
 
     name: str
-    values: tuple[str, ...]
     files: tuple[ListedFile, ...]
     directory: Directory
     """As it is known once they are taken over."""
@@ -172,11 +170,11 @@ def look(
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    _look_back(found, state, known, files, when)
+    _look_back(found, known, files, when)
     return replace(found, listed=len(to_list))
 
 
-def _look_back(found: Looked, state: HiveState, known: Mapping[str, Ground], files: TableFiles, when: Times) -> None:
+def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times) -> None:
     """What writers did that knew a directory before its partition was published elsewhere (rule 3.5).
 
     Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
@@ -188,7 +186,6 @@ def _look_back(found: Looked, state: HiveState, known: Mapping[str, Ground], fil
         for one in ground.watched
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
-    columns = state.table.partition_columns
     listings = files.listings([one.location for _, one in watched])
     for (name, one), listing in zip(watched, listings, strict=True):
         news = late_news(one, listing)
@@ -196,9 +193,8 @@ def _look_back(found: Looked, state: HiveState, known: Mapping[str, Ground], fil
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
         elif news.come:
-            values = partition_values(columns, name) if columns else ()
-            found.late.append(Late(name=name, values=values, files=news.come, directory=news.directory))
-        elif one.location in over and len(listing.files) <= len(one.files):
+            found.late.append(Late(name=name, files=news.come, directory=news.directory))
+        elif one.location in over and name not in found.changed and len(listing.files) <= len(one.files):
             found.refreshed[name] = ground.without_watched(one.location)
             found.unwatched.append(one.location)
         elif news.directory != one:

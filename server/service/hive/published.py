@@ -107,7 +107,7 @@ class PublishedFiles:
         try:
             switched = self.switches.finish(relation)
             left = switched.left
-        except CatalogError:  # base stands on the files: the next sync points the metastore there
+        except (CatalogError, CommitUnknown):  # base stands on the files: the next sync points the metastore there
             switched, left = Switched(), len(job.task["partitions"])
         return Published(
             partitions=len(job.task["partitions"]),

@@ -7,12 +7,13 @@ takes over what Hive made of it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.errors import AlreadyExists, CommitUnknown, Conflict, NotFound, Unavailable
+from catalog.errors import CatalogError, CommitUnknown, Unavailable
 from catalog.hive.ground import Directory, Ground, Signals
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
@@ -27,10 +28,12 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.state import HiveState, read_some, split_name
 
+log = logging.getLogger(__name__)
+
 TOGETHER = 200
 """Partitions whose switches are noted in one transaction, which reads all grounds of the table."""
-STATISTICS = ("rawDataSize", "COLUMN_STATS_ACCURATE")
-"""What nobody has counted anew: engines that answer from statistics must not believe them."""
+UNCOUNTED = ("rawDataSize", "COLUMN_STATS_ACCURATE")
+"""Engines that answer from statistics must not believe these: nobody has counted them anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +70,22 @@ class Switches:
             )
         return total
 
+    def give_up(self, relation: Relation) -> None:
+        """Wait no longer for a metastore that does not say whether it was pointed there; a sync will see where it is.
+
+        Nothing is lost by it: what was published is known, wherever the metastore turns out to point.
+        """
+        with self.database.writing() as uow:
+            stored, now_ns = uow.grounds.of(relation.id), time.time_ns()
+            grounds = {name: Ground.from_json(one) for name, one in stored.items()}
+            up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
+            uow.grounds.put(relation.id, up)
+
     def _some(self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground]) -> Switched:
         metastore = self.index.metastore(relation.catalog)
         state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
         if why_unfit(link, state.table):  # made anew, perhaps: none of it is where it was
-            given_up = {name: ground.given_up() for name, ground in grounds.items()}
+            given_up = {name: ground.given_up(time.time_ns()) for name, ground in grounds.items()}
             self._note(relation.id, grounds, given_up)
             return Switched(given_up=len(given_up))
         now = {unit.name: unit.signals for unit in state.units}
@@ -89,7 +103,7 @@ class Switches:
             if signals is not None and ground.publishing and _is_at(signals, ground.publishing):
                 yield name, ground.switched(signals, time.time_ns())
             elif name in overtaken:
-                yield name, ground.given_up()
+                yield name, ground.given_up(time.time_ns())
             else:
                 ended = self._moved(metastore, state.table, name, ground)
                 if ended is not None:
@@ -121,10 +135,12 @@ class Switches:
             signals = metastore.move(
                 table.database, table.name, place, to.location, _parameters(to), columns_of_table=True
             )
-        except (Conflict, AlreadyExists, NotFound):
-            return ground.given_up()
-        except (CommitUnknown, Unavailable):
+        except (CommitUnknown, Unavailable) as error:
+            log.warning("%s: %s", table.full_name, error)
             return None
+        except CatalogError as error:  # it says that it has not moved: changed meanwhile, gone, or not allowed
+            log.warning("%s: not published: %s", table.full_name, error)
+            return ground.given_up(time.time_ns())
         return ground.switched(signals, time.time_ns())
 
     def _note(self, relation_id: RelationId, before: Mapping[str, Ground], ended: Mapping[str, Ground]) -> None:
@@ -160,4 +176,4 @@ def _parameters(directory: Directory) -> dict[str, str | None]:
         "numRows": None if directory.rows is None else str(directory.rows),
         "transient_lastDdlTime": str(time.time_ns() // 10**9),
     }
-    return counted | dict.fromkeys(STATISTICS)
+    return counted | dict.fromkeys(UNCOUNTED)

@@ -196,10 +196,8 @@ class Syncs:
         full_name = relation.hive_name or ""
         try:
             if any(ground.publishing for ground in linked.grounds.values()):
-                switched = self.switches.finish(relation)
-                if switched.left:
-                    did = f"{WAITS} the metastore does not say whether {switched.left} partitions were published"
-                    return SyncOutcome(table=str(relation.name), did=did)
+                if self.switches.finish(relation).left:
+                    self.switches.give_up(relation)
                 raise Moved
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
         except Unavailable as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +17,7 @@ import pytest
 
 from catalog.commit import Change
 from catalog.datafile import DataFileEntry
-from catalog.errors import Conflict, Invalid
+from catalog.errors import CommitUnknown, Conflict, Invalid
 from catalog.hive.ground import Ground
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind, Lease
@@ -28,7 +30,7 @@ from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
 
@@ -326,3 +328,60 @@ def test_a_writer_into_a_partition_that_hive_has_dropped_since_is_heard(beside: 
     beside.metastore.drop_partition("db", table.short, "p=x")
     overwritten(table)
     assert beside.sync(table).did.startswith("partitions dropped: 1")
+
+
+@pytest.mark.parametrize("part", ["x", "new"])
+def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_moved(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, part, 1, 7)
+    job = leased(beside, table, **{part: (1, 7)})
+    asked: list[tuple[Any, ...]] = []
+
+    def unanswered(*told: Any, **_named: Any) -> None:
+        asked.append(told)
+        raise CommitUnknown("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(beside.metastore, "move", unanswered)
+        assert beside.published.accept(job.lease, job.location, rows=job.rows).left == 1
+        beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+        assert beside.sync(table).did == "nothing changed"
+    table.add("x", 9)
+    beside.metastore.move(*asked[0])  # it arrives after all
+    time.sleep(1.02 - time.time() % 1)  # until what was published is old enough to be believed
+    outcome = beside.sync(table)
+    assert beside.where(table, part) == f"{job.location}/p={part}"
+    assert f"{job.location}/p={part}/a.parquet" in beside.live(table)
+    assert outcome.job is not None
+    with beside.database.reading() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    read = {file["location"] for unit in staged["task"]["units"] for file in unit["files"]}
+    if part == "x":  # what came where it had been is heard, and what was published is known
+        assert read == {one for one in table.files() if "p=x" in one} - {asked[0][3]} - first_of(table)
+    else:
+        assert f"{job.location}/p=new/a.parquet" in read
+
+
+def first_of(table: HiveFiles) -> set[str]:
+    """The file that a partition had when it was upgraded."""
+    return {uri(min((table.path / "p=x").iterdir()))}
+
+
+def test_a_metastore_that_refuses_a_move_holds_up_no_sync(beside: BesideHive, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = upgraded(beside, "id")
+    where = beside.where(table, "x")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+
+    def refused(*_told: Any, **_named: Any) -> None:
+        raise Invalid("not allowed")
+
+    monkeypatch.setattr(beside.metastore, "move", refused)
+    told = beside.published.accept(job.lease, job.location, rows=job.rows)
+    assert (told.given_up, told.left) == (1, 0)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    assert beside.sync(table).did == "nothing changed"
+    assert beside.where(table, "x") == where
