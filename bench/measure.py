@@ -61,3 +61,14 @@ def median(costs: Sequence[Cost]) -> Cost:
 def ratio(one: Cost, other: Cost) -> dict[str, float]:
     """How many times the other's cost the one's is, by both clocks."""
     return {"wall": round(one.wall / other.wall, 2), "cpu": round(one.cpu / max(other.cpu, 0.01), 2)}
+
+
+def forget_peak(pid: int) -> None:
+    """Let the most memory that a process has held be what it holds now."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_mib(pid: int) -> int:
+    """The most memory that a process has held, of its own and shared."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 
 PartitionValue = bool | int | float | str | bytes | Decimal | None
@@ -14,17 +15,26 @@ Dates are days and timestamps microseconds since 1970, times microseconds since 
 """
 
 
+class FileFormat(StrEnum):
+    """Formats of data files, as manifests spell them."""
+
+    PARQUET = "PARQUET"
+    ORC = "ORC"
+    AVRO = "AVRO"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStats:
-    """What a Parquet footer says, by Iceberg field id.
+    """What a file's footer or header says, by Iceberg field id.
 
-    Bounds are in Iceberg's single-value serialization.  A column that is missing from a mapping has no such fact: its
-    footer does not say, or the file lacks the column.
+    Bounds are in Iceberg's single-value serialization.  A column that is missing from a mapping has no such fact: the
+    file does not say, or lacks the column.
     """
 
     location: str
     size: int
     record_count: int
+    format: FileFormat = FileFormat.PARQUET
     split_offsets: tuple[int, ...] = ()
     column_sizes: Mapping[int, int] = field(default_factory=dict)
     value_counts: Mapping[int, int] = field(default_factory=dict)
@@ -41,6 +51,11 @@ class DataFileEntry:
 
     stats: FileStats
     partition: tuple[PartitionValue, ...] = ()
+
+
+def in_order(partition: tuple[PartitionValue, ...]) -> list[tuple[bool, PartitionValue]]:
+    """By what partitions are sorted, nulls first: readers skip manifests whose files are neighbours in the table."""
+    return [(value is not None, value) for value in partition]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

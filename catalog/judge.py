@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from catalog.commit import Change, CommitEvent, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
-from catalog.hive.guard import check_linked
+from catalog.hive.guard import check_linked, check_stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
@@ -52,6 +52,8 @@ class Facts:
     """The commits that brought snapshots with the ids of these before, by id; their snapshots may have gone since."""
     store: StoreCommit | None = None
     """For a keyed table's store: what its own rules need."""
+    given_back: bool = False
+    """Whether the table is being given back to Hive, and the commit is none that serves this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ def _check_batch(facts: Facts) -> None:
 
 
 def _ruled(facts: Facts) -> Sequence[Json]:
+    if facts.given_back:
+        check_stays(facts.change.updates)
     is_linked = facts.relation.hive_name is not None
     if is_linked or (facts.store is not None and facts.store.linked and facts.store.role is RelationKind.BASE):
         check_linked(facts.metadata, facts.change.updates)

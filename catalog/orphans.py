@@ -36,6 +36,8 @@ class Why(StrEnum):
     NEEDED = "needed"
     PUT_BACK = "put back before"
     NOTED = "noted already"
+    IN_HIVE = "Hive may read it"
+    HIVE_UNKNOWN = "not known whether Hive reads it"
 
 
 class BatchState(StrEnum):

@@ -31,6 +31,7 @@ from firn.history import TableHistory
 from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
+from firn.linked import AutoSync, followed
 from firn.names import dotted, parts_of
 from firn.tablejobs import TableJobs
 from firn.transport import Json, Transport
@@ -109,15 +110,27 @@ class Client:
             return Name(parts[0], dotted(parts[1:]))
         return Name(self.catalog, dotted(parts))
 
-    def scan(self, table: str, *, filter: str | None = None, columns: Sequence[str] | None = None) -> Scan:
-        """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`."""
+    def scan(
+        self,
+        table: str,
+        *,
+        filter: str | None = None,
+        columns: Sequence[str] | None = None,
+        auto_sync: AutoSync | str = AutoSync.NONE,
+    ) -> Scan:
+        """Merged rows as Arrow, without Spark; nothing is read before `to_arrow()`.
+
+        With `auto_sync` a table over a Hive table is brought up to it before each reading: `metadata` takes over its
+        columns, `data` also its files.
+        """
         # Only those who scan wait for PyArrow and PyIceberg, which take most of a second to import.
         from firn.scan import Scan  # noqa: PLC0415
         from firn.scan.served import Served  # noqa: PLC0415
 
         name = self.name(table)
         source = Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table)
-        return Scan(source=source, filter=filter, columns=None if columns is None else tuple(columns))
+        what, wanted = AutoSync(auto_sync), None if columns is None else tuple(columns)
+        return Scan(source=source, filter=filter, columns=wanted, before=lambda: followed(self, str(name), what))
 
     def files(self, table: str) -> list[Json]:
         """Live data and delete files of a table, or of both stores of a keyed one."""

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from uuid import UUID
 
+from firn.jobs import waited
 from firn.transport import Json
-from firn.wire import Operation
+from firn.wire import Batch, Operation, StartedBatch
 
 if TYPE_CHECKING:
     from firn.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What names a row of a table that is to be upgraded, and which change of it is newer."""
+
+    columns: Sequence[str]
+    sequence_field: str | None = None
+
+    def to_json(self) -> Json:
+        """As the server reads it."""
+        return {"primary_key": [*self.columns], "sequence_field": self.sequence_field}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +66,86 @@ class Hive:
         }
         return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/upgrade"), body))
 
-    def sync(self, table: str, *, everything: bool = False) -> Json:
-        """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
-        return self.client.transport.change("POST", self._path(table, "/sync"), params={"everything": everything})
+    def upgrade_many(
+        self,
+        tables: Sequence[str],
+        *,
+        catalog: str | None = None,
+        key: Key | None = None,
+        keys: Mapping[str, Key] | None = None,
+        properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> StartedBatch:
+        """Upgrade all tables of these names and patterns (`sales.*`), or with `dry_run` only check them.
+
+        Each is an operation of its own; `keys` are those of single tables, `key` is for the others.
+        """
+        body = {
+            "tables": [*tables],
+            "key": None if key is None else key.to_json(),
+            "keys": {name: one.to_json() for name, one in (keys or {}).items()},
+            "properties": dict(properties or {}),
+            "dry_run": dry_run,
+        }
+        answer = self.client.transport.change("POST", f"{self._root(catalog)}/upgrade", body)
+        return StartedBatch.model_validate(answer)
+
+    def batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+        """How far a batch is; its operations are `client.operations.list(batch=…)`."""
+        return Batch.model_validate(self.client.transport.get(f"{self._root(catalog)}/upgrades/{batch}"))
+
+    def pause_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+        """Pause everything of it that has not ended."""
+        return self._turned(batch, catalog, "pause")
+
+    def resume_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+        """Resume everything of it that is paused."""
+        return self._turned(batch, catalog, "resume")
+
+    def cancel_batch(self, batch: UUID | str, catalog: str | None = None) -> Batch:
+        """Cancel everything of it that has not ended; what is upgraded stays so."""
+        return self._turned(batch, catalog, "cancel")
+
+    def wait_for_batch(
+        self,
+        batch: UUID | str,
+        catalog: str | None = None,
+        *,
+        seconds: float | None = None,
+        seen: Callable[[Batch], None] = lambda _: None,
+    ) -> Batch:
+        """The batch once all of it has ended; `seen` is called with each state on the way."""
+        return waited(
+            lambda: self.batch(batch, catalog), lambda one: not one.unfinished, seconds, seen, f"batch {batch}"
+        )
+
+    def _turned(self, batch: UUID | str, catalog: str | None, verb: str) -> Batch:
+        path = f"{self._root(catalog)}/upgrades/{batch}/{verb}"
+        return Batch.model_validate(self.client.transport.change("POST", path))
+
+    def sync(self, table: str, *, everything: bool = False, only_schema: bool = False) -> Json:
+        """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
+        `only_schema` none is looked at.
+        """
+        asked = {"everything": everything, "only_schema": only_schema}
+        return self.client.transport.change("POST", self._path(table, "/sync"), params=asked)
 
     def publish(self, table: str, *, merge: bool = True) -> Json:
         """Give Hive what has changed; with `merge`, the answer may be a merge that has to come first."""
         return self.client.transport.change("POST", self._path(table, "/publish"), params={"merge": merge})
+
+    def left_to_do(self, table: str) -> Json:
+        """What a downgrade has to do, as far as it can be known before."""
+        return self.client.transport.get(self._path(table, "/downgrade"))
+
+    def downgrade(self, table: str, *, watch: bool = True, purge: bool = False) -> Operation:
+        """Give it back to Hive with all that was changed, and drop it here; returns at once.
+
+        Without `watch` it does not wait until no writer can know former directories any more; `purge` deletes Firn's
+        own files when the dropped table is kept no longer.
+        """
+        body = {"watch": watch, "purge": purge}
+        return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
 
     def _path(self, table: str, verb: str = "") -> str:
         name = self.client.name(table)

@@ -66,7 +66,7 @@ class Jobs:
 
         StillRunning when that takes longer than `seconds`; None waits without end.
         """
-        return _waited(lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}")
+        return waited(lambda: self.get(job_id), lambda job: job.status.is_final, seconds, seen, f"job {job_id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +75,32 @@ class Operations:
 
     transport: Transport
 
-    def list(self, *, catalog: str | None = None, limit: int | None = None) -> Iterator[Operation]:
-        """Newest first."""
-        found = self.transport.items("/operations", {"catalog": catalog}, limit=limit)
+    def list(
+        self, *, catalog: str | None = None, batch: UUID | str | None = None, limit: int | None = None
+    ) -> Iterator[Operation]:
+        """Newest first; those of one batch in the order in which they are carried out."""
+        asked = {"catalog": catalog, "batch": None if batch is None else str(batch)}
+        found = self.transport.items("/operations", asked, limit=limit)
         return (Operation.model_validate(one) for one in found)
 
     def get(self, operation_id: UUID | str) -> Operation:
         """One operation."""
         return Operation.model_validate(self.transport.get(f"/operations/{operation_id}"))
+
+    def pause(self, operation_id: UUID | str) -> Operation:
+        """It stops at its next step, and stays so until it is resumed."""
+        return self._turned(operation_id, "pause")
+
+    def resume(self, operation_id: UUID | str) -> Operation:
+        """It begins anew when its turn comes."""
+        return self._turned(operation_id, "resume")
+
+    def cancel(self, operation_id: UUID | str) -> Operation:
+        """It stops at its next step, and leaves nothing behind."""
+        return self._turned(operation_id, "cancel")
+
+    def _turned(self, operation_id: UUID | str, verb: str) -> Operation:
+        return Operation.model_validate(self.transport.change("POST", f"/operations/{operation_id}/{verb}"))
 
     def wait(
         self,
@@ -93,12 +111,13 @@ class Operations:
     ) -> Operation:
         """The operation once it has ended, as a job."""
         what = f"operation {operation_id}"
-        return _waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)
+        return waited(lambda: self.get(operation_id), lambda one: one.status.is_final, seconds, seen, what)
 
 
-def _waited(
+def waited(
     look: Callable[[], T], is_final: Callable[[T], bool], seconds: float | None, seen: Callable[[T], None], what: str
 ) -> T:
+    """What `look` gives once it is final; `seen` is called with each state on the way."""
     deadline, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL_SECONDS
     while True:
         now = look()

@@ -264,6 +264,7 @@ class OperationStatus(StrEnum):
     """Where long work of the server itself stands."""
 
     RUNNING = "running"
+    PAUSED = "paused"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"
@@ -271,7 +272,7 @@ class OperationStatus(StrEnum):
     @property
     def is_final(self) -> bool:
         """Whether nothing more will come of it."""
-        return self is not OperationStatus.RUNNING
+        return self not in (OperationStatus.RUNNING, OperationStatus.PAUSED)
 
 
 class Operation(Wire):
@@ -281,13 +282,36 @@ class Operation(Wire):
     kind: str
     target: str
     status: OperationStatus
+    outcome: str
+    """Where it stands in one word, such as waiting, upgraded or blocked."""
+    batch: UUID | None = None
     phase: str
+    phase_at: datetime | None = None
     done: int
     total: int
     unit: str
     error: str | None = None
     hint: str | None = None
     result: dict[str, Any] = {}
+    created_at: datetime
+    updated_at: datetime
+
+
+class Batch(Wire):
+    """What one request has started, in numbers."""
+
+    id: UUID
+    kind: str
+    tables: int
+    unfinished: int
+    outcomes: dict[str, int]
+
+
+class StartedBatch(Wire):
+    """What a request for many has started, if anything, and which tables need nothing."""
+
+    batch: Batch | None
+    passed_over: dict[str, str]
 
 
 class ImportOptions(BaseModel):

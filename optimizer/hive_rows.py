@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
 from firn.names import quoted
+from optimizer.avro_rows import read_avro
+from optimizer.errors import Refused
 from optimizer.spark import JobSession
-from optimizer.sync_task import HiveFile, SyncTask
+from optimizer.sync_task import HiveColumn, HiveFile, SyncTask
 
 SOURCE = "_source"
 ADDED = "_firn_added"
@@ -25,8 +28,12 @@ _PATH = "_firn_path"
 _ORDER = "_firn_order"
 _POSITION = "_firn_position"
 _RANK = "_firn_rank"
+_ROW = "_firn_row"
+_PIECE = "_firn_piece"
 # Spark has no columns of bounded strings in files; their values were cut or padded when they were written.
 _BOUNDED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+# Spark reads and writes ORC's wall-clock times as instants of Java's zone, which is the session's (`check_zone`).
+_WALL_CLOCK = re.compile(r"\btimestamp_ntz\b(?!`|\s*:)", re.IGNORECASE)
 _READ = {
     # A name of a file is no pattern, whatever characters it holds. Iceberg's readers move no date or time either.
     "__globPaths__": "false",
@@ -61,15 +68,28 @@ class HiveRows:
         if not files:
             return self._none()
         known = self._known(files)
-        read = self.session.spark.read.options(**_READ).schema(self._file_schema())
-        rows = read.parquet(*[file.location for file, _ in files]).select(
-            "*", F.col("_metadata.file_path").alias(_PATH), F.col("_metadata.row_index").alias(_POSITION)
-        )
+        formats = {file.location: unit.format for unit in self.task.units for file in unit.files}
+        by_format = {form: [one for one, of in formats.items() if of == form] for form in set(formats.values())}
+        rows = reduce(DataFrame.unionByName, [self._read(form, by_format[form]) for form in sorted(by_format)])
         joined = rows.join(F.broadcast(known), _PATH, "left")
         # A path that is spelled otherwise than expected must not pass for a row without a source.
         source = F.coalesce(SOURCE, F.raise_error(F.concat(F.lit("unknown file "), F.col(_PATH))).cast("string"))
         columns = [self._column(field) for field in self.table.fields]
         return joined.select(*columns, source.alias(SOURCE), ADDED, _ORDER, _POSITION)
+
+    def _read(self, form: str, locations: list[str]) -> DataFrame:
+        """The rows of files of one format, each with its file and where it stands in it."""
+        schema, spark = self._file_schema(), self.session.spark
+        if form == "AVRO":
+            return read_avro(spark, locations, schema, _PATH, _ROW).withColumn(_POSITION, _position(F.lit(0), _ROW))
+        if form == "ORC":
+            check_zone(self.session, self.task.columns)
+        rows = spark.read.options(**_READ).schema(schema).format(form.lower()).load(locations)
+        # Of ORC files Spark tells the piece that it reads, and reads a piece from its beginning to its end.
+        row = F.col("_metadata.row_index") if form == "PARQUET" else F.monotonically_increasing_id()
+        begin = F.lit(0) if form == "PARQUET" else F.col("_metadata.file_block_start")
+        named = rows.select("*", F.col("_metadata.file_path").alias(_PATH), row.alias(_ROW), begin.alias(_PIECE))
+        return named.withColumn(_POSITION, _position(F.col(_PIECE), _ROW)).drop(_PIECE)
 
     def _ordered(self) -> Iterator[tuple[HiveFile, Sequence[str | None]]]:
         files = [(file, unit.values) for unit in self.task.units for file in unit.files]
@@ -114,7 +134,7 @@ class HiveRows:
 
     def _none(self) -> DataFrame:
         told = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (_ORDER, IntegerType())]
-        told.append((_POSITION, spark_type("bigint")))
+        told.append((_POSITION, spark_type("struct<piece:bigint,row:bigint>")))
         optional = [StructField(field.name, field.dataType) for field in self.table.fields]
         schema = StructType([*optional, *(StructField(name, kind) for name, kind in told)])
         return self.session.spark.createDataFrame([], schema)
@@ -124,8 +144,22 @@ class HiveRows:
 
 
 def spark_type(hive_type: str) -> DataType:
-    """The Spark type that reads what Hive keeps in Parquet under this type."""
-    return DataType.fromDDL(_BOUNDED.sub("string", hive_type))
+    """The Spark type that reads what Hive keeps in files under this type."""
+    return DataType.fromDDL(_WALL_CLOCK.sub("timestamp", _BOUNDED.sub("string", hive_type)))
+
+
+def check_zone(session: JobSession, columns: Sequence[HiveColumn]) -> None:
+    """Refused unless Java's zone is UTC, as the session's is: Spark moves the times in ORC files by the difference."""
+    zone = str(session.jvm.java.time.ZoneId.systemDefault().normalized().getId())
+    if zone not in ("Z", "UTC") and any("timestamp" in column.type.lower() for column in columns):
+        raise Refused(
+            f"this optimizer's time zone is {zone}: timestamps in ORC files can be read and written in UTC only; start "
+            "it with -Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
+        )
+
+
+def _position(piece: Column, row: str) -> Column:
+    return F.struct(piece.cast("bigint").alias("piece"), F.col(row).alias("row"))
 
 
 def _value(at: int) -> str:

@@ -16,6 +16,10 @@ class OrphansTask(Wire):
     """Files changed last before that moment may be proposed."""
 
     tables: list[ListedTable]
+    published: str | None
+    """Where a linked table gives its rows to Hive: that place is listed, too."""
+    left_out: str | None
+    """Why it is not."""
     before_ms: int
     dry_run: bool
     asked: bool

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from optimizer.sync_task import HiveColumn
 from optimizer.wire import Wire
 
 
 class Partition(Wire):
-    """A partition by Hive's name, and its values as Hive spells them, None for null."""
+    """A partition by Hive's name, its values as Hive spells them, None for null, and the format that Hive reads there.
+
+    A table without partitions is one of no name.
+    """
 
     name: str
     values: list[str | None]
+    format: Literal["PARQUET", "ORC"] = "PARQUET"
 
 
 class PublishTask(Wire):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "true",
     # Partition values travel through SQL as text: both ways in one time zone.
     "spark.sql.session.timeZone": "UTC",
+    # Wall-clock times in ORC files are moved by Java's zone on their way through Spark.
+    "spark.driver.defaultJavaOptions": "-Duser.timezone=UTC",
+    "spark.executor.defaultJavaOptions": "-Duser.timezone=UTC",
     "spark.sql.ansi.enabled": "true",
     # Jobs that run side by side share the cores evenly, whichever came first.
     "spark.scheduler.mode": "FAIR",
@@ -44,6 +48,8 @@ def start(*, master: str | None, app: str, memory: str = "2g") -> SparkSession:
     builder = SparkSession.builder.appName(app)
     if master is not None:
         builder = builder.master(master)
+    if (master or "").startswith("local"):  # elsewhere another Python may be at the same place, or none
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = builder.config(map={**SETTINGS, **spark_conf(), "spark.driver.memory": memory})
     session = builder.config(map=loopback_if_local(master or "")).getOrCreate()
     # Iceberg warns on every scan that a filter on sequence numbers is not pushed down; that is known and measured.

@@ -29,6 +29,7 @@ class HiveUnit(Wire):
 
     values: list[str | None]
     files: list[HiveFile]
+    format: Literal["PARQUET", "ORC", "AVRO"] = "PARQUET"
 
 
 class Replay(Wire):

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Lifespan
 from catalog.errors import CatalogError, CommitUnknown
 from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
+from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
 from server.api import filejobs as api_filejobs
@@ -41,6 +42,7 @@ from server.api import roles as api_roles
 from server.api import status as api_status
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
+from server.api import upgrades as api_upgrades
 from server.api import upkeep as api_upkeep
 from server.api import views as api_views
 from server.console import mount_console
@@ -74,8 +76,10 @@ _API = (
     api_views,
     api_metrics,
     api_imports,
+    api_upgrades,
     api_hive,
     api_publish,
+    api_downgrade,
     api_jobs,
     api_optimizers,
     api_leases,
@@ -112,6 +116,7 @@ def create_app(
         yield
         api.state.stopping.set()
         services.imports.signals.halted.set()
+        services.hive.upgrades.halted.set()
         background.driver.stop()
         services.fleet.close()
         services.access.trail.flush()

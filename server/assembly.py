@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from datetime import timedelta
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,7 +28,8 @@ from server.files.table_files import TableFiles
 from server.foreign.rest import RestCatalogs
 from server.identity.oidc import OidcIssuer, OidcSettings
 from server.launch.processes import Processes
-from server.metastore.registry import MetastoreRegistry, MetastoreTimes
+from server.metastore.registry import MetastoreRegistry, MetastoreWays
+from server.metastore.security import Authentication, MetastoreSecurity
 from server.service.access.access import Access
 from server.service.access.directory import Directory
 from server.service.access.identities import Identities
@@ -43,7 +45,9 @@ from server.service.fleet import Fleet, Ground
 from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
+from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
+from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.services import HiveServices
@@ -64,6 +68,7 @@ from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
 from server.service.optimizing import Optimizing
 from server.service.orphans.orphans import Orphans
+from server.service.orphans.published import HiveReaders
 from server.service.orphans.quarantine import Quarantine
 from server.service.planner import Planner
 from server.service.policies import Policies
@@ -113,7 +118,9 @@ def build_services(settings: Settings, database: Database) -> Services:
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
     movable = QuarantineFiles(storage, dict(settings.file_io))
-    orphans = Orphans(database, metadata, movable, reachable, Quarantine(database, movable, storage))
+    index = HiveIndex(database, metastores)
+    quarantine = Quarantine(database, movable, storage)
+    orphans = Orphans(database, metadata, movable, reachable, quarantine, HiveReaders(database, index))
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
     staged = dict.fromkeys(AFTER_A_LOOK, staged_task)
@@ -138,7 +145,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),
         tasks=tasks,
-        hive=_hive(keyed, committer, metastores, files),
+        hive=_hive(keyed, committer, index, files, settings.hive),
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
         own_places=own_places,
@@ -157,18 +164,34 @@ def build_services(settings: Settings, database: Database) -> Services:
     )
 
 
-def _hive(keyed: KeyedTables, committer: Committer, metastores: MetastoreRegistry, files: TableFiles) -> HiveServices:
+def _hive(
+    keyed: KeyedTables, committer: Committer, index: HiveIndex, files: TableFiles, settings: HiveSettings
+) -> HiveServices:
     database, metadata = committer.database, committer.metadata
-    index = HiveIndex(database, metastores)
     checks = Checks(database, index, files)
     switches = Switches(database, index, files)
+    upgrades = Upgrades(
+        database,
+        Namespaces(database),
+        keyed.tables,
+        keyed,
+        index,
+        checks,
+        files,
+        at_once=settings.upgrades_at_once,
+        halted=threading.Event(),
+    )
+    syncs = Syncs(database, metadata, committer, index, files, switches)
+    publishes = Publishes(database, metadata, index, files, switches, syncs.columns)
     return HiveServices(
         index=index,
         checks=checks,
-        upgrades=Upgrades(database, Namespaces(database), keyed.tables, keyed, index, checks, files),
-        syncs=Syncs(database, metadata, committer, index, files, switches),
-        publishes=Publishes(database, metadata, index, files, switches),
+        operations=Operations(database, checks),
+        upgrades=upgrades,
+        syncs=syncs,
+        publishes=publishes,
         published=PublishedFiles(database, metadata, committer, index, files, switches),
+        downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
     )
 
 
@@ -204,10 +227,21 @@ def _vending(settings: Settings, database: Database, metadata: MetadataFiles, ac
 
 
 def _metastores(hive: HiveSettings) -> MetastoreRegistry:
-    times = MetastoreTimes(
-        connect_seconds=hive.connect_seconds, read_seconds=hive.read_seconds, connections=hive.pool_size
+    security = MetastoreSecurity(
+        tls=hive.tls,
+        ca_file=hive.ca_file,
+        authentication=Authentication(hive.authentication),
+        user=hive.user,
+        password=None if hive.password is None else hive.password.get_secret_value(),
+        service=hive.kerberos_service,
     )
-    return MetastoreRegistry(times)
+    ways = MetastoreWays(
+        connect_seconds=hive.connect_seconds,
+        read_seconds=hive.read_seconds,
+        connections=hive.pool_size,
+        security=security,
+    )
+    return MetastoreRegistry(ways)
 
 
 def _static_keys(storage: StorageSettings) -> StaticKeys:

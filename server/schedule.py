@@ -27,12 +27,13 @@ def build_background(settings: Settings, services: Services) -> Background:
     tasks = [
         *_optimizing(settings.background, services, leadership),
         *_starting(settings, services),
-        *_taking_over(settings.background, services),
+        *_taking_over(settings.background, services, leadership),
         *_keeping(settings, services),
         *_access_tasks(settings, services),
     ]
     driver = Driver(tasks, leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
+    services.hive.poke_downgrades = lambda: driver.poke("downgrade")
     services.imports.signals.poke = lambda: driver.poke("import")
     return Background(driver, leadership)
 
@@ -65,7 +66,7 @@ def _starting(settings: Settings, services: Services) -> list[TaskDef]:
     ]
 
 
-def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]:
+def _taking_over(every: BackgroundSettings, services: Services, leadership: Leadership) -> list[TaskDef]:
     return [
         TaskDef(
             name="list_hive",
@@ -75,9 +76,9 @@ def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]
         ),
         TaskDef(
             name="upgrade",
-            does="carries out upgrades that were started, also those of a server that died",
+            does="carries out upgrades and their checks that were started, also those of a server that died",
             every_seconds=every.operation_seconds,
-            activate=services.hive.upgrades.activate,
+            activate=lambda: services.hive.upgrades.activate(leadership.leads),
         ),
         TaskDef(
             name="sync",
@@ -90,6 +91,12 @@ def _taking_over(every: BackgroundSettings, services: Services) -> list[TaskDef]
             does="plans what linked tables are to give to Hive, where their policy says how fresh it is to be",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.publishes.activate,
+        ),
+        TaskDef(
+            name="downgrade",
+            does="carries on with giving tables back to Hive",
+            every_seconds=every.operation_seconds,
+            activate=services.hive.downgrades.activate,
         ),
         TaskDef(
             name="import",

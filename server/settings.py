@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -92,7 +93,28 @@ class HiveSettings(Group):
     connect_seconds: PositiveFloat = Field(default=5, description="Time-out of connecting to a metastore.")
     read_seconds: PositiveFloat = Field(default=60, description="Time-out of one answer of a metastore.")
     pool_size: PositiveInt = Field(default=8, description="Connections kept to each metastore.")
-    footer_threads: PositiveInt = Field(default=16, description="Threads that read Parquet footers.")
+    footer_threads: PositiveInt = Field(default=16, description="Threads that read footers of data files.")
+    upgrades_at_once: PositiveInt = Field(default=4, description="Upgrades and their checks that run side by side.")
+    tls: bool = Field(default=False, description="Whether metastores are spoken to over TLS.")
+    ca_file: Path | None = Field(
+        default=None, description="Authorities to believe, as PEM; by default those of the system."
+    )
+    authentication: Literal["none", "plain", "kerberos"] = Field(
+        default="none", description="`plain` (user and password) or `kerberos` (the ticket of the server's process)."
+    )
+    user: str | None = Field(default=None, description="Whom metastores are told; unset: nobody.")
+    password: SecretStr | None = Field(default=None, description="Of `user`, for `plain`.")
+    kerberos_service: str = Field(default="hive", description="First part of the metastores' principal.")
+
+    @model_validator(mode="after")
+    def _whole_identity(self) -> Self:
+        if self.authentication == "plain" and (self.user is None or self.password is None):
+            raise ValueError("hive.authentication=plain needs hive.user and hive.password")
+        if self.authentication == "plain" and not self.tls:
+            raise ValueError("hive.authentication=plain needs hive.tls: the password would cross the network as it is")
+        if self.authentication == "kerberos" and find_spec("kerberos") is None:
+            raise ValueError("hive.authentication=kerberos needs the Python package kerberos: pip install kerberos")
+        return self
 
 
 class ScanSettings(Group):

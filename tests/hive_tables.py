@@ -10,6 +10,13 @@ PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 PARQUET_OUTPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 ORC = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
+AVRO = "org.apache.hadoop.hive.serde2.avro.AvroSerDe"
+TEXT = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_INPUTS = {
+    PARQUET_SERDE: PARQUET_INPUT,
+    ORC: "org.apache.hadoop.hive.ql.io.orc.OrcInputFormat",
+    AVRO: "org.apache.hadoop.hive.ql.io.avro.AvroContainerInputFormat",
+}
 
 
 def columns(text: str) -> tuple[HiveColumn, ...]:
@@ -22,7 +29,7 @@ def a_storage(
     location: str = "file:/warehouse/db/orders",
     cols: str = "id int; name string",
     *,
-    input_format: str = PARQUET_INPUT,
+    input_format: str | None = None,
     serde: str = PARQUET_SERDE,
     serde_parameters: Mapping[str, str] | None = None,
     bucket_columns: tuple[str, ...] = (),
@@ -30,7 +37,7 @@ def a_storage(
 ) -> HiveStorage:
     return HiveStorage(
         location=location,
-        input_format=input_format,
+        input_format=_INPUTS.get(serde, PARQUET_INPUT) if input_format is None else input_format,
         output_format=PARQUET_OUTPUT,
         serde=serde,
         serde_parameters=serde_parameters or {"serialization.format": "1"},
@@ -59,6 +66,7 @@ def a_hive_table(
         if parameters is not None
         else {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000"},
         owner="ann",
+        created=1_700_000_000,
     )
 
 

@@ -167,7 +167,7 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
         ground_after(now, listing, believed, published_through=ground.published_through),
         lost_ns=listing.began_ns if lost else ground.lost_ns,
         lost=lost or ground.lost,
-        watched=ground.watched,
+        watched=ground.watched_but(now.location),
         appended_through=ground.appended_through,
     )
     if relocated or removed or ground.is_dropped:

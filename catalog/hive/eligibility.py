@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from catalog.datafile import FileFormat
 from catalog.errors import Invalid
 from catalog.hive.formats import HiveFormat
-from catalog.hive.model import PROVIDER, HivePartition, HiveTable
+from catalog.hive.model import PROVIDER, HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import PARTITION_TYPES, BadPartitionValue, partition_name, partition_record
 from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
 
 _REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and take that one over."
+_ONLY = "only Parquet, ORC and Avro files can be registered"
+_WITHOUT_SCHEMA = (
+    "Give the table its columns in Hive itself, and take the schema's property away (UNSET TBLPROPERTIES)."
+)
+_BY_POSITION = ("parquet.column.index.access", "orc.force.positional.evolution")
+_AVRO_SCHEMA = ("avro.schema.url", "avro.schema.literal")
 _NAMED_AT_MOST = 3
 
 
@@ -31,6 +38,8 @@ class BlockerCode(StrEnum):
     SPARK_PARTITIONS = "spark_partitions"
     BUCKETED = "bucketed"
     BY_POSITION = "by_position"
+    AVRO_SCHEMA = "avro_schema"
+    TIMESTAMP_FORMATS = "timestamp_formats"
     COLUMN_TYPE = "column_type"
     DUPLICATE_COLUMNS = "duplicate_columns"
     PARTITION_TYPE = "partition_type"
@@ -145,14 +154,14 @@ def _handler(table: HiveTable) -> Blocker | None:
 
 
 def _format(table: HiveTable) -> Blocker | None:
-    provider, kind = table.parameters.get(PROVIDER, "").lower(), table.storage.format
-    if provider not in ("", "parquet", "hive"):
-        message = f"{table.full_name} is a Spark table in format {provider!r}, only Parquet files can be registered"
-        return Blocker(BlockerCode.SPARK_FORMAT, message, _REWRITE)
-    if provider == "parquet" or kind in (HiveFormat.PARQUET, HiveFormat.ICEBERG):
+    kind = table.storage.format
+    if table.file_format is not None or (kind is HiveFormat.ICEBERG and not table.provider):
         return None
+    if table.provider:
+        message = f"{table.full_name} is a Spark table in format {table.provider!r}, {_ONLY}"
+        return Blocker(BlockerCode.SPARK_FORMAT, message, _REWRITE)
     named = kind.upper() if kind is not HiveFormat.OTHER else f"{table.storage.serde} over {table.storage.input_format}"
-    message = f"{table.full_name} is stored as {named}, only Parquet files can be registered"
+    message = f"{table.full_name} is stored as {named}, {_ONLY}"
     return Blocker(BlockerCode.FORMAT, message, _REWRITE)
 
 
@@ -182,11 +191,28 @@ def _bucketed(table: HiveTable) -> Blocker | None:
 
 
 def _by_position(table: HiveTable) -> Blocker | None:
-    name = "parquet.column.index.access"
-    if "true" not in (table.parameters.get(name, ""), table.storage.serde_parameters.get(name, "")):
+    said = {**table.parameters, **table.storage.serde_parameters}
+    name = next((one for one in _BY_POSITION if said.get(one, "").lower() == "true"), None)
+    if name is None:
         return None
     message = f"{table.full_name} finds columns in files by position ({name}=true), Iceberg finds them by name"
     return Blocker(BlockerCode.BY_POSITION, message, _REWRITE)
+
+
+def _avro_schema(table: HiveTable) -> Blocker | None:
+    """A schema of its own may name columns otherwise than the files do, and has values for those that they lack."""
+    name = _own_schema(table, table.storage)
+    if table.file_format is not FileFormat.AVRO or name is None:
+        return None
+    message = (
+        f"{table.full_name} is read through a schema of its own ({name}), whose defaults and aliases are Hive's alone"
+    )
+    return Blocker(BlockerCode.AVRO_SCHEMA, message, _WITHOUT_SCHEMA)
+
+
+def _own_schema(table: HiveTable, storage: HiveStorage) -> str | None:
+    said = {**table.parameters, **storage.serde_parameters}
+    return next((one for one in _AVRO_SCHEMA if said.get(one)), None)
 
 
 _TABLE_RULES: Sequence[Callable[[HiveTable], Blocker | None]] = (
@@ -198,6 +224,7 @@ _TABLE_RULES: Sequence[Callable[[HiveTable], Blocker | None]] = (
     _spark_partitions,
     _bucketed,
     _by_position,
+    _avro_schema,
 )
 
 
@@ -227,12 +254,7 @@ def _partition_rules(
     def name(partition: HivePartition) -> str:
         return partition_name(table.partition_columns, partition.values)
 
-    if table.parameters.get(PROVIDER, "").lower() != "parquet":
-        others = [p for p in partitions if p.storage.format is not HiveFormat.PARQUET]
-        if others and table.storage.format is HiveFormat.PARQUET:
-            formats = ", ".join(sorted({p.storage.format for p in others}))
-            message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
-            yield Blocker(BlockerCode.PARTITION_FORMAT, message, "Write these partitions again as Parquet."), others
+    yield from _formats(table, partitions, name)
     records = [_record(table, partition) for partition in partitions]
     bad = [partition for partition, record in zip(partitions, records, strict=True) if record is _BAD]
     if bad:
@@ -245,6 +267,35 @@ def _partition_rules(
     for same in _groups(partitions, [partition.storage.location.rstrip("/") for partition in partitions]):
         message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
         yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own."), same
+
+
+def _formats(
+    table: HiveTable, partitions: Sequence[HivePartition], name: Callable[[HivePartition], str]
+) -> Iterator[tuple[Blocker, Sequence[HivePartition]]]:
+    """Each partition has a format of its own, which is mostly its table's."""
+    if table.file_format is None:
+        return  # said of the table
+    by_format: dict[FileFormat | None, list[HivePartition]] = {}
+    for partition in partitions:
+        by_format.setdefault(table.format_of(partition.storage), []).append(partition)
+    if others := by_format.get(None):
+        formats = ", ".join(sorted({p.storage.format for p in others}))
+        message = f"{len(others)} partitions are stored as {formats}: {_some(map(name, others))}"
+        advice = "Write these partitions again as Parquet, ORC or Avro."
+        yield Blocker(BlockerCode.PARTITION_FORMAT, message, advice), others
+    is_orc = table.file_format is FileFormat.ORC
+    clash = [p for kind, some in by_format.items() if kind and (kind is FileFormat.ORC) != is_orc for p in some]
+    if clash and table.has_timestamps:
+        message = (
+            f"{len(clash)} partitions are in other formats than the table: {_some(map(name, clash))}; its timestamps "
+            "are wall-clock times in ORC files and instants in others, and one column cannot be both"
+        )
+        advice = f"Write these partitions again as {table.file_format}."
+        yield Blocker(BlockerCode.TIMESTAMP_FORMATS, message, advice), clash
+    schemas = [p for p in by_format.get(FileFormat.AVRO, ()) if _own_schema(table, p.storage)]
+    if schemas and table.file_format is not FileFormat.AVRO:
+        message = f"{len(schemas)} Avro partitions are read through a schema of their own: {_some(map(name, schemas))}"
+        yield Blocker(BlockerCode.AVRO_SCHEMA, message, _WITHOUT_SCHEMA), schemas
 
 
 _BAD = ("no value of its type",)

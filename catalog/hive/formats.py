@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from catalog.datafile import FileFormat
+
 
 class HiveFormat(StrEnum):
     """Formats that Hive tables are commonly stored in."""
@@ -34,16 +36,29 @@ _SERDES = {
 }
 
 
+REGISTERED = {
+    HiveFormat.PARQUET: FileFormat.PARQUET,
+    HiveFormat.ORC: FileFormat.ORC,
+    HiveFormat.AVRO: FileFormat.AVRO,
+}
+"""Formats whose files Iceberg can read where they are."""
+_READERS = {
+    HiveFormat.PARQUET: "mapredparquetinputformat",
+    HiveFormat.ORC: "orcinputformat",
+    HiveFormat.AVRO: "avrocontainerinputformat",
+}
+
+
 def format_of(serde: str, input_format: str) -> HiveFormat:
     """The serializer decides; only LazySimpleSerDe needs the input format to tell text from sequence files.
 
-    A Parquet serializer over an input format that is not Parquet's own (Hudi's, for example) is `other`: the files may
-    be Parquet, but which of them count is for that input format to say.
+    A serializer over an input format that is not its format's own (Hudi's over Parquet, for example) is `other`: which
+    of the files count is for that input format to say.
     """
     known = _SERDES.get(serde.rpartition(".")[2].lower())
     reader = input_format.rpartition(".")[2].lower()
-    if known is HiveFormat.PARQUET:
-        return known if reader == "mapredparquetinputformat" else HiveFormat.OTHER
+    if known in _READERS:
+        return known if reader == _READERS[known] else HiveFormat.OTHER
     if known is not None:
         return known
     if "lazysimpleserde" in serde.lower():

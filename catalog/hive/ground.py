@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from catalog.iceberg.json import Json
+from catalog.places import canonical
 
 TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""
@@ -152,13 +153,12 @@ class Ground:
         if self.publishing is None:
             return self
         left = () if self.is_dropped else (self.left(now_ns),)
-        others = tuple(one for one in self.watched if one.location != self.publishing.location)
         return Ground(
             signals=signals,
             files=self.publishing.files,
             published_through=self.publishing.published_through,
             settled=False,
-            watched=(*others, *left),
+            watched=(*self.watched_but(self.publishing.location), *left),
         )
 
     def given_up(self, now_ns: int) -> Ground:
@@ -180,15 +180,18 @@ class Ground:
         """Once nobody can know a directory any more that it has left."""
         return replace(self, watched=tuple(one for one in self.watched if one.location != location))
 
+    def watched_but(self, location: str) -> tuple[Directory, ...]:
+        """The directories that it has left, without the one that it is at; metastores spell places as they like."""
+        return tuple(one for one in self.watched if canonical(one.location) != canonical(location))
+
     def back_at(self, location: str, now_ns: int) -> Ground:
         """Once the metastore points at a directory again that it had left; as it is when it has left none of this name.
 
         A writer has put its partition back as it knew it, or has overwritten what it did not know to be old.
         """
-        found = next((one for one in self.watched if one.location == location), None)
+        found = next((one for one in self.watched if canonical(one.location) == canonical(location)), None)
         if found is None or self.is_dropped:
             return self
-        others = tuple(one for one in self.watched if one is not found)
         return replace(
             self,
             signals=Signals(location=location),
@@ -196,7 +199,7 @@ class Ground:
             published_through=found.published_through,
             settled=False,
             directory_mtime_ns=None,
-            watched=(*others, self.left(now_ns)),
+            watched=(*self.watched_but(location), self.left(now_ns)),
         )
 
     def dropped(self, now_ns: int) -> Ground:

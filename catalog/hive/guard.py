@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from catalog.errors import CommitRefused
 from catalog.hive.mapping import PROPERTY, known_aliases, name_mapping
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import MAIN
 from catalog.iceberg.table import current_schema
+
+_CHANGING = frozenset({"add-snapshot", "set-snapshot-ref", "add-schema", "set-current-schema"})
 
 
 def check_linked(metadata: Json, updates: Sequence[Json]) -> None:
@@ -33,6 +36,15 @@ def check_linked(metadata: Json, updates: Sequence[Json]) -> None:
                 )
             case _:
                 pass
+
+
+def check_stays(updates: Sequence[Json]) -> None:
+    """CommitRefused when the updates would change rows or columns of a table that is being given back to Hive."""
+    if any(one.get("action") in _CHANGING and one.get("ref-name", MAIN) == MAIN for one in updates):
+        raise CommitRefused(
+            "the table is being given back to Hive and takes no changes any more",
+            hint="write to the Hive table once `firn hive downgrade` has ended, or cancel that operation",
+        )
 
 
 def _check_mapping(metadata: Json, schema: Json, wanted: str) -> None:

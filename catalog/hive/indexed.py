@@ -4,8 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from catalog.names import CatalogName
+
+
+class HiveTableState(StrEnum):
+    """Where a Hive table stands with Firn."""
+
+    HIVE = "hive"
+    BLOCKED = "blocked"
+    UPGRADING = "upgrading"
+    UPGRADED = "upgraded"
+    DOWNGRADING = "downgrading"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseCounts:
+    """A database of a metastore, and how many of its tables stand where."""
+
+    name: str
+    tables: int
+    upgraded: int
+    blocked: int
+    """Those of the others that cannot be upgraded as they are."""
+    differs: int
+    """Those that are upgraded and have drifted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSummary:
+    """What people want to know of a linked table at a glance."""
+
+    drift: str | None
+    drift_since: str | None
+    published_at: str | None
+    synced_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

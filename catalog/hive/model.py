@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from catalog.hive.formats import HiveFormat, format_of
+from catalog.datafile import FileFormat
+from catalog.hive.formats import REGISTERED, HiveFormat, format_of
 
 PROVIDER = "spark.sql.sources.provider"
 """Table parameter by which Spark marks tables of its own: their real format, whatever the storage descriptor says."""
+
+WALL_CLOCK = "timestamp_ntz"
+"""What a `timestamp` is called here where its values are wall-clock times: in ORC files (decision 0040)."""
+_PROVIDED = {"parquet": FileFormat.PARQUET, "orc": FileFormat.ORC}
+_WALL_CLOCK = re.compile(rf"(?<!`)\b{WALL_CLOCK}\b(?!`|\s*:)", re.IGNORECASE)
+_TIMESTAMP = re.compile(r"(?<!`)\btimestamp\b(?!`|\s*:|\s+with\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +26,11 @@ class HiveColumn:
     name: str
     type: str
     comment: str | None = None
+
+
+def as_stored(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
+    """Columns as the metastore spells them, which does not tell a wall clock from an instant."""
+    return tuple(replace(one, type=_WALL_CLOCK.sub("timestamp", one.type)) for one in columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +62,8 @@ class HiveTable:
     partition_columns: tuple[HiveColumn, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
+    created: int | None = None
+    """When it was made, in seconds: a table that is renamed keeps it, one that is made anew has another."""
 
     @property
     def full_name(self) -> str:
@@ -57,7 +72,32 @@ class HiveTable:
     @property
     def columns(self) -> tuple[HiveColumn, ...]:
         """The columns in the files; partition columns are not among them."""
-        return self.storage.columns
+        if self.file_format is not FileFormat.ORC:
+            return self.storage.columns
+        return tuple(replace(one, type=_TIMESTAMP.sub(WALL_CLOCK, one.type)) for one in self.storage.columns)
+
+    @property
+    def provider(self) -> str:
+        """The format that Spark keeps a table of its own in; empty for a table of Hive's."""
+        provider = self.parameters.get(PROVIDER, "").lower()
+        return "" if provider == "hive" else provider
+
+    @property
+    def file_format(self) -> FileFormat | None:
+        """The format of new files, and of those of a table without partitions; None for one that is not registered."""
+        return self.format_of(self.storage)
+
+    def format_of(self, storage: HiveStorage) -> FileFormat | None:
+        """The format of files under a storage descriptor, the table's own or a partition's.
+
+        Spark reads all partitions of its own tables by the table's format, whatever the descriptors say.
+        """
+        return _PROVIDED.get(self.provider) if self.provider else REGISTERED.get(storage.format)
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether columns in its files hold timestamps, nested ones included."""
+        return any(_TIMESTAMP.search(one.type) for one in self.storage.columns)
 
     @property
     def location(self) -> str:

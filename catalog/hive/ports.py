@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.hive.ground import Listing, Signals
-from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,23 @@ class Metastore(Protocol):
         Raises Conflict when it is not at `place.location` any more, or is there though it was not to be, NotFound
         without the table or the partition, Invalid when the metastore refuses, Unavailable when nothing was sent, and
         CommitUnknown when it may have been moved.
+        """
+
+    def alter_columns(
+        self,
+        database: str,
+        name: str,
+        columns: Sequence[HiveColumn],
+        *,
+        expected: Sequence[HiveColumn],
+        cascade: bool,
+    ) -> None:
+        """Give a table other columns; its partition columns and all else of it stay, times and statistics included.
+
+        With `cascade` its partitions get the same columns, in the metastore's own transaction.
+        Compare and set as in `move`: raises Conflict when the columns are not the `expected` ones any more, NotFound
+        without the table, Invalid when the metastore refuses, as it does for types that it takes for incompatible,
+        Unavailable when nothing was sent, and CommitUnknown when it may have been altered.
         """
 
     def health(self) -> str:

@@ -1,200 +1,400 @@
-"""Columns that changed in Hive since the last sync, brought into the Iceberg schema.
+"""Columns that changed on either side of a linked table since both were last in step, compared three ways.
 
-Three sides are compared: the columns as last synced, as Hive has them now, and the Iceberg schema, which may have
-changed on its own.  Hive knows columns by name only: a renamed column is one that went and one that came.
+Per column and, within it, per part: what only Hive has changed is taken, what only this side has changed may be given
+to Hive, and what both have changed otherwise is a conflict, which a policy decides or a person.  Hive knows columns by
+name only: one that it has renamed is one that went and one that came.  What was renamed here keeps its name in Hive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.errors import Conflict
-from catalog.hive.model import HiveColumn
-from catalog.hive.types import HiveType, ListOf, MapOf, Named, StructOf, iceberg_field, iceberg_type, parse_type
+from catalog.hive.columns import Decides, Difference, FileCheck, FileRule, Gives, SchemaDrift, Sides
+from catalog.hive.parts import (
+    LONGEST_COMMENT,
+    STRING,
+    Kinds,
+    Level,
+    Part,
+    additions,
+    as_hive,
+    cannot_follow,
+    column_of,
+    columns_of,
+    field_said,
+    fields_of,
+    like,
+    may_become,
+    once_had,
+    part,
+    part_said,
+    remembered,
+    said,
+    struct_of,
+)
+from catalog.hive.types import (
+    HiveType,
+    ListOf,
+    MapOf,
+    Named,
+    StructOf,
+    UnsupportedType,
+    hive_type,
+    iceberg_type,
+    type_text,
+)
 from catalog.iceberg.json import Json
 
 
-class SchemaConflict(Conflict):
-    """A change in Hive that Iceberg cannot follow: files written before it and after it do not fit one column."""
-
-
-@dataclass(slots=True)
-class SchemaDrift:
-    """The schema after Hive's changes; `changes` says them in words and is empty when there are none."""
-
-    schema: Json
-    last_column_id: int
-    aliases: Sequence[tuple[int, str]] = ()
-    """The names that Hive's files have for columns, by field id: one that was renamed here keeps its old one there."""
-    changes: list[str] = field(default_factory=list)
-
-    def next_id(self) -> int:
-        self.last_column_id += 1
-        return self.last_column_id
-
-    def names_of(self, field_id: int) -> set[str]:
-        """What Hive's files call a column, in lower case as Hive compares."""
-        return {name.lower() for one, name in self.aliases if one == field_id}
-
-
-def schema_changes(
-    synced: Sequence[HiveColumn],
-    now: Sequence[HiveColumn],
-    schema: Json,
-    last_column_id: int,
-    aliases: Sequence[tuple[int, str]] = (),
-) -> SchemaDrift:
-    """Bring what changed from `synced` to `now` into `schema`; partition columns belong to neither list.
-
-    `aliases` are the names of the table's name mapping.
-
-    SchemaConflict when a column's type changed in a way that Iceberg cannot read, or when Firn's side has made another
-    column of the same name meanwhile.
-    """
-    drift = SchemaDrift(deepcopy(schema), last_column_id, aliases)
-    before = {column.name.lower(): column for column in synced}
-    after = {column.name.lower(): column for column in now}
-    for name in sorted(before.keys() - after.keys()):
-        _drop(drift, name)
-    for name, column in after.items():
-        if name in before:
-            _change(drift, before[name], column)
-        else:
-            _add(drift, column, before.keys(), after.keys())
+def compared_columns(sides: Sides) -> SchemaDrift:
+    """What is to be taken from Hive, what may be given to it, and what somebody has to decide."""
+    drift = SchemaDrift(
+        schema=deepcopy(sides.schema),
+        last_column_id=sides.last_column_id,
+        aliases=list(sides.aliases),
+        former=deepcopy(dict(sides.former)),
+    )
+    by_hive = {name.lower() for name in sides.partition_columns}
+    fields: list[Json] = drift.schema["fields"]
+    called = [*((one["id"], one["name"]) for one in fields), *sides.aliases]
+    fixed = {at for at, name in called if name.lower() in by_hive}
+    level = _Comparer(sides, drift).level("", columns_of(sides.ground), columns_of(sides.hive), fields, fixed=fixed)
+    drift.schema["fields"] = level.ours
+    drift.ground = tuple(map(column_of, level.ground))
+    own = [one["id"] for one in level.ours if one["id"] not in level.linked.values() and one["id"] in level.read]
+    drift.readable = tuple(column_of(level.read[at]) for at in (*level.linked.values(), *own))
+    drift.given = {
+        Gives.NONE: tuple(sides.hive),
+        Gives.ADDITIONS: tuple(column_of(one) for one in additions(level.gives)),
+        Gives.ALL: tuple(column_of(given) for _, given in level.gives if given is not None),
+    }
     return drift
 
 
-def _add(drift: SchemaDrift, column: HiveColumn, before: Collection[str], after: Collection[str]) -> None:
-    """Put a new column behind the last one that Hive's files hold, before the partition columns."""
-    fields: list[Json] = drift.schema["fields"]
-    there = _field(drift, column.name)
-    if there is not None:
-        if of_another := (drift.names_of(there["id"]) & set(before)) - {column.name.lower()}:
-            raise SchemaConflict(
-                f"Hive has a new column {column.name!r}; the table's is what Hive calls {min(of_another)!r}",
-                hint="Rename one of them.",
-            )
-        wanted = iceberg_type(parse_type(column.type), lambda: 0)
-        if _without_ids(there["type"]) != _without_ids(wanted):
-            raise SchemaConflict(
-                f"Hive has a new column {column.name!r} of type {column.type}, the table's is a {there['type']}",
-                hint="Rename one of them.",
-            )
-        return
-    at = max((i for i, one in enumerate(fields) if one["name"].lower() in {*before, *after}), default=-1) + 1
-    fields.insert(at, iceberg_field(column, drift.next_id(), drift.next_id))
-    drift.changes.append(f"added column {column.name} {column.type}")
+@dataclass(frozen=True, slots=True)
+class _Comparer:
+    sides: Sides
+    drift: SchemaDrift
 
+    def level(
+        self,
+        path: str,
+        ground: Mapping[str, Part],
+        hive: Mapping[str, Part],
+        fields: Sequence[Json],
+        *,
+        fixed: Collection[int] = (),
+    ) -> Level:
+        """Compare what stands side by side; fields that are `fixed` are Hive's partition columns."""
+        out = Level(list(fields))
+        links, taken = self._links(ground, hive, [one for one in fields if one["id"] not in fixed])
+        for name in [*hive, *(one for one in ground if one not in hive)]:
+            g, h, o = ground.get(name), hive.get(name), links.get(name)
+            if h is not None and g is None and name in taken:
+                self._collides(out, path, h, taken[name])
+            elif h is None and g is not None:
+                self._gone(out, path, g, o)
+            elif h is not None and o is not None:
+                self._both(out, path, g, h, o)
+            elif h is not None and g is not None:
+                self._dropped_here(out, path, g, h)
+            elif h is not None:
+                self._come(out, path, h)
+        known = {one["id"] for one in links.values()} | set(out.linked.values()) | set(fixed)
+        for one in fields:
+            if one["id"] not in known:
+                self._own(out, path, one, hive)
+        self._order(out, path, list(ground), hive)
+        return out
 
-def _drop(drift: SchemaDrift, name: str) -> None:
-    there = _field(drift, name)
-    if there is None:
-        return
-    if there["id"] in drift.schema.get("identifier-field-ids", ()) or there["required"]:
-        raise SchemaConflict(
-            f"Hive has dropped column {name!r}, which the table's key needs",
-            hint="Add the column again in Hive (ALTER TABLE … ADD COLUMNS); its rows are still in the files.",
+    def _links(
+        self, ground: Mapping[str, Part], hive: Mapping[str, Part], fields: Sequence[Json]
+    ) -> tuple[dict[str, Json], dict[str, str]]:
+        """The field for each of Hive's names; and new names that another column was given here, with its name there."""
+        by_id = {one["id"]: one for one in fields}
+        called: dict[str, list[Json]] = {}
+        for at, name in [*((one["id"], one["name"]) for one in fields), *self.drift.aliases]:
+            if at in by_id:
+                called.setdefault(name.lower(), []).append(by_id[at])
+        found: dict[str, Json] = {}
+        holder: dict[int, str] = {}
+        taken: dict[str, str] = {}
+        for name in [*ground, *(one for one in hive if one not in ground)]:
+            for one in called.get(name, ()):
+                if one["id"] not in holder:
+                    found[name], holder[one["id"]] = one, name
+                    break
+                taken.setdefault(name, holder[one["id"]])
+        return found, {name: other for name, other in taken.items() if name not in found}
+
+    def _collides(self, out: Level, path: str, h: Part, other: str) -> None:
+        """Both would be one column, in every file that holds the new one."""
+        where = f"{path}{h.name.lower()}"
+        probe = {"id": 1, "name": where.partition(".")[0], "required": False, "type": "string"}
+        self._conflict(
+            where,
+            f"Hive has a new column {where!r}; the table's is what Hive calls {path + other!r}: rename one of them",
+            FileCheck(rule=FileRule.LACKS, field=probe),
         )
-    drift.schema["fields"].remove(there)
-    drift.changes.append(f"dropped column {name}")
+        out.gives.append((h, h))
 
+    def _come(self, out: Level, path: str, h: Part, once: Json | None = None) -> None:
+        """A column that only Hive has; one that the table once had comes back with the values that it had."""
+        where = f"{path}{h.name.lower()}"
+        once = self.drift.former.get(where, once)
+        out.gives.append((h, h))
+        if h.kind is None:
+            self._conflict(where, f"Hive has a new column {where!r} of type {h.text}, which Iceberg does not have")
+            return
+        if once is not None:
+            self._revive(out, where, h, h.kind, once)
+            return
+        field_id = self.drift.next_id()
+        made = {"id": field_id, "name": h.name, "required": False, "type": iceberg_type(h.kind, self.drift.next_id)}
+        out.put(made | ({"doc": h.comment} if h.comment else {}))
+        out.link(h.name.lower(), field_id, h)
+        out.ground.append(h)
+        self.drift.changes.append(f"added column {path}{h.name} {h.text}")
 
-def _change(drift: SchemaDrift, before: HiveColumn, after: HiveColumn) -> None:
-    there = _field(drift, after.name) or _renamed(drift, after.name)
-    if there is None:
-        return  # dropped on our side
-    if before.type != after.type:
-        there["type"] = _widened(drift, after.name, there["type"], parse_type(before.type), parse_type(after.type))
-    if (before.comment or "") != (after.comment or ""):
-        there.pop("doc", None)
-        if after.comment:
-            there["doc"] = after.comment
-        drift.changes.append(f"changed the comment of column {after.name}")
+    def _revive(self, out: Level, where: str, h: Part, now: HiveType, once: Json) -> None:
+        """Hive's readers see what its files hold under the name, so the field is the one that it was."""
+        before: Json = once["field"]
+        kind, trial = hive_type(before["type"]), self._trial()
+        became = None if kind is None else trial.type_of(where, kind, now, before["type"])
+        is_named = any(one["name"].lower() == before["name"].lower() for one in out.ours)
+        if became is None or trial.drift.conflicts or is_named:
+            had = f"files hold it as {said(before['type'])}" if not is_named else "its name is taken here"
+            self._conflict(where, f"Hive has column {where!r} again, as {h.text}; {had}: give it another name in Hive")
+            return
+        made = {key: value for key, value in before.items() if key != "doc"}
+        out.put(made | {"type": became.ours} | ({"doc": h.comment} if h.comment else {}))
+        self._accept(trial)
+        self.drift.aliases += [(at, name) for at, name in once["names"]]
+        self.drift.aliases.append((made["id"], h.name))
+        self.drift.former.pop(where, None)
+        self.drift.revived.append(where)
+        out.link(h.name.lower(), made["id"], part(h.name, became.read))
+        out.ground.append(h)
+        self.drift.changes.append(f"took column {where} back")
 
-
-def _widened(drift: SchemaDrift, where: str, ours: Any, before: HiveType, after: HiveType) -> Any:
-    """Our type after Hive's change from `before` to `after`."""
-    if before == after:
-        return ours
-    match before, after:
-        case StructOf(), StructOf():
-            return _struct(drift, where, ours, before, after)
-        case ListOf(old), ListOf(new):
-            return ours | {"element": _widened(drift, f"{where}.element", ours["element"], old, new)}
-        case MapOf(old_key, old), MapOf(new_key, new) if old_key == new_key:
-            return ours | {"value": _widened(drift, f"{where}.value", ours["value"], old, new)}
-        case Named(), Named():
-            old_type, new_type = (str(iceberg_type(kind, drift.next_id)) for kind in (before, after))
-            if new_type in (old_type, ours):
-                return ours
-            if _may_become(old_type, new_type):
-                if _may_become(new_type, str(ours)):
-                    return ours  # we have made it wider still
-                if ours == old_type:
-                    drift.changes.append(f"widened column {where} from {old_type} to {new_type}")
-                    return new_type
-    raise SchemaConflict(
-        f"column {where!r} changed in Hive from {_said(before)} to {_said(after)}, which Iceberg cannot follow",
-        hint="Change it back in Hive, or copy the rows into a column of another name.",
-    )
-
-
-def _struct(drift: SchemaDrift, where: str, ours: Json, before: StructOf, after: StructOf) -> Json:
-    old, new = ({name.lower(): kind for name, kind in one.fields} for one in (before, after))
-    fields: list[Json] = []
-    for one in ours["fields"]:
-        name = one["name"].lower()
-        if name in old and name not in new:
-            drift.changes.append(f"dropped column {where}.{one['name']}")
-        elif name in old:
-            fields.append(one | {"type": _widened(drift, f"{where}.{name}", one["type"], old[name], new[name])})
+    def _gone(self, out: Level, path: str, g: Part, o: Json | None) -> None:
+        """A column that Hive has no more."""
+        where = f"{path}{g.name.lower()}"
+        if o is None:
+            once = self._in_history(path, g.name)
+            if once is not None:
+                self.drift.former[where] = once
+            return
+        decides, kept = self.sides.decides, True
+        if not path and self.sides.is_needed(o):
+            check = FileCheck(rule=FileRule.HOLDS, field=o | {"name": g.name})
+            words = f"Hive has dropped column {where!r}, which the table's key needs: add it again in Hive"
+            if decides is Decides.FIRN:
+                self._differ(where, words, check)
+            else:
+                self._conflict(where, f"{words} (ALTER TABLE … ADD COLUMNS), its values are still in the files", check)
+        elif decides is Decides.HIVE or not self._is_changed(where, g, o):
+            out.ours.remove(o)
+            self.drift.former[where] = remembered(o, self.drift.aliases)
+            self.drift.changes.append(f"dropped column {where}")
+            kept = False
+        elif decides is Decides.FIRN:
+            self._differ(where, f"Hive has dropped column {where!r}, which was changed here", is_only_here=True)
         else:
-            fields.append(one)
-    there = {one["name"].lower() for one in fields}
-    for name, kind in after.fields:
-        if name.lower() not in old and name.lower() not in there:
-            field_id = drift.next_id()
-            kind_json = iceberg_type(kind, drift.next_id)
-            fields.append({"id": field_id, "name": name, "required": False, "type": kind_json})
-            drift.changes.append(f"added column {where}.{name}")
-    return ours | {"fields": fields}
+            self._conflict(where, f"Hive has dropped column {where!r}, which was changed here since: {field_said(o)}")
+        if kept:
+            out.ground.append(g)
+            out.linked[g.name.lower()], out.read[o["id"]] = o["id"], part(g.name, self._reading(where, g, o))
+            if decides is Decides.FIRN:
+                out.gives.append((None, as_hive(o, g.name)))
 
+    def _dropped_here(self, out: Level, path: str, g: Part, h: Part) -> None:
+        where, decides = f"{path}{h.name.lower()}", self.sides.decides
+        is_as_it_was = like(g.kind) == like(h.kind) and g.comment == h.comment
+        if not is_as_it_was and decides is Decides.HIVE:
+            self._come(out, path, h, self._in_history(path, h.name))
+            return
+        if is_as_it_was or decides is Decides.FIRN:
+            self._differ(where, f"column {where!r} was dropped here, Hive has it")
+            out.ground.append(h)
+            out.gives.append((h, None))
+            return
+        self._conflict(
+            where, f"column {where!r} was dropped here; Hive has changed it since, it is {part_said(h)} there"
+        )
+        out.ground.append(g)
+        out.gives.append((h, h))
 
-def _may_become(old: str, new: str) -> bool:
-    """Iceberg's type promotions."""
-    if (old, new) in (("int", "long"), ("float", "double")):
-        return True
-    if old.startswith("decimal") and new.startswith("decimal"):
-        (old_precision, old_scale), (new_precision, new_scale) = map(_decimal, (old, new))
-        return old_scale == new_scale and old_precision <= new_precision
-    return False
+    def _both(self, out: Level, path: str, g: Part | None, h: Part, o: Json) -> None:
+        """A column that both sides have."""
+        where = f"{path}{h.name.lower()}"
+        trial = self._trial()
+        old = h.kind if g is None else g.kind
+        became = None
+        if h.kind is not None and old is not None:
+            became = trial.type_of(where, old, h.kind, o["type"])
+        if became is None or (g is None and trial.drift.conflicts):
+            self._misfit(out, where, g, h, o)
+            return
+        at = len(self.drift.differences)
+        self._accept(trial)
+        check = FileCheck(rule=FileRule.FITS, field=o | {"name": h.name})
+        if not path:
+            self.drift.differences[at:] = [
+                replace(one, check=one.check or check) if one.is_conflict else one
+                for one in self.drift.differences[at:]
+            ]
+        doc, in_step, given = (
+            self._comment(where, "" if g is None else g.comment, h.comment, o) if not path else ("",) * 3
+        )
+        made = {key: value for key, value in o.items() if key != "doc" or path} | {"type": became.ours}
+        out.replace(o, made | ({"doc": doc} if doc else {}))
+        out.link(h.name.lower(), o["id"], part(h.name, became.read))
+        out.ground.append(part(h.name, became.ground, in_step, spelled=(h, g)))
+        out.gives.append((h, part(h.name, became.given, given, spelled=(h,))))
 
+    def _misfit(self, out: Level, where: str, g: Part | None, h: Part, o: Json) -> None:
+        if g is None:
+            words = f"Hive has a new column {where!r} of type {h.text}, the table's is {said(o['type'])}: rename one"
+        else:
+            words = cannot_follow(where, g.text, h.text)
+            out.ground.append(g)
+        self._conflict(where, words, FileCheck(rule=FileRule.FITS, field=o | {"name": h.name}))
+        read = (hive_type(o["type"]) or STRING) if g is None else self._reading(where, g, o)
+        out.link(h.name.lower(), o["id"], part(h.name, read))
+        out.gives.append((h, h))
 
-def _decimal(text: str) -> tuple[int, int]:
-    precision, scale = text[len("decimal(") : -1].split(",")
-    return int(precision), int(scale)
+    def _own(self, out: Level, path: str, one: Json, hive: Mapping[str, Part]) -> None:
+        """A column that only this side has."""
+        where, made = f"{path}{one['name'].lower()}", as_hive(one, one["name"])
+        out.read[one["id"]] = made or part(one["name"].lower(), STRING)
+        if made is None:
+            self._differ(where, f"column {where!r} was added here, Hive has no {said(one['type'])}", is_only_here=True)
+        elif made.name not in hive:
+            self._differ(where, f"column {where!r} {made.text} was added here", is_only_here=True)
+            out.gives.append((None, made))
 
+    def _comment(self, where: str, old: str, new: str, o: Json) -> tuple[str, str, str]:
+        """Ours, the one in step, and the one that Hive may be given."""
+        ours, decides = o.get("doc") or "", self.sides.decides
+        if new == ours:
+            return ours, new, new
+        if ours == old or (new != old and decides is Decides.HIVE):
+            self.drift.changes.append(f"changed the comment of column {where}")
+            return new, new, new
+        words = f"the comment of column {where!r} is {ours!r} here, {new!r} in Hive"
+        if new == old or decides is Decides.FIRN:
+            self._differ(where, words)
+            return ours, new, ours if len(ours) <= LONGEST_COMMENT else new
+        self._conflict(where, f"{words}; both have changed it")
+        return ours, old, new
 
-def _field(drift: SchemaDrift, name: str) -> Json | None:
-    return next((one for one in drift.schema["fields"] if one["name"].lower() == name.lower()), None)
+    def _order(self, out: Level, path: str, ground: Sequence[str], hive: Collection[str]) -> None:
+        """Hive's order is taken where ours is what it was; it is never given, for writers that go by position."""
+        was = [name for name in ground if name in out.linked and name in hive]
+        common = set(was)
+        now = [name for name in hive if name in common]
+        at = {one["id"]: place for place, one in enumerate(out.ours)}
+        ours = sorted(now, key=lambda name: at[out.linked[name]])
+        if now in (was, ours) or (ours != was and self.sides.decides is Decides.FIRN):
+            return
+        if ours == was or self.sides.decides is Decides.HIVE:
+            fields = list(out.ours)
+            for before, name in zip(ours, now, strict=True):
+                out.ours[at[out.linked[before]]] = fields[at[out.linked[name]]]
+            self.drift.changes.append(f"put the {f'fields of {path[:-1]}' if path else 'columns'} into Hive's order")
+            return
+        self._conflict(path[:-1], f"both sides have moved {f'fields of {path[:-1]}' if path else 'columns'}, otherwise")
+        out.ground.sort(
+            key=lambda part: ground.index(part.name.lower()) if part.name.lower() in ground else len(ground)
+        )
 
+    def type_of(self, where: str, old: HiveType, new: HiveType, ours: Any) -> Kinds:
+        """A type, changed in Hive from `old` to `new`, and `ours` since it was `old`."""
+        kind = ours if isinstance(ours, str) else ours["type"]
+        match old, new, kind:
+            case StructOf(), StructOf(), "struct":
+                level = self.level(f"{where}.", fields_of(old), fields_of(new), ours["fields"])
+                given = [part for _, part in level.gives if part is not None]
+                read = [level.read[one["id"]] for one in level.ours]
+                kinds = struct_of(level.ground), struct_of(given), struct_of(read)
+                return Kinds(ours | {"fields": level.ours}, *kinds)
+            case ListOf(one), ListOf(other), "list":
+                inner = self.type_of(f"{where}.element", one, other, ours["element"])
+                return Kinds(ours | {"element": inner.ours}, *map(ListOf, inner[1:]))
+            case MapOf(key, one), MapOf(new_key, other), "map" if key == new_key:
+                inner = self.type_of(f"{where}.value", one, other, ours["value"])
+                return Kinds(ours | {"value": inner.ours}, *(MapOf(key, kind) for kind in inner[1:]))
+            case Named(), Named(), _ if isinstance(ours, str):
+                return self._leaf(where, old, new, ours)
+            case _:
+                return self._apart(where, old, new, ours)
 
-def _renamed(drift: SchemaDrift, name: str) -> Json | None:
-    """The column that our side calls otherwise."""
-    return next((one for one in drift.schema["fields"] if name.lower() in drift.names_of(one["id"])), None)
+    def _leaf(self, where: str, old: Named, new: Named, ours: str) -> Kinds:
+        try:
+            before, after = (str(iceberg_type(kind, lambda: 0)) for kind in (old, new))
+        except UnsupportedType:
+            return self._apart(where, old, new, ours)
+        if after == ours:
+            return Kinds(ours, new, new, new)
+        is_wider = before == after or may_become(before, after)
+        if is_wider and may_become(after, ours):
+            self._differ(where, f"column {where!r} is {said(ours)} here, {type_text(new)} in Hive")
+            return Kinds(ours, new, hive_type(ours) or new, new)
+        if before != after and may_become(ours, after):
+            self.drift.changes.append(f"widened column {where} from {ours} to {after}")
+            return Kinds(after, new, new, new)
+        return self._apart(where, old, new, ours)
 
+    def _apart(self, where: str, old: HiveType, new: HiveType, ours: Any) -> Kinds:
+        if like(old) == like(new):
+            words = f"column {where!r} is {said(ours)} here, {type_text(new)} in Hive, whose files do not fit it"
+        else:
+            words = cannot_follow(where, type_text(old), type_text(new))
+        self._conflict(where, words)
+        return Kinds(ours, old, new, hive_type(ours) or old)
 
-def _without_ids(kind: Any) -> Any:
-    """A type with nothing but its shape, for comparing."""
-    if isinstance(kind, dict):
-        return {key: _without_ids(value) for key, value in kind.items() if key != "id" and not key.endswith("-id")}
-    return [_without_ids(one) for one in kind] if isinstance(kind, list) else kind
+    def _reading(self, where: str, part: Part, o: Json) -> HiveType:
+        """The type by which files that were written as `part` hold the values of a field of ours."""
+        if part.kind is None:
+            return hive_type(o["type"]) or STRING
+        return self._trial().type_of(where, part.kind, part.kind, o["type"]).read
 
+    def _is_changed(self, where: str, g: Part, o: Json) -> bool:
+        """Whether a column is another here than it was when both sides were in step."""
+        trial = self._trial()
+        if g.kind is None or (not where.count(".") and (o.get("doc") or "") != g.comment):
+            return True
+        trial.type_of(where, g.kind, g.kind, o["type"])
+        return bool(trial.drift.differences) or o["name"].lower() != g.name.lower()
 
-def _said(kind: HiveType) -> str:
-    if isinstance(kind, Named):
-        return f"{kind.name}({','.join(map(str, kind.numbers))})" if kind.numbers else kind.name
-    return type(kind).__name__.removesuffix("Of").lower()
+    def _in_history(self, path: str, name: str) -> Json | None:
+        """A column of that name that the table had once and has no more."""
+        found = None if path else once_had(self.sides.history, self.sides.schema, name)
+        return None if found is None else remembered(found, self.drift.aliases)
+
+    def _trial(self) -> _Comparer:
+        """The same, on the side: what it finds counts once it is accepted."""
+        blank = SchemaDrift(
+            schema=self.drift.schema,
+            last_column_id=self.drift.last_column_id,
+            aliases=list(self.drift.aliases),
+            former=dict(self.drift.former),
+        )
+        return _Comparer(self.sides, blank)
+
+    def _accept(self, trial: _Comparer) -> None:
+        found, mine = trial.drift, self.drift
+        mine.last_column_id, mine.aliases, mine.former = found.last_column_id, found.aliases, found.former
+        mine.changes += found.changes
+        mine.differences += found.differences
+        mine.revived += found.revived
+
+    def _conflict(self, where: str, words: str, check: FileCheck | None = None) -> None:
+        self.drift.differences.append(Difference(column=where, what=words, is_conflict=True, check=check))
+
+    def _differ(self, where: str, words: str, check: FileCheck | None = None, *, is_only_here: bool = False) -> None:
+        self.drift.differences.append(Difference(column=where, what=words, check=check, is_only_here=is_only_here))

@@ -1,7 +1,8 @@
 """Hive's type strings as Iceberg types.
 
 `timestamp` is an instant in Iceberg (`timestamptz`), because that is what Spark and Hive write into Parquet (INT96, or
-microseconds adjusted to UTC): decision 0002.  `char` and `varchar` become `string`, small integers `int`.
+microseconds adjusted to UTC): decision 0002.  In ORC it is a wall-clock time: decision 0040.  `char` and `varchar`
+become `string`, small integers `int`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from catalog.errors import Invalid
-from catalog.hive.model import HiveColumn
+from catalog.hive.model import WALL_CLOCK, HiveColumn
 
 IcebergType = str | dict[str, Any]
 """A type as Iceberg's table metadata writes it in JSON."""
@@ -33,7 +34,10 @@ PRIMITIVES = {
     "binary": "binary",
     "date": "date",
     "timestamp": "timestamptz",
+    WALL_CLOCK: "timestamp",
 }
+_BACK = {iceberg: hive for hive, iceberg in PRIMITIVES.items() if hive not in ("tinyint", "smallint", "integer")}
+_PLAIN_NAME = re.compile(r"[a-z0-9_]+")
 _UNSUPPORTED = {
     "uniontype": "Iceberg has no union type",
     "void": "it holds nothing but nulls",
@@ -133,6 +137,42 @@ def iceberg_field(column: HiveColumn, field_id: int, next_id: NextId) -> dict[st
     if column.comment:
         field["doc"] = column.comment
     return field
+
+
+def hive_type(kind: IcebergType) -> HiveType | None:
+    """The Hive type that becomes this Iceberg type; None where there is none, or none that can be written down."""
+    if isinstance(kind, str):
+        return _named(kind)
+    match kind["type"]:
+        case "list":
+            element = hive_type(kind["element"])
+            return None if element is None else ListOf(element)
+        case "map":
+            key, value = hive_type(kind["key"]), hive_type(kind["value"])
+            return None if key is None or value is None else MapOf(key, value)
+        case _:
+            parts = [(one["name"].lower(), hive_type(one["type"])) for one in kind["fields"]]
+            known = tuple((name, part) for name, part in parts if part is not None and _PLAIN_NAME.fullmatch(name))
+            return StructOf(known) if parts and len(known) == len(parts) else None
+
+
+def type_text(kind: HiveType) -> str:
+    """As the metastore spells it."""
+    match kind:
+        case Named(name, numbers):
+            return f"{name}({','.join(map(str, numbers))})" if numbers else name
+        case ListOf(element):
+            return f"array<{type_text(element)}>"
+        case MapOf(key, value):
+            return f"map<{type_text(key)},{type_text(value)}>"
+        case StructOf(parts):
+            return f"struct<{','.join(f'{name}:{type_text(part)}' for name, part in parts)}>"
+
+
+def _named(kind: str) -> Named | None:
+    if kind.startswith("decimal"):
+        return Named("decimal", tuple(int(number) for number in re.findall(r"\d+", kind)))
+    return Named(_BACK[kind]) if kind in _BACK else None
 
 
 def _primitive(hive_type: Named) -> str:

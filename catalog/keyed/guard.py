@@ -52,6 +52,8 @@ class StoreCommit:
     """Snapshots of this store that versions still offered to readers name."""
     linked: bool = False
     """Whether the keyed table stands on a Hive table: then partitions may have to be rebuilt from Hive and history."""
+    follows_hive: bool = False
+    """Whether the commit registers what Hive's side has written."""
 
     @property
     def store(self) -> Json:
@@ -224,7 +226,7 @@ def _check_direct(commit: StoreCommit, summary: Json) -> None:
     operation = summary.get("operation")
     if operation == "replace":
         return
-    if commit.linked:
+    if commit.linked and not (commit.follows_hive and operation == "append"):
         raise CommitRefused(
             f"{operation} on the base store of a table that is linked to Hive: when Hive overwrites a partition it is "
             "built anew from Hive's files and the change store alone, and what was written here would be lost",

@@ -20,6 +20,7 @@ from catalog.policy.units import (
     parse_share,
     parse_size,
     parse_text,
+    unless_never,
 )
 
 
@@ -199,9 +200,10 @@ _HIVE = (
     ),
     Setting(
         "firn.hive.publish.interval",
-        "",
-        optional(parse_duration),
-        "pause between two publishes of what has changed to a keyed table's Hive table; empty: when somebody asks",
+        "10 min",
+        unless_never(parse_duration),
+        "pause between two publishes of what has changed to a keyed table's Hive table, from the first that was asked "
+        "for; never: when somebody asks",
     ),
     Setting(
         "firn.hive.publish.watch",
@@ -227,10 +229,22 @@ _HIVE = (
         "whether a plain table's partition becomes what Hive lists where both sides have changed its files",
     ),
     _choice(
+        "firn.hive.schema-conflict",
+        "ask",
+        ("ask", "hive", "firn"),
+        "whose column counts where both sides have changed one; ask: it stays on both sides as it is",
+    ),
+    _choice(
+        "firn.hive.schema-give",
+        "additions",
+        ("none", "additions", "all"),
+        "what Hive's table is given of changed columns: new ones and comments once it was published, or all",
+    ),
+    _choice(
         "firn.hive.keyed-sync",
         "upsert",
-        ("upsert",),
-        "what rows that Hive-side writers add to a keyed table become",
+        ("upsert", "trust"),
+        "what rows that Hive-side writers add to a keyed table become; trust: files of new keys, taken as they are",
     ),
 )
 

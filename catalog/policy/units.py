@@ -116,6 +116,11 @@ def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
     return lambda text: parse(text) if text.strip() else None
 
 
+def unless_never(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """None for `never`, or an empty text: what is not to happen by itself."""
+    return lambda text: None if text.strip().lower() in ("", "never") else parse(text)
+
+
 def shown(span: timedelta) -> str:
     """A duration as people say it."""
     seconds = int(span.total_seconds())

@@ -69,12 +69,17 @@ class DroppedRelations(Protocol):
         """Whose files are being deleted."""
 
     def places_meeting(
-        self, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool = True
+        self,
+        locations: Collection[str],
+        but_for: Collection[UUID],
+        *,
+        in_purge: bool = True,
+        but_for_hive_of: Relation | None = None,
     ) -> Sequence[Place]:
         """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
         The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
-        Partitions that Hive reads count for every table, those of a linked one for itself, too.
+        Partitions that Hive reads count for every table, those of a linked one for itself, too, unless it is named.
         """
 
     def places_in_purge(self) -> Sequence[Place]:

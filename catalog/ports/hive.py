@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile
+from catalog.hive.events import HiveEvent
 from catalog.hive.ground import Listing
-from catalog.hive.indexed import IndexedTable
+from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
 from catalog.job import JobId
 from catalog.names import CatalogName, RelationId
+from catalog.operation import OperationId
 from catalog.ports.page import Page
 
 
@@ -33,13 +35,15 @@ class HiveTables(Protocol):
         *,
         database: str | None = None,
         search: str | None = None,
+        state: HiveTableState | None = None,
+        differs: bool = False,
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
-        """By database and name."""
+        """By database and name; `differs` are those that are upgraded and have drifted."""
 
-    def databases(self, catalog: CatalogName) -> Sequence[tuple[str, int]]:
-        """Databases and how many tables each has."""
+    def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
+        """By name."""
 
 
 class Grounds(Protocol):
@@ -50,6 +54,19 @@ class Grounds(Protocol):
     def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None: ...
     def link(self, relation_id: RelationId) -> tuple[dict[str, Any], datetime] | None: ...
     def put_link(self, relation_id: RelationId, link: Mapping[str, Any], synced_at: datetime) -> None: ...
+    def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
+        """Note that an operation gives the table back to Hive, or that none does."""
+
+    def given_back_by(self, relation_id: RelationId) -> OperationId | None: ...
+    def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]: ...
+    def remember(self, relation_id: RelationId, events: Sequence[HiveEvent], now: datetime) -> None:
+        """Keep what a sync or publish did; old ones go."""
+
+    def events(
+        self, relation_id: RelationId, *, partition: str | None = None, limit: int, cursor: str | None = None
+    ) -> Page[HiveEvent]:
+        """Newest first; with `partition`, of that one."""
+
     def forget(self, relation_id: RelationId) -> None: ...
     def stage(self, job_id: JobId, staged: Json) -> None: ...
     def staged(self, job_id: JobId) -> Json | None: ...
@@ -74,20 +91,35 @@ class TableFiles(Protocol):
     def modified_ns(self, location: str) -> int | None:
         """When a directory last had a file added, removed or renamed; None where its storage does not say."""
 
-    def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
-        """The footers of Parquet files, in the order asked; Invalid names a file that is damaged."""
+    def footers(
+        self,
+        schema: Json,
+        locations: Iterable[str],
+        formats: Mapping[str, FileFormat] | None = None,
+        *,
+        nulls_of: Collection[int] = (),
+    ) -> Iterator[FileStats]:
+        """What files say of themselves, in the order asked; Invalid names a file that is damaged.
+
+        They are read a little ahead of whoever takes them: there may be more than fit into memory. `formats` names
+        those that are not Parquet; it need not know a file before its location is taken, nor once its statistics are.
+        Nulls of the columns `nulls_of` (field ids) are counted by reading rows where a format does not count them.
+        """
 
     def write_snapshot(
         self,
         metadata: Json,
-        added: Sequence[DataFileEntry],
+        added: Iterable[DataFileEntry],
         removed: Collection[str],
         *,
         snapshot_id: int,
         now_ms: int,
         summary_extra: Mapping[str, str] | None = None,
     ) -> AddSnapshot:
-        """Write the manifests of a child of main's head; what it wrote is in the answer, for a refused commit."""
+        """Write the manifests of a child of main's head; what it wrote is in the answer, for a refused commit.
+
+        Added files are written down as they come, and best come in the order of their partitions.
+        """
 
     def live_files(self, metadata: Json) -> Iterator[LiveFile]:
         """All data and delete files of main's head."""

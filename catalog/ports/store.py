@@ -18,7 +18,7 @@ from catalog.history.change import Topic
 from catalog.keyed.spec import KeyedTable, Version
 from catalog.metrics import MetricsReport, ReportKind
 from catalog.names import CatalogName, Namespace, RelationId, TableName
-from catalog.operation import Operation, OperationId
+from catalog.operation import BatchId, Operation, OperationId, OperationKind, Tally
 from catalog.optimizer import Optimizer
 from catalog.ports.access import Audit, Principals, Roles, Tokens
 from catalog.ports.dropped import DroppedRelations
@@ -141,6 +141,9 @@ class Relations(Protocol):
     def linked_to_hive(self, catalog: CatalogName) -> Sequence[Relation]:
         """Relations that were upgraded from Hive tables and are still linked to them."""
 
+    def of_hives(self, catalog: CatalogName, hive_names: Collection[str]) -> Mapping[str, Relation]:
+        """What some of these Hive tables were upgraded to."""
+
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
         """What a Hive table, named `database.table`, was upgraded to, whatever its name is by now."""
 
@@ -213,6 +216,9 @@ class Events(Protocol):
     def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
         """Rows, bytes, commits and the oldest time of appends to a change store above a sequence number."""
 
+    def pending_of_writers(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
+        """The same, without what sync jobs appended: Hive has that."""
+
     def newest_before(self, relation_id: RelationId, moment: datetime) -> int:
         """The highest sequence number that a commit before that moment was given; 0 for none."""
 
@@ -284,8 +290,45 @@ class Operations(Protocol):
         """As nobody else can change it before the transaction ends."""
 
     def put(self, operation: Operation) -> None: ...
-    def unfinished(self) -> Sequence[Operation]: ...
-    def list(self, *, catalog: CatalogName | None = None, limit: int, cursor: str | None = None) -> Page[Operation]: ...
+    def unfinished(self) -> Sequence[Operation]:
+        """Those that run, ran when their server died, or are paused; oldest first."""
+
+    def working_on(self, catalog: CatalogName, targets: Collection[str]) -> Mapping[str, Operation]:
+        """Unfinished upgrades and downgrades of these tables."""
+
+    def next(
+        self, kinds: Collection[OperationKind], *, but_for: Collection[OperationId], limit: int
+    ) -> Sequence[Operation]:
+        """Those to carry out: what is to be canceled, then what was asked for alone, then batches; oldest first."""
+
+    def list(
+        self,
+        *,
+        catalog: CatalogName | None = None,
+        batch: BatchId | None = None,
+        limit: int,
+        cursor: str | None = None,
+    ) -> Page[Operation]:
+        """Newest first; those of a batch as they come."""
+
+    def add_all(self, operations: Collection[Operation]) -> None: ...
+    def tally(self, batch: BatchId) -> Tally:
+        """NotFound when there is no such batch."""
+
+    def targets(self, batch: BatchId) -> Collection[tuple[CatalogName, str]]:
+        """What the operations of a batch work on."""
+
+    def pause_all(self, batch: BatchId, now: datetime) -> int:
+        """See catalog.operation.paused; those that cannot be are left as they are. How many were."""
+
+    def resume_all(self, batch: BatchId, now: datetime) -> int:
+        """See catalog.operation.resumed."""
+
+    def cancel_all(self, batch: BatchId, now: datetime) -> int:
+        """See catalog.operation.to_cancel."""
+
+    def forget_checks(self, before: datetime) -> int:
+        """Forget checks that ended before; how many."""
 
 
 class Policies(Protocol):

@@ -14,10 +14,10 @@ from firn.cli import (
     catalogs,
     groups,
     history,
-    hive,
     imports,
     jobs,
     namespaces,
+    operations,
     optimizers,
     optimizing,
     policies,
@@ -25,6 +25,7 @@ from firn.cli import (
     processes,
     sql,
     tables,
+    upgrade,
 )
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
@@ -42,8 +43,9 @@ app = typer.Typer(
 app.add_typer(catalogs.app, name="catalog")
 app.add_typer(namespaces.app, name="namespace")
 app.add_typer(history.app, name="table")  # with those of tables
-app.add_typer(hive.app, name="hive")
+app.add_typer(upgrade.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(jobs.app, name="job")
+app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")
 app.add_typer(groups.app, name="group")
 app.add_typer(policies.app, name="policy")

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from firn.cli.show import size
+from firn.cli.show import moment, size
 from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, watch_job, watch_operation
-from firn.errors import FirnError, Invalid, NotFound
+from firn.errors import FirnError, NotFound
 from firn.transport import Json
 from firn.wire import Job, JobStatus
 
 app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_help=True)
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE…", help="DATABASE.TABLE, or a pattern such as 'sales.*'")]
-_PATTERN = "*?["
+PATTERN = "*?["
 
 
 @command(app, "list")
@@ -48,6 +48,26 @@ def list_hive(
     show.emit(found, lambda: show.table(columns, rows, none=none))
 
 
+@command(app, "show")
+def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
+    """Show where a table stands, and which columns both sides do not have alike."""
+    show, found = this.show, this.client.hive.show(table)
+
+    def people() -> None:
+        names = ("state", "format", "location", "partition_columns", "upgraded_to", "synced_at", "published_at")
+        facts = {name.replace("_", " "): found[name] for name in names}
+        since = f" (since {found['drift_since']})" if found["drift"] else ""
+        show.facts({"table": _name(found), **facts, "differs": f"{found['drift']}{since}" if found["drift"] else None})
+        rows = [
+            (one["column"], one["what"], "to be decided" if one["is_conflict"] else "not in Hive so far", one["since"])
+            for one in found["column_differences"]
+        ]
+        if rows:
+            show.table(("column", "what differs", "state", "since"), rows, none="")
+
+    show.emit(found, people)
+
+
 @command(app, "check")
 def check_hive(
     this: Told,
@@ -56,7 +76,7 @@ def check_hive(
 ) -> None:
     """Say whether tables can be upgraded, and what stands in the way; changes nothing."""
     show = this.show
-    reports = [this.client.hive.check(name, primary_key=_names(primary_key)) for name in _matching(this, tables)]
+    reports = [this.client.hive.check(name, primary_key=names(primary_key)) for name in _matching(this, tables)]
 
     def people() -> None:
         for report in reports:
@@ -65,38 +85,6 @@ def check_hive(
     show.emit(reports, people)
     if not all(report["eligible"] for report in reports):
         raise typer.Exit(1)
-
-
-@command(app, "upgrade", waits=True)
-def upgrade_hive(
-    this: Told,
-    tables: Tables,
-    primary_key: Annotated[str, typer.Option(help="Columns, separated by commas: makes keyed tables.")] = "",
-    sequence_field: Annotated[str | None, typer.Option(help="Column that decides which change is newer.")] = None,
-    *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
-) -> None:
-    """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
-    show, keys = this.show, _names(primary_key)
-    if dry_run:
-        check_hive(this, tables, primary_key)
-        return
-    if sequence_field is not None and not keys:
-        raise Invalid("--sequence-field orders the changes of keys", hint="give --primary-key too")
-    done: list[Json] = []
-    problems: list[FirnError] = []
-    for name in _matching(this, tables):
-        try:
-            started = this.client.hive.upgrade(name, primary_key=keys, sequence_field=sequence_field)
-            ended = watch_operation(this, started)
-            check_operation(ended)
-        except FirnError as error:
-            problems.append(error)
-            continue
-        done.append(ended.json_value())
-        show.note(f"upgraded {name}")
-    show.emit(done, lambda: None)
-    _raise_all(problems, of=len(problems) + len(done))
 
 
 @command(app, "sync", waits=True)
@@ -136,6 +124,49 @@ def publish_hive(
         raise typer.Exit(1)
 
 
+@command(app, "downgrade", waits=True)
+def downgrade_hive(
+    this: Told,
+    tables: Tables,
+    *,
+    watch: Annotated[
+        bool, typer.Option(help="Whether to wait until no writer can know directories that were published elsewhere.")
+    ] = True,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete Firn's own files when it is kept no longer.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is to be done; changes nothing.")] = False,
+) -> None:
+    """Give tables back to Hive with all that was changed here, and drop them here."""
+    show, names = this.show, _matching(this, tables, only_upgraded=True)
+    if dry_run:
+        _tell_what_is_left(this, names)
+        return
+    started = [this.client.hive.downgrade(name, watch=watch, purge=purge) for name in names]
+    done: list[Json] = []
+    problems: list[FirnError] = []
+    for operation in started:
+        try:
+            ended = watch_operation(this, operation)
+            check_operation(ended)
+        except FirnError as error:
+            problems.append(error)
+            continue
+        done.append(ended.json_value())
+        until = moment(ended.result["kept_until"])
+        show.note(f"{operation.target} is Hive's alone; until {until} `firn table undrop` brings it back here")
+    show.emit(done, lambda: None)
+    _raise_all(problems, of=len(problems) + len(done), what="downgrades")
+
+
+def _tell_what_is_left(this: Told, names: list[str]) -> None:
+    left = [this.client.hive.left_to_do(name) for name in names]
+    rows = [
+        (one["table"], one["partitions"], one["pending_rows"], one["differing"], one["watched_until"], one["drift"])
+        for one in left
+    ]
+    columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")
+    this.show.emit(left, lambda: this.show.table(columns, rows, none="nothing to give back"))
+
+
 def _published(this: Told, name: str, *, merge: bool) -> Json:
     """What was done, with its job once that has ended; a merge that fails is the end of it."""
     told = this.client.hive.publish(name, merge=merge)
@@ -149,18 +180,18 @@ def _published(this: Told, name: str, *, merge: bool) -> Json:
 
 def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
     """Names as they are, patterns as what they match; NotFound when a pattern matches nothing."""
-    names: dict[str, None] = {}
+    wanted: dict[str, None] = {}
     for pattern in patterns:
-        if not any(sign in pattern for sign in _PATTERN):
-            names[pattern] = None
+        if not any(sign in pattern for sign in PATTERN):
+            wanted[pattern] = None
             continue
         listed = this.client.hive.list()
         found = [_name(one) for one in listed if not only_upgraded or one["state"] == "upgraded"]
         matching = [name for name in found if fnmatchcase(name, pattern)]
         if not matching:
             raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
-        names |= dict.fromkeys(matching)
-    return list(names)
+        wanted |= dict.fromkeys(matching)
+    return list(wanted)
 
 
 def _tell_report(this: Told, report: Json) -> None:
@@ -181,17 +212,17 @@ def _tell_report(this: Told, report: Json) -> None:
     show.table(("check", "found", "what to do"), rows, none="")
 
 
-def _raise_all(problems: list[FirnError], *, of: int) -> None:
+def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:
     if len(problems) == 1:
         raise problems[0]
     if problems:
         said = "".join(f"\n      {error.message}" for error in problems)
-        raise FirnError(f"{len(problems)} of {of} upgrades failed:{said}", hint=problems[0].hint)
+        raise FirnError(f"{len(problems)} of {of} {what} failed:{said}", hint=problems[0].hint)
 
 
 def _name(table: Any) -> str:
     return f"{table['database']}.{table['name']}"
 
 
-def _names(listed: str) -> list[str]:
+def names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]

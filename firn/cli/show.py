@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -25,10 +26,13 @@ PIPE_WIDTH = 10_000
 _STYLES: Mapping[str, str] = {
     "succeeded": "green",
     "upgraded": "green",
+    "eligible": "green",
     "ok": "green",
     "running": "cyan",
     "committing": "cyan",
     "upgrading": "cyan",
+    "waiting": "yellow",
+    "paused": "yellow",
     "pending": "yellow",
     "warn": "yellow",
     "unknown": "magenta",
@@ -36,6 +40,12 @@ _STYLES: Mapping[str, str] = {
     "blocked": "red",
     "canceled": "dim",
 }
+
+
+class Seen(Protocol):
+    """Called with each state of work that goes on."""
+
+    def __call__(self, stage: str, done: int, total: int, more: str = "", /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -107,31 +117,37 @@ class Show:
         for name, value in kept.items():
             self.console.print(Text.assemble((name.ljust(width), "bold"), "  ", cell(value)), soft_wrap=True)
 
+    @property
+    def has_bars(self) -> bool:
+        """Whether somebody looks at a terminal."""
+        return not self.json and self.notes.is_terminal
+
     @contextmanager
-    def progress(self, what: str) -> Iterator[Callable[[str, int, int], None]]:
-        """A bar while work goes on: call what comes out of it with (stage, done, total).
+    def progress(self, what: str) -> Iterator[Seen]:
+        """A bar while work goes on: call what comes out of it with (stage, done, total), and more in words.
 
         Without a terminal each new stage is a line; with --json there is nothing.
         """
-        if self.json or not self.notes.is_terminal:
+        if not self.has_bars:
             yield _stage_lines(self, what)
             return
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
         with Progress(*columns, TimeElapsedColumn(), console=self.notes, transient=True) as bar:
             task = bar.add_task(what, total=None)
 
-            def seen(stage: str, done: int, total: int) -> None:
-                described = f"{what}: {stage}" if stage else what
-                bar.update(task, description=described, completed=done, total=total or None)
+            def seen(stage: str, done: int, total: int, more: str = "") -> None:
+                described = ": ".join(part for part in (what, stage) if part)
+                described = f"{described} ({more})" if more else described
+                bar.update(task, description=escape(described), completed=done, total=total or None)
 
             yield seen
 
 
-def _stage_lines(show: Show, what: str) -> Callable[[str, int, int], None]:
+def _stage_lines(show: Show, what: str) -> Seen:
     told: list[str] = []
 
-    def seen(stage: str, _done: int, _total: int) -> None:
-        if stage not in told:
+    def seen(stage: str, _done: int, _total: int, _more: str = "") -> None:
+        if stage and stage not in told:
             told.append(stage)
             show.note(f"{what}: {stage}")
 

@@ -14,6 +14,7 @@ from firn.cli.told import Told, command
 from firn.embedded.process import require_java
 from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
+from firn.linked import AutoSync
 from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
@@ -34,15 +35,18 @@ def sql(
     master: Annotated[str, typer.Option(help="Where Spark runs its tasks.")] = "local[*]",
     memory: Annotated[str, typer.Option(help="Heap of the JVM.")] = "2g",
     limit: Annotated[int, typer.Option(min=1, help="How many rows at most.")] = 1000,
+    auto_sync: Annotated[
+        AutoSync, typer.Option(help="What to take over from Hive before each statement, of the tables that it names.")
+    ] = AutoSync.NONE,
 ) -> None:
     """Run Spark SQL on the server's catalogs; names without a catalog are in --catalog."""
     with _session(this, master=master, memory=memory) as spark:
         if statement is not None:
-            _run(this.show, spark, statement, limit)
+            _run(this.show, spark, statement, limit, auto_sync)
             return
         for typed in _statements(this.show):
             try:
-                _run(this.show, spark, typed, limit)
+                _run(this.show, spark, typed, limit, auto_sync)
             except FirnError as error:
                 this.show.note(error.message)
 
@@ -81,12 +85,16 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _run(show: Show, spark: SparkSession, statement: str, limit: int) -> None:
+def _run(show: Show, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
     from firn.spark.errors import reason  # noqa: PLC0415 -- as above
+    from firn.spark.statements import before_statement  # noqa: PLC0415
 
+    statement = statement.rstrip().rstrip(";")
+    with show.progress("taking over what Hive has changed" if auto_sync is not AutoSync.NONE else "running"):
+        before_statement(spark, statement, auto_sync)
     try:
         with show.progress("running"):
-            frame = spark.sql(statement.rstrip().rstrip(";"))
+            frame = spark.sql(statement)
             rows = frame.limit(limit + 1).collect() if frame.columns else []
     except Exception as error:  # whatever Java throws: one line of it is for people
         raise FirnError(reason(error), hint="`firn sql` without a statement is a prompt to try things") from error

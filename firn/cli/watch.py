@@ -10,8 +10,12 @@ import typer
 from firn.cli.show import Show, moment
 from firn.cli.told import Told
 from firn.errors import FirnError
-from firn.wire import Job, JobStatus, Operation, OperationStatus
+from firn.wire import Batch, Job, JobStatus, Operation, OperationStatus
 
+_NAMED_BELOW = 500
+_SOONEST_SECONDS = 0.5
+_WHOLE = 10
+_OPERATIONS = "; `firn operation show` tells how far it is, `firn operation cancel` gives it up"
 _MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
 
 
@@ -30,10 +34,58 @@ def watch_job(told: Told, job: Job) -> Job:
 def watch_operation(told: Told, operation: Operation) -> Operation:
     """The operation once it has ended, its progress shown on the way."""
     what = f"{operation.kind} of {operation.target} (operation {operation.id})"
-    with _going_on(told, what), told.show.progress(f"{operation.kind} {operation.target}") as seen:
+    with _going_on(told, what, _OPERATIONS), told.show.progress(f"{operation.kind} {operation.target}") as seen:
         return told.client.operations.wait(
-            operation.id, seconds=told.timeout, seen=lambda now: seen(_phase(now), now.done, now.total)
+            operation.id,
+            seconds=told.timeout,
+            seen=lambda now: seen(_phase(now), now.done, now.total, pace_of(now)),
         )
+
+
+def watch_batch(told: Told, batch: Batch, catalog: str) -> Batch:
+    """All of it once it has ended: how many stand where, and how far those are that run."""
+    what = f"{batch.kind} of {batch.tables:,} tables"
+    more = f"; `firn operation list --batch {batch.id}` tells how far it is, `firn operation pause --batch …` holds it"
+    with _going_on(told, f"{what} (batch {batch.id})", more), told.show.progress(what) as seen:
+
+        def tell(now: Batch) -> None:
+            ended = now.tables - now.unfinished
+            seen("", ended, now.tables, _counts(told, now))
+
+        return told.client.hive.wait_for_batch(batch.id, catalog, seconds=told.timeout, seen=tell)
+
+
+def _counts(told: Told, batch: Batch) -> str:
+    """In words, with what runs by name: nobody reads more than a few lines of them."""
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(batch.outcomes.items()))
+    if not batch.outcomes.get("running") or batch.tables > _NAMED_BELOW or not told.show.has_bars:
+        return counts
+    running = [one for one in told.client.operations.list(batch=batch.id) if one.outcome == "running"]
+    return "\n".join([counts, *(f"{one.target}: {_phase(one)}, {pace_of(one)}".rstrip(", ") for one in running)])
+
+
+def pace_of(operation: Operation) -> str:
+    """How far it is, at which speed, and how long it will take at that speed."""
+    done, total, since = operation.done, operation.total, operation.phase_at
+    if not total:
+        return ""
+    parts = [f"{done:,} of {total:,} {operation.unit}".rstrip()]
+    seconds = 0.0 if since is None else (operation.updated_at - since).total_seconds()
+    if done and seconds >= _SOONEST_SECONDS and operation.status is OperationStatus.RUNNING:
+        pace = done / seconds
+        parts.append(f"{pace:,.0f}/s" if pace >= _WHOLE else f"{pace:.1f}/s")
+        parts.append(f"{span((total - done) / pace)} left")
+    return ", ".join(parts)
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units."""
+    whole = round(seconds)
+    for size, unit, smaller, below in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit} {rest} {below}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
 
 
 @contextmanager
@@ -79,6 +131,8 @@ def _stage(job: Job) -> str:
 
 def _phase(operation: Operation) -> str:
     """Where it is, and why when it waits."""
+    if operation.status is OperationStatus.PAUSED:
+        return f"paused: `firn operation resume {operation.id}` lets it go on"
     return operation.phase if operation.error is None else f"{operation.phase}: {operation.error}"
 
 

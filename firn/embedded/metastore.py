@@ -87,6 +87,7 @@ class EmbeddedMetastore:
         """
         if self.running:
             return self
+        self.stop()  # one that has died still holds its pipes
         java = require_java()
         if ":" in str(self.data_dir):
             # Derby takes what stands before a colon for a protocol: it makes such a database and never opens it again.

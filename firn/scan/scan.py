@@ -6,7 +6,7 @@ client.scan("lake.db.orders", filter="day = '2026-11-21'", columns=["id", "amoun
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from firn.errors import Invalid, NotFound, Unavailable
+from firn.errors import Invalid, NotFound, Refused, Unavailable
 from firn.scan import filters
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
@@ -71,12 +72,16 @@ class Scan:
     source: Source
     filter: str | None = None
     columns: tuple[str, ...] | None = None
+    before: Callable[[], None] = lambda: None
+    """Called before each reading."""
 
     def to_arrow(self) -> pa.Table:
         """The rows, in no particular order.
 
-        Invalid for a filter or columns that do not fit, NotFound for no table, Unavailable when a file of it is gone.
+        Invalid for a filter or columns that do not fit, NotFound for no table, Refused for files that Python does not
+        read, Unavailable when a file of it is gone.
         """
+        self.before()
         try:
             for _ in range(_ROUNDS - 1):
                 # A pin ends when its snapshots expire, with its files; Hive-side writers remove files before a sync.
@@ -164,10 +169,16 @@ def _changes(
 def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:
     """Rows of an Iceberg table under its current schema's types, delete files applied."""
     scan = table.scan(row_filter=where, selected_fields=tuple(columns))
+    tasks = list(scan.plan_files())
+    if avro := [one.file.file_path for one in tasks if one.file.file_format is FileFormat.AVRO]:
+        raise Refused(
+            f"{len(avro)} files of the table are Avro, which Python does not read, for example {avro[0]}",
+            hint="read the table with Spark: `firn sql 'SELECT …'`",
+        )
     fields = (table.schema().find_field(column) for column in columns)
     types = schema_to_pyarrow(Schema(*fields), include_field_ids=False)
-    rows = scan.to_arrow().select(list(columns))
-    return rows.cast(pa.schema([pa.field(field.name, field.type) for field in types]))
+    rows = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter).to_table(tasks)
+    return rows.select(list(columns)).cast(pa.schema([pa.field(field.name, field.type) for field in types]))
 
 
 def _columns(scan: Scan, schema: Schema) -> list[str]:

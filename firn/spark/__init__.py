@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused, WriteError, WriteUnknown
+    from firn.spark.errors import CommitRefused, NotKeyed, NotPublished, RowsRefused, WriteError, WriteUnknown
     from firn.spark.reading import read
     from firn.spark.sessions import catalog_conf, configure, session, sql
     from firn.spark.write import Written, delete, upsert
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CommitRefused",
     "NotKeyed",
+    "NotPublished",
     "RowsRefused",
     "WriteError",
     "WriteUnknown",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "firn.spark.errors": ("CommitRefused", "NotKeyed", "RowsRefused", "WriteError", "WriteUnknown"),
+    "firn.spark.errors": ("CommitRefused", "NotKeyed", "NotPublished", "RowsRefused", "WriteError", "WriteUnknown"),
     "firn.spark.reading": ("read",),
     "firn.spark.sessions": ("catalog_conf", "configure", "session", "sql"),
     "firn.spark.write": ("Written", "delete", "upsert"),

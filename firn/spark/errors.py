@@ -5,6 +5,7 @@ WriteError               nothing of this batch is in the table
 ├── RowsRefused          the rows do not fit the table: columns, types, nulls, keys that appear twice
 └── CommitRefused        the catalog did not take the commit
 WriteUnknown             outside the tree: the batch may be in the table; writing it again under its name is safe
+NotPublished             outside the tree: the batch is in the table; Hive's readers do not see it yet
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class CommitRefused(WriteError):
 
 class WriteUnknown(Exception):
     """The batch may or may not be in the table; writing it again under the same batch name is safe."""
+
+
+class NotPublished(Exception):
+    """The batch is in the table, and was not given to Hive yet; writing it again under its name tries that again."""
 
 
 def java_causes(error: BaseException) -> list[tuple[str, str]]:

@@ -8,6 +8,9 @@ from typing import Protocol, TypeAlias
 import httpx
 from pyspark.sql import DataFrame, SparkSession
 
+from firn.client import Client, connect
+from firn.errors import Invalid
+from firn.names import dotted, parts_of
 from firn.spark.jars import spark_conf
 from firn.transport import is_loopback
 
@@ -23,6 +26,9 @@ DEFAULTS = {
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """For a Spark that runs in one process: it opens ports, and nobody else has any business there."""
 TIMEOUT_SECONDS = 30.0
+ICEBERG_API = "/iceberg"
+SHORTEST_NAME = 2
+"""Parts of a table's name without its catalog: a namespace and the name itself."""
 
 
 class Connection(Protocol):
@@ -70,6 +76,23 @@ def sql(statement: str, spark: SparkSession | None = None) -> DataFrame:
     return active.sql(statement)
 
 
+def client_of(spark: SparkSession, table: str) -> tuple[Client, str]:
+    """The management API of the server that a session has a table from, and the table's name there.
+
+    Invalid when the session has no catalog of Firn's of that name.
+    """
+    catalog, *parts = parts_of(table)
+    prefix = f"spark.sql.catalog.{catalog}"
+    uri, found = spark.conf.get(f"{prefix}.uri", None), spark.conf.get(f"{prefix}.warehouse", None)
+    if uri is None or found is None or not uri.endswith(ICEBERG_API) or len(parts) < SHORTEST_NAME:
+        raise Invalid(
+            f"{table} is in no catalog of a Firn server that this session knows",
+            hint="name it with its catalog, as in lake.db.orders, in a session of firn.spark.session(client)",
+        )
+    client = connect(uri.removesuffix(ICEBERG_API), token=spark.conf.get(f"{prefix}.token", None), catalog=found)
+    return client, dotted([found, *parts])
+
+
 def loopback_if_local(master: str) -> dict[str, bool | float | int | str | None]:
     """Settings that keep a Spark on one machine to that machine; none for a cluster, which must reach its driver."""
     return {**LOOPBACK} if master.startswith("local") else {}
@@ -84,7 +107,7 @@ def catalog_conf(
     settings = {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "rest",
-        f"{prefix}.uri": f"{url}/iceberg",
+        f"{prefix}.uri": f"{url}{ICEBERG_API}",
         f"{prefix}.warehouse": catalog,
         # With Spark's own cache a session that has created a keyed table would go on seeing its empty base store under
         # the table's name, and other writers' commits late. Unchanged metadata is not sent again: the client has ETags.

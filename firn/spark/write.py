@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from firn.linked import AutoSync
 from firn.names import quoted
 from firn.spark.errors import (
     BAD_REQUEST,
@@ -28,6 +29,7 @@ from firn.spark.errors import (
     java_causes,
     reason,
 )
+from firn.spark.hive import before_write, published
 from firn.spark.target import Target, target_of
 
 TRIES = 4
@@ -51,33 +53,58 @@ class Written:
     was_there: bool = False
 
 
-def upsert(df: DataFrame, table: str, *, batch: str | None = None, writer: str | None = None) -> Written:
+def upsert(
+    df: DataFrame,
+    table: str,
+    *,
+    batch: str | None = None,
+    writer: str | None = None,
+    auto_sync: AutoSync | str = AutoSync.NONE,
+    publish: bool = False,
+) -> Written:
     """Insert the rows whose keys are new to the table, replace those whose keys are there.
 
     `df` has all of the table's columns, by name. Two rows of one key are told apart by the table's sequence field;
     without one they are refused. With `batch`, the same batch of the same `writer` (the application's name unless
     given) is applied once, however often it is sent.
 
+    A table over a Hive table can be brought up to it first, see `read`: then Hive's rows are older than these. With
+    `publish` it returns when Hive's readers see the rows: they are merged and published, by an optimizer's jobs.
+
     Raises NotKeyed, RowsRefused and CommitRefused when nothing of it is in the table, and WriteUnknown when that could
-    not be found out: then send it again, under the same batch name.
+    not be found out: then send it again, under the same batch name. FirnError when nothing was written because
+    `auto_sync` or `publish` cannot be had, NotPublished when it was written and Hive's readers do not see it.
     """
+    before_write(df.sparkSession, table, auto_sync, publish=publish)
     target = target_of(df.sparkSession, table)
     _check_columns(df, target, needed=target.columns, what="an upsert needs all columns")
-    return _written(df.select(*_cast(df, target, target.columns)), target, op="U", batch=batch, writer=writer)
+    changes = df.select(*_cast(df, target, target.columns))
+    written = _written(changes, target, op="U", batch=batch, writer=writer)
+    return published(df.sparkSession, written) if publish else written
 
 
-def delete(df: DataFrame, table: str, *, batch: str | None = None, writer: str | None = None) -> Written:
+def delete(
+    df: DataFrame,
+    table: str,
+    *,
+    batch: str | None = None,
+    writer: str | None = None,
+    auto_sync: AutoSync | str = AutoSync.NONE,
+    publish: bool = False,
+) -> Written:
     """Delete the rows that have the keys of `df`; keys that the table has not are fine.
 
     `df` has the key columns, the sequence field where the table has one (a delete wins against rows that are not newer)
     and, where keys belong to partitions, the partition columns. Its other columns are not looked at. See `upsert` for
     everything else; an upsert and a delete of one batch name are two batches.
     """
+    before_write(df.sparkSession, table, auto_sync, publish=publish)
     target = target_of(df.sparkSession, table)
     needed = target.delete_columns
     _check_columns(df, target, needed=needed, what="a delete needs the key columns, and what orders or places them")
     changes = df.select(*_cast(df, target, needed))
-    return _written(changes, target, op="D", batch=batch, writer=writer)
+    written = _written(changes, target, op="D", batch=batch, writer=writer)
+    return published(df.sparkSession, written) if publish else written
 
 
 def _check_columns(df: DataFrame, target: Target, *, needed: Sequence[str], what: str) -> None:

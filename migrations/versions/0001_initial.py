@@ -154,6 +154,22 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("grp", name=op.f("pk_group_launch")),
     )
     op.create_table(
+        "hive_event",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("partition", sa.String(length=2048), nullable=True),
+        sa.Column("partitions", sa.BigInteger(), nullable=False),
+        sa.Column("files", sa.BigInteger(), nullable=False),
+        sa.Column("rows", sa.BigInteger(), nullable=True),
+        sa.Column("snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_hive_event")),
+    )
+    with op.batch_alter_table("hive_event", schema=None) as batch_op:
+        batch_op.create_index("ix_hive_event_relation", ["relation_id", "id"], unique=False)
+
+    op.create_table(
         "hive_ground",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("partition", sa.String(length=2048), nullable=False),
@@ -165,7 +181,9 @@ def upgrade() -> None:
         "hive_link",
         sa.Column("relation_id", sa.Uuid(), nullable=False),
         sa.Column("link", sa.JSON(), nullable=False),
+        sa.Column("differs", sa.Boolean(), nullable=False),
         sa.Column("synced_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("given_back_by", sa.Uuid(), nullable=True),
         sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_hive_link")),
     )
     op.create_table(
@@ -185,6 +203,7 @@ def upgrade() -> None:
         sa.Column("partition_columns", sa.JSON(), nullable=False),
         sa.Column("ddl_time", sa.BigInteger(), nullable=True),
         sa.Column("blockers", sa.JSON(), nullable=False),
+        sa.Column("blocked", sa.Boolean(), nullable=False),
         sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("catalog", "database", "name", name=op.f("pk_hive_table")),
     )
@@ -376,6 +395,7 @@ def upgrade() -> None:
         sa.Column("params", sa.JSON(), nullable=False),
         sa.Column("journal", sa.JSON(), nullable=False),
         sa.Column("phase", sa.String(length=64), nullable=False),
+        sa.Column("phase_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("done", sa.BigInteger(), nullable=False),
         sa.Column("total", sa.BigInteger(), nullable=False),
         sa.Column("unit", sa.String(length=32), nullable=False),
@@ -384,11 +404,14 @@ def upgrade() -> None:
         sa.Column("hint", sa.Text(), nullable=True),
         sa.Column("result", sa.JSON(), nullable=False),
         sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("batch", sa.Uuid(), nullable=True),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_operation")),
         sa.UniqueConstraint("id", name=op.f("uq_operation_id")),
     )
     with op.batch_alter_table("operation", schema=None) as batch_op:
+        batch_op.create_index("ix_operation_batch", ["batch", "number"], unique=False)
         batch_op.create_index("ix_operation_status", ["status"], unique=False)
+        batch_op.create_index("ix_operation_target", ["catalog", "target"], unique=False)
 
     op.create_table(
         "operation_secret",
@@ -674,7 +697,9 @@ def downgrade() -> None:
     op.drop_table("optimizer")
     op.drop_table("operation_secret")
     with op.batch_alter_table("operation", schema=None) as batch_op:
+        batch_op.drop_index("ix_operation_target")
         batch_op.drop_index("ix_operation_status")
+        batch_op.drop_index("ix_operation_batch")
 
     op.drop_table("operation")
     op.drop_table("namespace")
@@ -722,6 +747,10 @@ def downgrade() -> None:
     op.drop_table("hive_staged_ground")
     op.drop_table("hive_link")
     op.drop_table("hive_ground")
+    with op.batch_alter_table("hive_event", schema=None) as batch_op:
+        batch_op.drop_index("ix_hive_event_relation")
+
+    op.drop_table("hive_event")
     op.drop_table("group_launch")
     with op.batch_alter_table("dropped_relation", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_dropped_relation_dropped_id"))

@@ -6,11 +6,13 @@ Nothing is moved or deleted here: the server does it while the lease stands, and
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
@@ -70,7 +72,7 @@ def _removed(work: Work, task: OrphansTask) -> Result:
     try:
         seen = listed.count()
         work.hold.say(f"{seen} files listed")
-        metadata_files = [row.path for row in listed.where(_is_elsewhere_metadata()).select("path").collect()]
+        metadata_files = [row.path for row in listed.where(_is_elsewhere_metadata(task)).select("path").collect()]
         work.hold.stage("comparing with the metadata")
         tally = _proposed(work, _candidates(work, task, listed), metadata_files)
     finally:
@@ -94,12 +96,17 @@ def _ended_overdue(work: Work) -> Counter[str]:
 
 def _listed(work: Work, task: OrphansTask) -> DataFrame:
     """Every file at the places, however old; hidden ones are left alone, as by all readers."""
+    places = [table.location for table in task.tables]
+    if task.published is not None and _is_there(work, task.published):
+        places.append(task.published)
+    if task.left_out is not None:
+        work.hold.say(f"what was published is left alone: {task.left_out}")
     frames = [
         work.session.spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")
-        .load(table.location)
+        .load(place)
         .select("path", F.unix_millis("modificationTime").alias("modified_ms"))
-        for table in task.tables
+        for place in places
     ]
     union = frames[0]
     for frame in frames[1:]:
@@ -107,9 +114,17 @@ def _listed(work: Work, task: OrphansTask) -> DataFrame:
     return union.distinct()
 
 
-def _is_elsewhere_metadata() -> Any:
+def _is_there(work: Work, location: str) -> bool:
+    """A table that was published without a row has no such directory."""
+    path = work.session.jvm.org.apache.hadoop.fs.Path(location)
+    filesystem = path.getFileSystem(work.session.spark._jsc.hadoopConfiguration())
+    return bool(filesystem.exists(path))
+
+
+def _is_elsewhere_metadata(task: OrphansTask) -> Any:
     """What looks like metadata and is not in a directory that the server looks into by itself."""
-    return F.col("path").rlike(_METADATA) & ~F.col("path").rlike(r"/metadata/[^/]*$")
+    own = [re.escape(urlsplit(table.location).path.strip("/")) for table in task.tables]
+    return F.col("path").rlike(_METADATA) & ~F.col("path").rlike(f"/({'|'.join(own)})/metadata/[^/]*$")
 
 
 def _candidates(work: Work, task: OrphansTask, listed: DataFrame) -> DataFrame:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 
 from catalog.access import Securable
-from catalog.hive.indexed import IndexedTable
+from catalog.errors import NotFound
+from catalog.hive.indexed import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
-from catalog.names import CatalogName, TableName
-from catalog.ports.store import UnitOfWork
+from catalog.names import TableName
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
+from server.api.hiveviews import (
+    DatabaseOut,
+    HiveEventOut,
+    HiveTableDetailOut,
+    HiveTableOut,
+    column_differences,
+    tables,
+    unpublished,
+)
 from server.api.jobs import JobOut
 from server.api.status import OperationOut
 from server.service.hive.check import Report
@@ -24,49 +32,14 @@ router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
 FullName = Annotated[str, Path(description="DATABASE.TABLE")]
 
 
-class HiveTableState(StrEnum):
-    """Where a Hive table stands with Firn."""
+@dataclass(frozen=True, kw_only=True)
+class HiveFilter:
+    """Which tables are listed."""
 
-    HIVE = "hive"
-    BLOCKED = "blocked"
-    UPGRADING = "upgrading"
-    UPGRADED = "upgraded"
-
-
-class BlockerOut(Out):
-    """Why a table cannot be upgraded as it is, and what to do."""
-
-    code: str
-    message: str
-    advice: str
-
-
-class HiveTableOut(Out):
-    """One table of the metastore, as the last listing saw it."""
-
-    database: str
-    name: str
-    format: str
-    location: str
-    columns: int
-    partitioned: bool
-    partition_columns: list[str]
-    state: HiveTableState
-    upgraded_to: str | None
-    synced_at: datetime | None
-    drift: str | None
-    drift_since: datetime | None
-    published_at: datetime | None
-    blockers: list[BlockerOut]
-    operation_id: str | None
-    seen_at: datetime
-
-
-class DatabaseOut(Out):
-    """A database of the metastore."""
-
-    name: str
-    tables: int
+    database: Annotated[str | None, Query()] = None
+    search: Annotated[str | None, Query()] = None
+    state: Annotated[HiveTableState | None, Query()] = None
+    differs: Annotated[bool, Query()] = False
 
 
 class ColumnOut(Out):
@@ -142,11 +115,13 @@ class UpgradeIn(In):
 
 
 class SyncOut(Out):
-    """What a sync did, and the job that goes on with it."""
+    """What a sync did, and the job that goes on with it; one that `waits` is to be asked for again."""
 
     table: str
     did: str
     conflict: bool
+    waits: bool
+    changed: bool
     job: JobOut | None
 
 
@@ -164,23 +139,28 @@ def list_hive(
     visible: VisibleDep,
     catalog: CatalogDep,
     page: PagingDep,
-    database: Annotated[str | None, Query()] = None,
-    search: Annotated[str | None, Query()] = None,
-    state: Annotated[HiveTableState | None, Query()] = None,
+    only: Annotated[HiveFilter, Depends()],
 ) -> PageOut[HiveTableOut]:
-    """From Firn's own index: no metastore is asked. `state` filters the page."""
+    """From Firn's own index: no metastore is asked. `differs` are those that are upgraded and have drifted."""
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         found = visible.page(
-            lambda size, start: uow.hive.list(catalog, database=database, search=search, limit=size, cursor=start),
+            lambda size, start: uow.hive.list(
+                catalog,
+                database=only.database,
+                search=only.search,
+                state=only.state,
+                differs=only.differs,
+                limit=size,
+                cursor=start,
+            ),
             lambda one: visible.table(catalog, TableName((one.database,), one.name)),
             within=Securable(catalog),
             limit=page.size,
             cursor=page.cursor,
         )
-        items = [_table(uow, catalog, one) for one in found.items]
-    kept = [one for one in items if state is None or one.state is state]
-    return PageOut(items=kept, next_cursor=found.next_cursor)
+        items = tables(uow, catalog, found.items)
+    return PageOut(items=items, next_cursor=found.next_cursor)
 
 
 @router.get("/databases", summary="List Hive databases", responses=refusals(404))
@@ -189,7 +169,7 @@ def list_databases(services: ServicesDep, visible: VisibleDep, catalog: CatalogD
     with services.database.reading() as uow:
         uow.catalogs.get(catalog)
         found = uow.hive.databases(catalog)
-    return [DatabaseOut(name=name, tables=count) for name, count in found if visible.namespace(catalog, (name,))]
+    return [DatabaseOut.model_validate(one) for one in found if visible.namespace(catalog, (one.name,))]
 
 
 @router.post("/refresh", summary="List the metastore now", responses=refusals(400, 404, 503))
@@ -200,16 +180,41 @@ def refresh(services: ServicesDep, catalog: CatalogDep) -> RefreshOut:
 
 
 @router.get("/{full_name}", summary="Show a Hive table", responses=refusals(404))
-def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> HiveTableOut:
+def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> HiveTableDetailOut:
     """From the index; a table that the index has not seen is looked for in the metastore."""
     database, name = split_name(full_name)
     with services.database.reading() as uow:
         found = uow.hive.find(catalog, database, name)
         if found is not None:
-            return _table(uow, catalog, found)
+            shown = tables(uow, catalog, [found])[0]
+            return HiveTableDetailOut(
+                **dict(shown),
+                column_differences=column_differences(uow, catalog, found.full_name),
+                unpublished=unpublished(uow, catalog, found.full_name),
+            )
     services.hive.index.metastore(catalog).table(database, name)
     services.hive.index.refresh(services.namespaces.catalog(catalog))
     return show_hive(services, catalog, full_name)
+
+
+@router.get("/{full_name}/history", summary="List what syncs and publishes did", responses=refusals(404))
+def list_hive_events(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    full_name: FullName,
+    page: PagingDep,
+    partition: Annotated[str | None, Query(description="Of this partition alone, such as day=2026-11-21.")] = None,
+) -> PageOut[HiveEventOut]:
+    """Partition by partition, newest first; the newest of each table are kept."""
+    wanted = ".".join(split_name(full_name))
+    with services.database.reading() as uow:
+        relation = uow.relations.of_hive(catalog, wanted)
+        if relation is None:
+            raise NotFound(
+                f"{catalog} has no table over {wanted}", hint="a Hive table has a history once it is upgraded"
+            )
+        found = uow.grounds.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[HiveEventOut.of(one) for one in found.items], next_cursor=found.next_cursor)
 
 
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
@@ -226,47 +231,30 @@ def upgrade(services: ServicesDep, catalog: CatalogDep, full_name: FullName, bod
     spec = None
     if body.primary_key:
         spec = KeySpec(primary_key=tuple(body.primary_key), sequence_field=body.sequence_field, scope=body.key_scope)
-    operation = services.hive.upgrades.start(catalog, full_name, spec, body.properties)
+    operation = services.hive.operations.start(catalog, full_name, spec, body.properties)
     services.hive.poke()
     return OperationOut.of(operation)
 
 
 @router.post("/{full_name}/sync", summary="Sync a table now", responses=refusals(404, 503))
 def sync(
-    services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, everything: Annotated[bool, Query()] = False
+    services: ServicesDep,
+    catalog: CatalogDep,
+    full_name: FullName,
+    *,
+    everything: Annotated[bool, Query()] = False,
+    only_schema: Annotated[bool, Query()] = False,
 ) -> SyncOut:
-    """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says."""
-    outcome = services.hive.syncs.sync(catalog, full_name, everything=everything)
+    """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
+    `only_schema` none is looked at.
+    """
+    outcome = services.hive.syncs.sync(catalog, full_name, everything=everything, only_schema=only_schema)
     job = None if outcome.job is None else JobOut.of(outcome.job)
-    return SyncOut(table=outcome.table, did=outcome.did, conflict=outcome.conflict, job=job)
-
-
-def _table(uow: UnitOfWork, catalog: CatalogName, table: IndexedTable) -> HiveTableOut:
-    linked = uow.relations.of_hive(catalog, table.full_name)
-    books = None if linked is None else uow.grounds.link(linked.id)
-    running = next(
-        (one for one in uow.operations.unfinished() if (one.catalog, one.target) == (catalog, table.full_name)), None
-    )
-    state = HiveTableState.BLOCKED if table.blockers else HiveTableState.HIVE
-    if running is not None:
-        state = HiveTableState.UPGRADING
-    if linked is not None:
-        state = HiveTableState.UPGRADED
-    return HiveTableOut(
-        database=table.database,
-        name=table.name,
-        format=table.format,
-        location=table.location,
-        columns=table.columns,
-        partitioned=bool(table.partition_columns),
-        partition_columns=list(table.partition_columns),
-        state=state,
-        upgraded_to=None if linked is None else str(linked.name),
-        synced_at=None if books is None else books[1],
-        drift=None if books is None else books[0]["drift"],
-        drift_since=None if books is None else books[0]["drift_since"],
-        published_at=None if books is None else books[0]["published_at"],
-        blockers=[BlockerOut.model_validate(one) for one in table.blockers],
-        operation_id=None if running is None else str(running.id),
-        seen_at=table.seen_at,
+    return SyncOut(
+        table=outcome.table,
+        did=outcome.did,
+        conflict=outcome.conflict,
+        waits=outcome.waits,
+        changed=outcome.changed,
+        job=job,
     )

@@ -16,10 +16,15 @@ router = APIRouter()
 
 
 class PublishOut(Out):
-    """What a publish did, and the job that goes on with it: its own, or a merge that has to come first."""
+    """What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
+
+    One that `waits` is to be asked for again; `partitions_wait` are those that Hive is not given with this one.
+    """
 
     table: str
     did: str
+    waits: bool
+    partitions_wait: int
     job: JobOut | None
 
 
@@ -56,7 +61,9 @@ def publish(
     """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job."""
     outcome = services.hive.publishes.publish(catalog, full_name, merge=merge)
     job = None if outcome.job is None else JobOut.of(outcome.job)
-    return PublishOut(table=outcome.table, did=outcome.did, job=job)
+    return PublishOut(
+        table=outcome.table, did=outcome.did, waits=outcome.waits, partitions_wait=outcome.partitions_wait, job=job
+    )
 
 
 @router.post(

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 
 from catalog.access import Securable, worked_on
 from catalog.names import CatalogName
-from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.operation import BatchId, Operation, OperationId, OperationKind, OperationStatus
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.historyviews import EventOut, events_page
@@ -26,7 +26,10 @@ class OperationOut(Out):
     catalog: str
     target: str
     status: OperationStatus
+    outcome: str
+    batch: UUID | None
     phase: str
+    phase_at: datetime | None
     done: int
     total: int
     unit: str
@@ -41,9 +44,7 @@ class OperationOut(Out):
     @classmethod
     def of(cls, operation: Operation) -> OperationOut:
         """An operation as it is shown."""
-        can = [] if operation.status.is_final or operation.cancel_asked else ["cancel"]
-        values = {name: getattr(operation, name) for name in cls.model_fields if name != "can"}
-        return cls(**values, can=can)
+        return cls.model_validate(operation)
 
 
 class TaskOut(Out):
@@ -70,13 +71,17 @@ class HealthOut(Out):
 
 @router.get("/operations", tags=["operations"], summary="List operations, newest first")
 def list_operations(
-    services: ServicesDep, visible: VisibleDep, page: PagingDep, catalog: Annotated[str | None, Query()] = None
+    services: ServicesDep,
+    visible: VisibleDep,
+    page: PagingDep,
+    catalog: Annotated[str | None, Query()] = None,
+    batch: Annotated[UUID | None, Query()] = None,
 ) -> PageOut[OperationOut]:
-    """Upgrades and the like."""
+    """Upgrades and the like; those of one batch in the order in which they are carried out."""
     with services.database.reading() as uow:
-        within = None if catalog is None else CatalogName(catalog)
+        within, of = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
         found = visible.page(
-            lambda size, start: uow.operations.list(catalog=within, limit=size, cursor=start),
+            lambda size, start: uow.operations.list(catalog=within, batch=of, limit=size, cursor=start),
             lambda one: visible.readable(worked_on(one)),
             within=Securable(within),
             limit=page.size,
@@ -100,7 +105,27 @@ def show_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
 )
 def cancel_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
     """Ask it to stop; it does at its next step and leaves nothing behind."""
-    return OperationOut.of(services.hive.upgrades.cancel(OperationId(operation_id)))
+    operation = services.hive.operations.cancel(OperationId(operation_id))
+    services.hive.poke()
+    return OperationOut.of(operation)
+
+
+@router.post(
+    "/operations/{operation_id}/pause", tags=["operations"], summary="Pause an upgrade", responses=refusals(404, 409)
+)
+def pause_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
+    """It stops at its next step, lets others go first, and stays so until it is resumed."""
+    return OperationOut.of(services.hive.operations.pause(OperationId(operation_id)))
+
+
+@router.post(
+    "/operations/{operation_id}/resume", tags=["operations"], summary="Resume an upgrade", responses=refusals(404, 409)
+)
+def resume_operation(services: ServicesDep, operation_id: UUID) -> OperationOut:
+    """It begins anew when its turn comes: what it had read of files is read again."""
+    operation = services.hive.operations.resume(OperationId(operation_id))
+    services.hive.poke()
+    return OperationOut.of(operation)
 
 
 @router.get("/events", tags=["events"], summary="List commits, newest first")

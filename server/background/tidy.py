@@ -12,6 +12,7 @@ ANSWERS_KEPT = timedelta(minutes=60)
 OPTIMIZERS_KEPT = timedelta(minutes=10)
 IMPORTS_KEPT = timedelta(days=30)
 """How long the entries of an import are kept once it has ended; its counts stay with its operation."""
+CHECKS_KEPT = timedelta(days=7)
 JOBS_AT_ONCE, MOST_BATCHES = 500, 20
 """Jobs that one transaction forgets, and such transactions in one run."""
 
@@ -25,6 +26,7 @@ class TidyStatus:
     plans: int
     blockers: int
     import_entries: int
+    checks: int
     jobs: int
 
 
@@ -46,12 +48,14 @@ class Tidy:
             plans = uow.plans.remove_expired(now)
             blockers = uow.blockers.remove_before(now)
             entries = uow.imports.remove_ended_before(now - IMPORTS_KEPT)
+            checks = uow.operations.forget_checks(now - CHECKS_KEPT)
         return TidyStatus(
             answers=answers,
             optimizers=len(gone),
             plans=plans,
             blockers=blockers,
             import_entries=entries,
+            checks=checks,
             jobs=self._forget_jobs(),
         )
 

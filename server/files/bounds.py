@@ -146,6 +146,11 @@ def _cut_up(raw: bytes) -> bytes | None:
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
+def cut_text(lowest: bytes, highest: bytes) -> tuple[bytes, bytes | None]:
+    """Lower and upper bound of texts."""
+    return _cut_text(lowest), _cut_text_up(highest)
+
+
 def _cut_text(raw: bytes) -> bytes:
     return raw if len(raw) <= BOUND_LENGTH else raw.decode()[:BOUND_LENGTH].encode()
 

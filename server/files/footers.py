@@ -1,20 +1,23 @@
-"""Parquet footers of many files, read at once.
+"""Footers of many files, read at once.
 
-The file itself is never read beyond its tail.  Reading is done by threads, because an object store or a cold disk
-answers many at a time; decoding takes 0.1 ms a file.
+Parquet and ORC files are never read beyond their tails; Avro has none, so the headers of its blocks are read.  Reading
+is done by threads, because an object store or a cold disk answers many at a time; decoding takes 0.1 ms a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thrift.Thrift import TException
 
-from catalog.datafile import FileStats
+from catalog.datafile import FileFormat, FileStats
 from catalog.errors import Invalid
+from server.ahead import in_threads
+from server.files import avro_files, orc_files
+from server.files.avro_files import AvroFiles
 from server.files.layout import Column, Layout, Layouts, WrongLayout
+from server.files.orc_files import OrcFiles
 from server.files.parquet import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -34,33 +37,53 @@ _DECODING = (TException, EOFError, AttributeError, TypeError, ValueError, IndexE
 
 
 class BadFile(Invalid):
-    """A file that cannot be registered: no Parquet, damaged, or of other columns than the table's."""
+    """A file that cannot be registered: of another format, damaged, or of other columns than the table's."""
 
 
 class Footers:
     """Reads footers for one table.  Safe to share between threads."""
 
-    def __init__(self, storage: Storage, schema: Mapping[str, Any], *, threads: int = 4) -> None:
-        """`schema` is the table's Iceberg schema as JSON; partition columns that the files lack do no harm."""
+    def __init__(
+        self, storage: Storage, schema: Mapping[str, Any], *, threads: int = 4, nulls_of: Collection[int] = ()
+    ) -> None:
+        """`schema` is the table's Iceberg schema as JSON; partition columns that the files lack do no harm.
+
+        Of the columns `nulls_of`, by field id, nulls are counted also where only the rows tell how many there are.
+        """
         self._storage = storage
-        self._layouts = Layouts(schema)
+        self._layouts = Layouts(schema, always=nulls_of)
+        self._orc = OrcFiles(schema, always=nulls_of)
+        self._avro = AvroFiles(schema, nulls_of)
         self._threads = threads
 
-    def read_all(self, locations: Sequence[str]) -> Iterator[FileStats]:
-        """Statistics of these files, in their order.
+    def read_all(
+        self, locations: Iterable[str], formats: Mapping[str, FileFormat] | None = None
+    ) -> Iterator[FileStats]:
+        """Statistics of these files, in their order; neither need all be in memory.
 
-        Raises BadFile, NotFound or Unavailable, naming the file, at the first that cannot be read.
+        `formats` names those that are not Parquet; it is asked for a file's once its location has been taken. Raises
+        BadFile, NotFound or Unavailable, naming the file, at the first that cannot be read.
         """
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="footers") as pool:
-            starts = range(0, len(locations), _CHUNK)
-            try:
-                for chunk in pool.map(lambda at: self._read_some(locations[at : at + _CHUNK]), starts):
-                    yield from chunk
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        others = {} if formats is None else formats
+        return in_threads(
+            lambda some: self._read_some(some, others),
+            locations,
+            threads=self._threads,
+            at_once=_CHUNK,
+            name="footers",
+        )
 
-    def read(self, location: str) -> FileStats:
+    def read(self, location: str, form: FileFormat = FileFormat.PARQUET) -> FileStats:
         """Statistics of one file."""
+        match form:
+            case FileFormat.PARQUET:
+                return self._read_parquet(location)
+            case FileFormat.ORC:
+                return self._read_orc(location)
+            case FileFormat.AVRO:
+                return self._read_avro(location)
+
+    def _read_parquet(self, location: str) -> FileStats:
         tail, size = self._storage.tail(location, _TAIL)
         length = _footer_length(location, tail, size)
         if length + TRAILER > len(tail):
@@ -74,8 +97,31 @@ class Footers:
         except _DECODING as error:
             raise _damaged(location, "its footer cannot be decoded") from error
 
-    def _read_some(self, locations: Sequence[str]) -> list[FileStats]:
-        return [self.read(location) for location in locations]
+    def _read_orc(self, location: str) -> FileStats:
+        tail, size = self._storage.tail(location, _TAIL)
+        try:
+            length = OrcFiles.length(tail)
+            if length > size:
+                raise _damaged(location, "its footer is longer than the file", FileFormat.ORC)
+            if length > len(tail):
+                tail, size = self._storage.tail(location, length)
+            return self._orc.stats(location, size, tail)
+        except WrongLayout as error:
+            raise BadFile(f"{location}: {error.message}", hint=error.hint) from error
+        except orc_files.BROKEN as error:
+            raise _damaged(location, str(error) or "its footer cannot be decoded", FileFormat.ORC) from error
+
+    def _read_avro(self, location: str) -> FileStats:
+        with self._storage.opened(location) as (file, size):
+            try:
+                return self._avro.stats(location, size, file)
+            except WrongLayout as error:
+                raise BadFile(f"{location}: {error.message}", hint=error.hint) from error
+            except avro_files.BROKEN as error:
+                raise _damaged(location, str(error) or "it cannot be decoded", FileFormat.AVRO) from error
+
+    def _read_some(self, locations: Sequence[str], formats: Mapping[str, FileFormat]) -> list[FileStats]:
+        return [self.read(location, formats.get(location, FileFormat.PARQUET)) for location in locations]
 
 
 def _footer_length(location: str, tail: bytes, size: int) -> int:
@@ -89,9 +135,10 @@ def _footer_length(location: str, tail: bytes, size: int) -> int:
     return length
 
 
-def _damaged(location: str, why: str) -> BadFile:
+def _damaged(location: str, why: str, form: FileFormat = FileFormat.PARQUET) -> BadFile:
+    named = {FileFormat.PARQUET: "Parquet", FileFormat.ORC: "ORC", FileFormat.AVRO: "Avro"}
     return BadFile(
-        f"{location} is not a readable Parquet file: {why}",
+        f"{location} is not a readable {named[form]} file: {why}",
         hint="Remove the file or write it again; a file still being written needs a name that begins with _ or a dot.",
     )
 

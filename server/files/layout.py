@@ -5,7 +5,7 @@ Files of one table mostly share one schema, so this is worked out once per schem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,13 @@ class Node:
 class Layouts:
     """Layouts of a table's files, worked out on first sight of each file schema."""
 
-    def __init__(self, schema: Mapping[str, Any], *, metrics_columns: int = 100) -> None:
-        """`schema` is Iceberg's JSON; facts are taken of the first `metrics_columns` columns of a file."""
+    def __init__(self, schema: Mapping[str, Any], *, metrics_columns: int = 100, always: Collection[int] = ()) -> None:
+        """`schema` is Iceberg's JSON; facts are taken of the first `metrics_columns` columns of a file.
+
+        And of those that are `always` wanted, by field id.
+        """
         self._fields: Sequence[Mapping[str, Any]] = schema["fields"]
+        self._always = frozenset(always)
         self._limit = metrics_columns
         self._known: dict[tuple[Any, ...], Layout] = {}
 
@@ -75,7 +79,8 @@ class Layouts:
         aliases: list[tuple[int, str]] = []
         _match(self._fields, _tree(elements).children, "", columns, aliases)
         columns.sort(key=lambda column: column.position)
-        return Layout(tuple(columns[: self._limit]), tuple(aliases))
+        wanted = [one for at, one in enumerate(columns) if at < self._limit or one.field_id in self._always]
+        return Layout(tuple(wanted), tuple(aliases))
 
 
 def _tree(elements: Sequence[SchemaElement]) -> Node:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from catalog.errors import NotFound
 from catalog.hive.ground import ListedFile, Listing, is_hidden
+from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 from server.files.storage import told
@@ -32,13 +32,13 @@ class Listings:
 
     def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
         """Listings of these directories, in their order; Unavailable at the first that cannot be listed."""
-        chunks = [locations[at : at + _CHUNK] for at in range(0, len(locations), _CHUNK)]
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="listing") as pool:
-            try:
-                for chunk in pool.map(lambda some: [self.list(one) for one in some], chunks):
-                    yield from chunk
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+        return in_threads(
+            lambda some: [self.list(one) for one in some],
+            locations,
+            threads=self._threads,
+            at_once=_CHUNK,
+            name="listing",
+        )
 
     def list(self, location: str, *, recursive: bool = False) -> Listing:
         """Data files in a directory, and with `recursive` in all below it.

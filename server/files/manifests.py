@@ -57,7 +57,7 @@ def new_entry(entry: DataFileEntry, spec: Spec, snapshot_id: int) -> Entry:
         "data_file": {
             "content": Content.DATA,
             "file_path": stats.location,
-            "file_format": "PARQUET",
+            "file_format": str(stats.format),
             "partition": spec.record(entry.partition),
             "record_count": stats.record_count,
             "file_size_in_bytes": stats.size,

@@ -6,11 +6,12 @@ carried over from the parent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-from catalog.datafile import AddSnapshot, DataFileEntry
+from catalog.datafile import AddSnapshot, DataFileEntry, in_order
 from catalog.errors import RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
@@ -26,7 +27,7 @@ _FIRST_WITH_ROW_IDS = 3
 def write_snapshot(
     storage: Storage,
     metadata: Json,
-    added: Sequence[DataFileEntry],
+    added: Iterable[DataFileEntry],
     removed: Collection[str],
     *,
     snapshot_id: int,
@@ -35,6 +36,8 @@ def write_snapshot(
 ) -> AddSnapshot:
     """Write the manifests of a child of main's head with these files added and those (by location) removed.
 
+    `added` is taken a manifest at a time, so that not all need be in memory; what it raises ends the snapshot.  Its
+    order is best that of the partitions: neighbours in a manifest are to be neighbours in the table.
     A location may be among both: the file was replaced under its name.  Raises RequirementFailed when a file to remove
     is not there any more.  When this raises, or the commit is refused, the files in `written` belong to nobody.
     """
@@ -75,7 +78,7 @@ class _SnapshotWriter:
         properties = metadata.get("properties", {})
         self._place = properties.get("write.metadata.path", f"{metadata['location']}/metadata").rstrip("/")
 
-    def manifests(self, added: Sequence[DataFileEntry], removed: frozenset[str]) -> list[ManifestFile]:
+    def manifests(self, added: Iterable[DataFileEntry], removed: frozenset[str]) -> list[ManifestFile]:
         """All manifests of the new snapshot, new ones first."""
         parents = self._manifests.of_snapshot(self.parent) if self.parent else []
         # The others only told the parent what it had removed.
@@ -109,15 +112,16 @@ class _SnapshotWriter:
         for location in self.written:
             self._storage.delete(location)
 
-    def _adding(self, added: Sequence[DataFileEntry]) -> list[ManifestFile]:
+    def _adding(self, added: Iterable[DataFileEntry]) -> list[ManifestFile]:
         spec = self._manifests.spec(self._metadata["default-spec-id"])
-        # Neighbours in a manifest are neighbours in the table, so that readers can skip manifests.
-        ordered = sorted(added, key=lambda entry: [(value is not None, value) for value in entry.partition])
-        entries = [new_entry(entry, spec, self._snapshot_id) for entry in ordered]
-        for entry in entries:
-            self.changes.add(entry["data_file"])
-        starts = range(0, len(entries), ENTRIES_PER_MANIFEST)
-        return [self._write(entries[at : at + ENTRIES_PER_MANIFEST], spec, Content.DATA) for at in starts]
+        left, made = iter(added), list[ManifestFile]()
+        while some := list(islice(left, ENTRIES_PER_MANIFEST)):
+            some.sort(key=lambda entry: in_order(entry.partition))
+            entries = [new_entry(entry, spec, self._snapshot_id) for entry in some]
+            for entry in entries:
+                self.changes.add(entry["data_file"])
+            made.append(self._write(entries, spec, Content.DATA))
+        return made
 
     def _without(self, manifests: Sequence[ManifestFile], removed: frozenset[str]) -> list[ManifestFile]:
         kept: list[ManifestFile] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import secrets
@@ -16,7 +17,7 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from cachetools import TTLCache
 from pyiceberg.io import SCHEMA_TO_FILE_IO, FileIO, load_file_io
@@ -58,6 +59,9 @@ class Files(Protocol):
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
         """The last bytes of the file, at most `length`, and its size."""
+
+    def opened(self, location: str) -> BinaryIO:
+        """The file's bytes, to be read from anywhere in it; whoever asks closes it."""
 
 
 class LocalFiles:
@@ -105,6 +109,9 @@ class LocalFiles:
         finally:
             os.close(handle)
 
+    def opened(self, location: str) -> BinaryIO:
+        return Path(_local(location)).open("rb")
+
 
 class RemoteFiles:
     """Object stores and HDFS, through PyIceberg's FileIO."""
@@ -135,6 +142,10 @@ class RemoteFiles:
         with file.open() as stream:
             stream.seek(max(0, size - length))
             return bytes(stream.read(length)), size
+
+    def opened(self, location: str) -> BinaryIO:
+        # One request, however often somebody moves about in it.
+        return io.BytesIO(self.read(location))
 
 
 class Storage:
@@ -195,6 +206,14 @@ class Storage:
         """The last bytes of a file, at most `length`, and its size at that moment."""
         with told("read", location):
             return self._files(location).tail(location, length)
+
+    @contextlib.contextmanager
+    def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
+        """A file's bytes, to be read from anywhere in it, and its size."""
+        with told("read", location), self._files(location).opened(location) as file:
+            size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            yield file, size
 
     def _files(self, location: str) -> Files:
         if local_path(location) is not None:

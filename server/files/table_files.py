@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileStats, LiveFile
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile
 from catalog.hive.ground import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
@@ -32,13 +32,21 @@ class TableFiles:
     def modified_ns(self, location: str) -> int | None:
         return self._directories.modified_ns(location)
 
-    def footers(self, schema: Json, locations: Sequence[str]) -> Iterator[FileStats]:
-        return Footers(self._storage, schema, threads=self._footer_threads).read_all(locations)
+    def footers(
+        self,
+        schema: Json,
+        locations: Iterable[str],
+        formats: Mapping[str, FileFormat] | None = None,
+        *,
+        nulls_of: Collection[int] = (),
+    ) -> Iterator[FileStats]:
+        footers = Footers(self._storage, schema, threads=self._footer_threads, nulls_of=nulls_of)
+        return footers.read_all(locations, formats)
 
     def write_snapshot(
         self,
         metadata: Json,
-        added: Sequence[DataFileEntry],
+        added: Iterable[DataFileEntry],
         removed: Collection[str],
         *,
         snapshot_id: int,

@@ -21,6 +21,7 @@ from server.guard.demands import (
     server,
 )
 from server.iceberg.wire import name_of, namespace_in, objects_in
+from server.service.hive.operations import database_of
 from server.service.hive.state import split_name
 
 
@@ -59,6 +60,16 @@ def new_hive_table(asked: Asked) -> Iterator[Demand]:
     database, name = split_name(asked.path["full_name"])
     yield from on_namespace(asked, (database,), Privilege.CREATE)
     yield from on_table(asked, TableName((database,), name), Privilege.READ)
+
+
+def new_hive_tables(asked: Asked) -> Iterator[Demand]:
+    """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
+    tables = asked.body.get("tables")
+    named = [one for one in tables if isinstance(one, str)] if isinstance(tables, list) else []
+    yield on_catalog(asked)
+    for database in sorted({database_of(one) or "" for one in named}):
+        for privilege in (Privilege.READ,) if asked.body.get("dry_run") else (Privilege.CREATE, Privilege.READ):
+            yield from on_namespace(asked, (database,) if database else (), privilege)
 
 
 def registered(asked: Asked) -> Iterator[Demand]:

@@ -23,7 +23,7 @@ from catalog.names import (
     dotted,
     parse_namespace,
 )
-from catalog.operation import OperationId
+from catalog.operation import BatchId, OperationId
 from server.service.access.access import Access
 from server.service.hive.state import split_name
 from server.service.services import Services
@@ -262,6 +262,21 @@ def operation(privilege: Privilege) -> Demands:
             found = uow.operations.get(operation_id)
         missing = NotFound(f"operation {operation_id} does not exist")
         yield Demand(privilege=privilege, on=worked_on(found), missing=missing)
+
+    return demands
+
+
+def batch(privilege: Privilege) -> Demands:
+    """On all namespaces in which the batch in the path works; it is for those who may look at all of it."""
+
+    def demands(asked: Asked) -> Iterator[Demand]:
+        batch_id = BatchId(_identity(asked.path["batch"]))
+        yield on_catalog(asked)
+        with asked.services.database.reading() as uow:
+            databases = {split_name(target)[0] for _, target in uow.operations.targets(batch_id)}
+        missing = NotFound(f"there is no batch {batch_id} of operations")
+        for database in sorted(databases):
+            yield Demand(privilege=privilege, on=asked.access.namespace(asked.catalog, (database,)), missing=missing)
 
     return demands
 

@@ -65,6 +65,7 @@ _CATALOG = "/catalogs/{catalog}"
 _ITEM = f"{_CATALOG}/tables/{{table}}"
 _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
+_TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _JOBS = (
     *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
@@ -132,11 +133,17 @@ _HIVE_TABLES: Rules = {
     ("GET", f"{_CATALOG}/hive"): reads(on.catalog()),
     ("GET", f"{_CATALOG}/hive/databases"): reads(on.catalog()),
     ("POST", f"{_CATALOG}/hive/refresh"): changes(on.catalog(MAINTAIN)),
+    ("POST", f"{_CATALOG}/hive/upgrade"): changes(bodies.new_hive_tables),
+    ("GET", f"{_CATALOG}/hive/upgrades/{{batch}}"): reads(on.batch(READ)),
+    **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): changes(on.batch(MAINTAIN)) for verb in _TURNS},
     ("GET", _HIVE): reads(on.hive_table(READ)),
+    ("GET", f"{_HIVE}/history"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
     ("POST", f"{_HIVE}/publish"): changes(on.hive_table(MAINTAIN)),
+    ("GET", f"{_HIVE}/downgrade"): reads(on.hive_table(READ)),
+    ("POST", f"{_HIVE}/downgrade"): changes(on.hive_table(DROP)),
 }
 
 _WORK: Rules = {
@@ -149,7 +156,7 @@ _WORK: Rules = {
     ("POST", "/jobs/{job_id}/retry"): changes(on.job(MAINTAIN)),
     ("GET", "/operations"): reads(anyone),
     ("GET", "/operations/{operation_id}"): reads(on.operation(READ)),
-    ("POST", "/operations/{operation_id}/cancel"): changes(on.operation(MAINTAIN)),
+    **{("POST", f"/operations/{{operation_id}}/{verb}"): changes(on.operation(MAINTAIN)) for verb in _TURNS},
     ("GET", "/events"): reads(anyone),
     ("GET", "/health"): routine(on.server(LIST)),
     # An optimizer takes whatever job is next, of whatever table.

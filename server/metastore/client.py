@@ -11,11 +11,12 @@ from hmsclient.genthrift.hive_metastore.ttypes import EnvironmentContext, Partit
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
-from catalog.errors import Unavailable
+from catalog.errors import Conflict, Unavailable
 from catalog.hive.ground import Signals
-from catalog.hive.model import HiveDatabase, HivePartition, HiveTable
+from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.ports import Place
-from server.metastore.convert import database_value, partition_value, table_value
+from server.ahead import in_threads
+from server.metastore.convert import column_fields, database_value, partition_value, table_value
 from server.metastore.moving import Mover, shown
 from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
@@ -25,7 +26,9 @@ Call = Callable[[Client], T]
 
 _ALL = -1
 _TABLES_PER_CALL = 200
-_PARTITIONS_PER_CALL = 1000
+_PARTITIONS_PER_CALL = 2500
+_CALLS_AT_ONCE = 3
+"""For one table's partitions: while one answer is decoded, the metastore works on the next."""
 
 
 class HiveMetastore:
@@ -77,11 +80,13 @@ class HiveMetastore:
         def ask(hive: Client, some: list[str]) -> list[Partition]:
             return list(hive.get_partitions_by_names(database, name, some))
 
-        found: list[HivePartition] = []
-        for some in _batches(names, _PARTITIONS_PER_CALL):
+        def asked(some: list[str]) -> list[HivePartition]:
             answer = self._ask(f"for {len(some)} partitions of {database}.{name}", partial(ask, some=some))
-            found.extend(map(partition_value, answer))
-        return found
+            return [partition_value(one) for one in answer]
+
+        if len(names) <= _PARTITIONS_PER_CALL:
+            return asked([*names]) if names else []
+        return list(in_threads(asked, names, threads=_CALLS_AT_ONCE, at_once=_PARTITIONS_PER_CALL, name="partitions"))
 
     def set_table_parameters(
         self, database: str, name: str, parameters: Mapping[str, str], *, remove: Collection[str] = ()
@@ -126,6 +131,29 @@ class HiveMetastore:
 
         self._change(change)
         return found[0]
+
+    def alter_columns(
+        self,
+        database: str,
+        name: str,
+        columns: Sequence[HiveColumn],
+        *,
+        expected: Sequence[HiveColumn],
+        cascade: bool,
+    ) -> None:
+        what = f"to alter the columns of {database}.{name}"
+
+        def change(hive: Client) -> None:
+            with asking(what):
+                table = hive.get_table(database, name)
+            if table_value(table).columns != tuple(expected):
+                raise Conflict(f"{database}.{name} has other columns than a moment ago")
+            table.sd.cols = column_fields(columns)
+            properties = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
+            with changing(what):
+                hive.alter_table_with_environment_context(database, name, table, EnvironmentContext(properties))
+
+        self._change(change)
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hmsclient.genthrift.hive_metastore.ttypes import Database, FieldSchema, Partition, StorageDescriptor, Table
 
@@ -18,6 +19,7 @@ def table_value(table: Table) -> HiveTable:
         partition_columns=_columns(table.partitionKeys),
         parameters=dict(table.parameters or {}),
         owner=table.owner or "",
+        created=table.createTime or None,
     )
 
 
@@ -54,5 +56,15 @@ def storage_value(sd: StorageDescriptor | None) -> HiveStorage:
     )
 
 
+def column_fields(columns: Sequence[HiveColumn]) -> list[FieldSchema]:
+    return [FieldSchema(name=column.name, type=column.type, comment=column.comment) for column in columns]
+
+
 def _columns(fields: Sequence[FieldSchema] | None) -> tuple[HiveColumn, ...]:
-    return tuple(HiveColumn(name=f.name, type=f.type, comment=f.comment or None) for f in fields or ())
+    return _made(tuple([(f.name, f.type, f.comment or None) for f in fields or ()]))
+
+
+@lru_cache(maxsize=1024)
+def _made(fields: tuple[tuple[str, str, str | None], ...]) -> tuple[HiveColumn, ...]:
+    """Thousands of partitions have the columns of their table: they share them."""
+    return tuple(HiveColumn(name=name, type=kind, comment=comment) for name, kind, comment in fields)

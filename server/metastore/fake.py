@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from catalog.errors import Conflict, NotFound, Unavailable
 from catalog.hive.ground import Signals
-from catalog.hive.model import PROVIDER, HiveDatabase, HivePartition, HiveTable
+from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
 from catalog.hive.ports import Place
 
@@ -115,6 +115,24 @@ class FakeMetastore:
             return Signals(location=location, ddl_time=moved.ddl_time, statistics=statistics)
         there[key] = HivePartition(values=place.values, storage=storage, parameters=new)
         return Signals(location=location, ddl_time=there[key].ddl_time, statistics=there[key].statistics)
+
+    def alter_columns(
+        self,
+        database: str,
+        name: str,
+        columns: Sequence[HiveColumn],
+        *,
+        expected: Sequence[HiveColumn],
+        cascade: bool,
+    ) -> None:
+        table = self.table(database, name)
+        if table.columns != tuple(expected):
+            raise Conflict(f"{table.full_name} has other columns than a moment ago")
+        storage = replace(table.storage, columns=tuple(columns))
+        self._databases[database][name] = replace(table, storage=storage)
+        there = self._partitions[table.full_name]
+        for key, one in there.items() if cascade else ():
+            there[key] = replace(one, storage=replace(one.storage, columns=tuple(columns)))
 
     def health(self) -> str:
         self._answer()

@@ -6,15 +6,16 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
+from puresasl import SASLError
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport, TTransportException
+from thrift.Thrift import TException
 
 from catalog.errors import Unavailable
 from catalog.places import metastore_address, metastore_uris
+from server.metastore.security import Authentication, MetastoreSecurity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,7 @@ class MetastoreSettings:
     read_seconds: float = 60.0
     connections: int = 8
     idle_seconds: float = 300.0
+    security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
 
     @classmethod
     def parse(cls, uris: str) -> MetastoreSettings:
@@ -37,14 +39,22 @@ class Connection:
     """One open socket and the client that speaks over it; used by one thread at a time."""
 
     def __init__(self, uri: str, settings: MetastoreSettings) -> None:
-        """Connect; TTransportException when nobody is there."""
+        """Connect; TException, OSError or SASLError when nobody is there or we are not let in."""
         host, port = metastore_address(uri)
-        socket = TSocket(host, port)
+        security = settings.security
+        socket = security.socket(host, port)
         socket.setTimeout(settings.connect_seconds * 1000)
-        self._transport = TBufferedTransport(socket)
-        self._transport.open()
+        self._transport = security.transport(socket, host)
+        try:
+            self._transport.open()
+            self.client = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(self._transport))
+            if security.authentication is Authentication.NONE and security.user is not None:
+                self.client.set_ugi(security.user, [])
+        except BaseException:
+            if socket.handle is not None:
+                socket.close()
+            raise
         socket.setTimeout(settings.read_seconds * 1000)
-        self.client = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(self._transport))
         self.uri = uri
         self.idle_since = time.monotonic()
 
@@ -91,14 +101,16 @@ class Pool:
         for uri in self._uris:
             try:
                 made = Connection(uri, self._settings)
-            except (TTransportException, OSError) as error:
-                reasons.append(f"{uri}: {getattr(error, 'message', None) or error}")
+            except (TException, OSError, SASLError) as error:
+                why = getattr(error, "inner", None) or getattr(error, "message", None) or error
+                reasons.append(f"{uri}: {why}")
                 self.avoid(uri)
                 continue
             return made
         raise Unavailable(
             f"no Hive metastore can be reached: {'; '.join(reasons)}",
-            hint="Check that the metastore runs and that its address is right.",
+            hint="Check that the metastore runs, that its address is right, and that it wants the TLS and the "
+            "authentication that FIRN_HIVE__TLS and FIRN_HIVE__AUTHENTICATION say.",
         )
 
     def avoid(self, uri: str) -> None:

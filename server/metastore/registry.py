@@ -8,22 +8,24 @@ from dataclasses import dataclass, field, replace
 from catalog.hive.ports import Metastore
 from server.metastore.client import HiveMetastore
 from server.metastore.pool import MetastoreSettings
+from server.metastore.security import MetastoreSecurity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetastoreTimes:
-    """Time-outs and connections of every metastore client."""
+class MetastoreWays:
+    """Time-outs, connections and security of every metastore client."""
 
     connect_seconds: float
     read_seconds: float
     connections: int
+    security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
 
 
 @dataclass(frozen=True)
 class MetastoreRegistry:
     """See catalog.ports.hive.Metastores."""
 
-    times: MetastoreTimes
+    ways: MetastoreWays
     _clients: dict[str, HiveMetastore] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -33,9 +35,10 @@ class MetastoreRegistry:
             if uri not in self._clients:
                 settings = replace(
                     MetastoreSettings.parse(uri),
-                    connect_seconds=self.times.connect_seconds,
-                    read_seconds=self.times.read_seconds,
-                    connections=self.times.connections,
+                    connect_seconds=self.ways.connect_seconds,
+                    read_seconds=self.ways.read_seconds,
+                    connections=self.ways.connections,
+                    security=self.ways.security,
                 )
                 self._clients[uri] = HiveMetastore(settings)
             return self._clients[uri]

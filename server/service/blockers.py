@@ -38,9 +38,7 @@ class Blockers:
                 kinds=frozenset(kinds),
                 set_by=caller.get().principal,
             )
-            uow.blockers.add(blocker)
-            _withdraw(uow, blocker, now)
-            uow.stats.look_again([relation.id], now)  # after the job, as everybody locks them
+            put_blocker(uow, blocker, now)
         return blocker
 
     def of(self, catalog: CatalogName, name: TableName) -> Sequence[Blocker]:
@@ -58,6 +56,13 @@ class Blockers:
             if blocker_id is not None and not lifted:
                 raise NotFound(f"{name} has no blocker {blocker_id}", hint="it may have ended: list them again")
         return lifted
+
+
+def put_blocker(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:
+    """Keep jobs from a table from now on, one that only waits among them."""
+    uow.blockers.add(blocker)
+    _withdraw(uow, blocker, now)
+    uow.stats.look_again([blocker.relation_id], now)  # after the job, as everybody locks them
 
 
 def _withdraw(uow: UnitOfWork, blocker: Blocker, now: datetime) -> None:

@@ -73,6 +73,8 @@ class CommitRequest:
     """Under which to remember where the tables' metadata lies now."""
     also: InSameTransaction | None = None
     """What has to become true in the same transaction."""
+    follows_hive: bool = False
+    """Whether it brings what Hive's side did: a table that is being given back takes nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,14 @@ class Committer:
     def _round(self, request: CommitRequest) -> list[Committed] | None:
         """One try; None when somebody else has moved a table meanwhile."""
         with looking():
-            situations = look(self.database, self.metadata, request.catalog, request.changes, request.lease)
+            situations = look(
+                self.database,
+                self.metadata,
+                request.catalog,
+                request.changes,
+                request.lease,
+                follows_hive=request.follows_hive,
+            )
         for situation in situations:
             self.meetings.found(f"{request.catalog} {situation.relation.name}", situation.relation.version)
         verdict = judged([situation.facts for situation in situations])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from catalog.commit import Change, CommitEvent
@@ -40,11 +40,19 @@ class Situation:
 
 
 def look(
-    database: Database, files: MetadataFiles, catalog: CatalogName, changes: Sequence[Change], lease: Lease | None
+    database: Database,
+    files: MetadataFiles,
+    catalog: CatalogName,
+    changes: Sequence[Change],
+    lease: Lease | None,
+    *,
+    follows_hive: bool = False,
 ) -> list[Situation]:
     """The situation of each change; NoSuchTable when one of the tables does not exist."""
     with database.reading() as uow:
-        seen = [_rows(uow, catalog, change, lease) for change in changes]
+        rows = [_rows(uow, catalog, change, lease) for change in changes]
+    is_own = lease is not None or follows_hive
+    seen = [replace(one, given_back=one.given_back and not is_own, follows_hive=follows_hive) for one in rows]
     return [_situation(files, rows) for rows in seen]
 
 
@@ -83,6 +91,8 @@ class _Rows:
     sibling: Relation | None
     protected: frozenset[int]
     linked: bool
+    given_back: bool
+    follows_hive: bool = False
 
 
 def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | None) -> _Rows:
@@ -90,6 +100,8 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
     named = writer_and_batch(change.updates)
     keyed = None if relation.owner_id is None else uow.keyed.get(relation.owner_id)
     is_base = relation.kind is RelationKind.BASE
+    whole = relation if keyed is None else uow.relations.get(keyed.relation_id)
+    is_linked = whole.hive_name is not None
     return _Rows(
         relation=relation,
         change=change,
@@ -100,7 +112,8 @@ def _rows(uow: UnitOfWork, catalog: CatalogName, change: Change, lease: Lease | 
         keyed=keyed,
         sibling=None if keyed is None else uow.relations.get(keyed.change_id if is_base else keyed.base_id),
         protected=frozenset() if keyed is None else _offered(uow, keyed, is_base=is_base),
-        linked=keyed is not None and uow.relations.get(keyed.relation_id).hive_name is not None,
+        linked=keyed is not None and is_linked,
+        given_back=is_linked and uow.grounds.given_back_by(whole.id) is not None,
     )
 
 
@@ -136,6 +149,7 @@ def _situation(files: MetadataFiles, rows: _Rows) -> Situation:
         lease=rows.lease,
         batch=rows.batch,
         past=rows.past,
+        given_back=rows.given_back,
         store=None if beside is None else _store_commit(rows, metadata, beside),
     )
     return Situation(facts=facts, keyed=rows.keyed, sibling=rows.sibling, sibling_metadata=beside)
@@ -154,6 +168,7 @@ def _store_commit(rows: _Rows, metadata: Json, beside: Json) -> StoreCommit | No
         job_kind=None if rows.lease is None else rows.lease.job.kind,
         protected_snapshots=rows.protected,
         linked=rows.linked,
+        follows_hive=rows.follows_hive,
     )
 
 

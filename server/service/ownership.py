@@ -38,6 +38,15 @@ def why_not_its_own(
     return reason or _why_not_theirs(uow, tables, properties, uow.dropped.places_meeting(_locations(tables), own))
 
 
+def why_published_not_its_own(uow: UnitOfWork, relation: Relation, place: str) -> str | None:
+    """Why nothing may be deleted where a linked table publishes; its own partitions there are no reason.
+
+    The place carries the table's id, so it need not be inside the warehouse.
+    """
+    others = uow.dropped.places_meeting([place], but_for=(), but_for_hive_of=relation)
+    return why_shared([place], [*others, *_places_of_firn(uow)])
+
+
 def why_dropped_not_its_own(
     uow: UnitOfWork, relations: Sequence[Relation], properties: Mapping[RelationId, Mapping[str, str]]
 ) -> str | None:

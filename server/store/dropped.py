@@ -145,10 +145,17 @@ class SqlDropped:
         return [_entry(row) for row in self.session.scalars(query)]
 
     def places_meeting(
-        self, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool = True
+        self,
+        locations: Collection[str],
+        but_for: Collection[UUID],
+        *,
+        in_purge: bool = True,
+        but_for_hive_of: Relation | None = None,
     ) -> Sequence[Place]:
         """See server.store.meeting."""
-        return list(places_meeting(self.session, locations, but_for, in_purge=in_purge))
+        return list(
+            places_meeting(self.session, locations, but_for, in_purge=in_purge, but_for_hive_of=but_for_hive_of)
+        )
 
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select, update
 
 from catalog.commit import CommitEvent
 from catalog.errors import DuplicateBatch
@@ -61,17 +61,21 @@ class SqlEvents:
 
     def pending(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
         """Rows, bytes, commits and the oldest time of appends above a sequence number."""
+        return self._pending(CommitEventRow.relation_id == change_id, CommitEventRow.sequence_number > above)
+
+    def pending_of_writers(self, change_id: RelationId, *, above: int) -> tuple[int, int, int, datetime | None]:
+        """The same, without what sync jobs appended."""
+        by_no_job = CommitEventRow.job_id.is_(None)
+        return self._pending(CommitEventRow.relation_id == change_id, CommitEventRow.sequence_number > above, by_no_job)
+
+    def _pending(self, *which: ColumnElement[bool]) -> tuple[int, int, int, datetime | None]:
         row = self.session.execute(
             select(
                 func.coalesce(func.sum(CommitEventRow.added_rows), 0),
                 func.coalesce(func.sum(CommitEventRow.added_bytes), 0),
                 func.count(),
                 func.min(CommitEventRow.committed_at),
-            ).where(
-                CommitEventRow.relation_id == change_id,
-                CommitEventRow.sequence_number > above,
-                CommitEventRow.operation == "append",
-            ),
+            ).where(*which, CommitEventRow.operation == "append"),
         ).one()
         return int(row[0]), int(row[1]), int(row[2]), row[3]
 

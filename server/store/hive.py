@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import delete, func, select, tuple_
+from sqlalchemy import ColumnElement, and_, case, delete, func, insert, select, tuple_, update
 
-from catalog.hive.indexed import IndexedBlocker, IndexedTable
+from catalog.hive.events import HiveEvent, HiveEventKind
+from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
 from catalog.iceberg.json import Json
 from catalog.job import JobId
 from catalog.names import CatalogName, RelationId
+from catalog.operation import OperationId, OperationKind, OperationStatus
 from catalog.ports.page import Page
 from server.store import cursor as cursors
-from server.store.rows import GroundRow, HiveLinkRow, HiveTableRow, StagedGroundRow
+from server.store.rows import GroundRow, HiveEventRow, HiveLinkRow, HiveTableRow, RelationRow, StagedGroundRow
 from server.store.session import ReadSession
+from server.store.work_rows import OperationRow
+
+EVENTS_KEPT = 2_000
+"""Of each table."""
+_EVENT = tuple(one.name for one in fields(HiveEvent))
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,17 @@ class SqlHiveTables:
         *,
         database: str | None = None,
         search: str | None = None,
+        state: HiveTableState | None = None,
+        differs: bool = False,
         limit: int,
         cursor: str | None = None,
     ) -> Page[IndexedTable]:
         """By database and name; `search` is a part of both with their dot."""
         query = select(HiveTableRow).where(HiveTableRow.catalog == catalog)
+        if state is not None:
+            query = query.where(*_in_state(state))
+        if differs:
+            query = query.where(_LINKED.where(HiveLinkRow.differs).exists())
         if database is not None:
             query = query.where(HiveTableRow.database == database)
         if search:
@@ -75,11 +88,60 @@ class SqlHiveTables:
         more = cursors.encode(rows[limit - 1].database, rows[limit - 1].name) if len(rows) > limit else None
         return Page([_table(row) for row in rows[:limit]], more)
 
-    def databases(self, catalog: CatalogName) -> Sequence[tuple[str, int]]:
-        """Databases and how many tables each has."""
-        query = select(HiveTableRow.database, func.count()).where(HiveTableRow.catalog == catalog)
-        rows = self.session.execute(query.group_by(HiveTableRow.database).order_by(HiveTableRow.database))
-        return [(database, count) for database, count in rows]
+    def databases(self, catalog: CatalogName) -> Sequence[DatabaseCounts]:
+        """Counted by the database: there may be 100,000 tables."""
+        query = (
+            select(
+                HiveTableRow.database,
+                func.count(),
+                func.count(RelationRow.id),
+                func.sum(case((and_(HiveTableRow.blocked, RelationRow.id.is_(None)), 1), else_=0)),
+                func.sum(case((HiveLinkRow.differs, 1), else_=0)),
+            )
+            .select_from(HiveTableRow)
+            .outerjoin(RelationRow, and_(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL))
+            .outerjoin(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
+            .where(HiveTableRow.catalog == catalog)
+            .group_by(HiveTableRow.database)
+            .order_by(HiveTableRow.database)
+        )
+        return [
+            DatabaseCounts(name=name, tables=tables, upgraded=upgraded, blocked=int(blocked), differs=int(differs))
+            for name, tables, upgraded, blocked, differs in self.session.execute(query)
+        ]
+
+
+_FULL = HiveTableRow.database + "." + HiveTableRow.name
+_LINKED = (
+    select(RelationRow.id)
+    .join(HiveLinkRow, HiveLinkRow.relation_id == RelationRow.id)
+    .where(RelationRow.catalog == HiveTableRow.catalog, RelationRow.hive_name == _FULL)
+    .correlate(HiveTableRow)
+)
+_UNDER_WAY = (
+    select(OperationRow.number)
+    .where(
+        OperationRow.catalog == HiveTableRow.catalog,
+        OperationRow.target == _FULL,
+        OperationRow.status.in_([OperationStatus.RUNNING, OperationStatus.PAUSED]),
+    )
+    .correlate(HiveTableRow)
+)
+
+
+def _in_state(state: HiveTableState) -> Sequence[ColumnElement[bool]]:
+    """As it is told of one table: what is under way goes first, then what is upgraded."""
+    is_linked = _LINKED.exists()
+    upgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.UPGRADE).exists()
+    downgrading = _UNDER_WAY.where(OperationRow.kind == OperationKind.DOWNGRADE).exists()
+    if state is HiveTableState.UPGRADING:
+        return (upgrading,)
+    if state is HiveTableState.DOWNGRADING:
+        return (downgrading,)
+    if state is HiveTableState.UPGRADED:
+        return (is_linked, ~upgrading, ~downgrading)
+    blocked = HiveTableRow.blocked.is_(True) if state is HiveTableState.BLOCKED else HiveTableRow.blocked.is_(False)
+    return (~is_linked, ~upgrading, ~downgrading, blocked)
 
 
 def _row(table: IndexedTable) -> HiveTableRow:
@@ -93,6 +155,7 @@ def _row(table: IndexedTable) -> HiveTableRow:
         partition_columns=list(table.partition_columns),
         ddl_time=table.ddl_time,
         blockers=[asdict(blocker) for blocker in table.blockers],
+        blocked=bool(table.blockers),
         seen_at=table.seen_at,
     )
 
@@ -114,7 +177,7 @@ def _table(row: HiveTableRow) -> IndexedTable:
 
 @dataclass(frozen=True)
 class SqlGrounds:
-    """See catalog.ports.hive.Grounds. Listings are packed: there may be 100,000 partitions of thousands of files."""
+    """See catalog.ports.hive.Grounds. Long listings are packed: there may be 100,000 partitions."""
 
     session: ReadSession
 
@@ -149,13 +212,67 @@ class SqlGrounds:
 
     def put_link(self, relation_id: RelationId, link: Mapping[str, Any], synced_at: datetime) -> None:
         """Insert or replace."""
-        self.session.merge(HiveLinkRow(relation_id=relation_id, link=dict(link), synced_at=synced_at))
+        row, differs = self.session.get(HiveLinkRow, relation_id), link.get("drift") is not None
+        if row is None:
+            values = {"link": dict(link), "differs": differs, "synced_at": synced_at}
+            self.session.add(HiveLinkRow(relation_id=relation_id, **values))
+        else:
+            row.link, row.differs, row.synced_at = dict(link), differs, synced_at
         self.session.flush()
+
+    def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
+        """By this operation, or not any more."""
+        mine = update(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id)
+        self.session.execute(mine.values(given_back_by=operation_id))
+
+    def given_back_by(self, relation_id: RelationId) -> OperationId | None:
+        """The operation, which takes one small query to know."""
+        found = self.session.scalar(select(HiveLinkRow.given_back_by).where(HiveLinkRow.relation_id == relation_id))
+        return None if found is None else OperationId(found)
+
+    def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]:
+        """Without the lists of files that a link holds."""
+        link = HiveLinkRow.link
+        told = (link["drift"].as_string(), link["drift_since"].as_string(), link["published_at"].as_string())
+        query = select(HiveLinkRow.relation_id, *told, HiveLinkRow.synced_at)
+        rows = self.session.execute(query.where(HiveLinkRow.relation_id.in_(relation_ids)))
+        return {
+            RelationId(relation_id): LinkSummary(
+                drift=drift, drift_since=since, published_at=published_at, synced_at=synced_at
+            )
+            for relation_id, drift, since, published_at, synced_at in rows
+        }
+
+    def remember(self, relation_id: RelationId, events: Sequence[HiveEvent], now: datetime) -> None:
+        """The oldest of a table's events go when there are more than are kept."""
+        if not events:
+            return
+        values = [{**asdict(one), "relation_id": relation_id, "at": now} for one in events]
+        self.session.execute(insert(HiveEventRow), [{k: v for k, v in one.items() if k != "id"} for one in values])
+        mine = HiveEventRow.relation_id == relation_id
+        newest = select(HiveEventRow.id).where(mine).order_by(HiveEventRow.id.desc())
+        last = self.session.scalar(newest.offset(EVENTS_KEPT - 1).limit(1))
+        if last is not None:
+            self.session.execute(delete(HiveEventRow).where(mine, HiveEventRow.id < last))
+
+    def events(
+        self, relation_id: RelationId, *, partition: str | None = None, limit: int, cursor: str | None = None
+    ) -> Page[HiveEvent]:
+        """Newest first."""
+        query = select(HiveEventRow).where(HiveEventRow.relation_id == relation_id)
+        if partition is not None:
+            query = query.where(HiveEventRow.partition == partition)
+        if cursor is not None:
+            query = query.where(HiveEventRow.id < cursors.decode_number(cursor))
+        rows = self.session.scalars(query.order_by(HiveEventRow.id.desc()).limit(limit + 1)).all()
+        more = cursors.encode(rows[limit - 1].id) if len(rows) > limit else None
+        return Page([_event(row) for row in rows[:limit]], more)
 
     def forget(self, relation_id: RelationId) -> None:
         """The table is no longer linked."""
         self.session.execute(delete(GroundRow).where(GroundRow.relation_id == relation_id))
         self.session.execute(delete(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id))
+        self.session.execute(delete(HiveEventRow).where(HiveEventRow.relation_id == relation_id))
 
     def stage(self, job_id: JobId, staged: Json) -> None:
         """Keep what a job's commit will make true."""
@@ -168,10 +285,20 @@ class SqlGrounds:
         return None if row is None else _unpacked(row.staged)
 
 
+def _event(row: HiveEventRow) -> HiveEvent:
+    values = {name: getattr(row, name) for name in _EVENT}
+    return HiveEvent(**values | {"kind": HiveEventKind(row.kind)})
+
+
+_SHORT = 1024
+"""Bytes that are kept as they are: most partitions have few files, and packing these costs more than it saves."""
+
+
 def _packed(value: Json) -> bytes:
-    return zlib.compress(orjson.dumps(value))
+    plain = orjson.dumps(value)
+    return plain if len(plain) <= _SHORT else zlib.compress(plain)
 
 
 def _unpacked(packed: bytes) -> Json:
-    value: Json = orjson.loads(zlib.decompress(packed))
+    value: Json = orjson.loads(packed if packed.startswith(b"{") else zlib.decompress(packed))
     return value

@@ -16,7 +16,15 @@ from catalog.places import overlaps, spellings
 from catalog.relation import Relation
 from server.store.catalogs import begins
 from server.store.relations import relation_from
-from server.store.rows import DroppedRelationRow, DroppedRow, GroundRow, HiveTableRow, RelationRow, UtcDateTime
+from server.store.rows import (
+    CatalogRow,
+    DroppedRelationRow,
+    DroppedRow,
+    GroundRow,
+    HiveTableRow,
+    RelationRow,
+    UtcDateTime,
+)
 from server.store.session import ReadSession
 
 _COLUMNS = RelationRow.__table__.columns
@@ -24,7 +32,12 @@ _NO_FORMER = '%"former_locations": []%'
 
 
 def places_meeting(
-    session: ReadSession, locations: Collection[str], but_for: Collection[UUID], *, in_purge: bool
+    session: ReadSession,
+    locations: Collection[str],
+    but_for: Collection[UUID],
+    *,
+    in_purge: bool,
+    but_for_hive_of: Relation | None = None,
 ) -> Iterator[Place]:
     """Places of live, dropped and Hive tables that overlap one of these, however either is written.
 
@@ -35,8 +48,8 @@ def places_meeting(
     for place in (
         *_live(session, wanted, but_for),
         *_dropped(session, wanted, but_for, in_purge=in_purge),
-        *_hive(session, wanted),
-        *_grounds(session, wanted),
+        *_hive(session, wanted, but_for_hive_of),
+        *_grounds(session, wanted, but_for_hive_of),
     ):
         if any(overlaps(one, other) for one in readings(place.location) for other in wanted):
             yield place
@@ -75,16 +88,27 @@ def _dropped(
             yield from _places_of(f"{relation.catalog}.{relation.name}, which was dropped,", relation)
 
 
-def _hive(session: ReadSession, wanted: Collection[str]) -> Iterator[Place]:
-    query = select(HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
-    for database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
-        yield Place(f"the Hive table {database}.{name}", location)
+def _hive(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[Place]:
+    """Hive tables, but for the one that this relation is linked to, also where another catalog lists it."""
+    own = set() if but_for is None else set(_beside(session, but_for))
+    query = select(HiveTableRow.catalog, HiveTableRow.database, HiveTableRow.name, HiveTableRow.location)
+    for catalog, database, name, location in session.execute(query.where(_near(HiveTableRow.location, wanted))):
+        if but_for is None or catalog not in own or f"{database}.{name}" != but_for.hive_name:
+            yield Place(f"the Hive table {database}.{name}", location)
 
 
-def _grounds(session: ReadSession, wanted: Collection[str]) -> Iterator[Place]:
+def _beside(session: ReadSession, relation: Relation) -> Iterator[str]:
+    """Catalogs of the same metastore."""
+    own = select(CatalogRow.metastore_uri).where(CatalogRow.name == relation.catalog).scalar_subquery()
+    yield from session.scalars(select(CatalogRow.name).where(CatalogRow.metastore_uri == own))
+
+
+def _grounds(session: ReadSession, wanted: Collection[str], but_for: Relation | None) -> Iterator[Place]:
     """Partitions of linked tables, dropped ones too: they may lie anywhere, and Hive reads them."""
     query = select(RelationRow.hive_name, GroundRow.location)
     query = query.outerjoin_from(GroundRow, RelationRow, RelationRow.id == GroundRow.relation_id)
+    if but_for is not None:
+        query = query.where(GroundRow.relation_id != but_for.id)
     for name, location in session.execute(query.where(_near(GroundRow.location, wanted))):
         yield Place(f"the Hive table {name or 'of a dropped table'}", location)
 

@@ -178,6 +178,12 @@ class SqlRelations:
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.is_not(None))
         return [relation_from(row) for row in self.session.scalars(query.order_by(RelationRow.hive_name))]
 
+    def of_hives(self, catalog: CatalogName, hive_names: Collection[str]) -> Mapping[str, Relation]:
+        """What some of these Hive tables were upgraded to."""
+        query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name.in_(hive_names))
+        found = [relation_from(row) for row in self.session.scalars(query)]
+        return {one.hive_name: one for one in found if one.hive_name is not None}
+
     def of_hive(self, catalog: CatalogName, hive_name: str) -> Relation | None:
         """What a Hive table was upgraded to."""
         query = select(RelationRow).where(RelationRow.catalog == catalog, RelationRow.hive_name == hive_name)

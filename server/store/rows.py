@@ -287,6 +287,8 @@ class HiveTableRow(Row):
     partition_columns: Mapped[list[str]]
     ddl_time: Mapped[int | None]
     blockers: Mapped[list[dict[str, Any]]]
+    blocked: Mapped[bool]
+    """Whether there are any: counted for whole databases."""
     seen_at: Mapped[datetime]
 
 
@@ -306,7 +308,26 @@ class HiveLinkRow(Row):
     __tablename__ = "hive_link"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)
     link: Mapped[dict[str, Any]]
+    differs: Mapped[bool]
+    """Whether the link says so: counted for whole databases."""
     synced_at: Mapped[datetime]
+    given_back_by: Mapped[UUID | None]
+
+
+class HiveEventRow(Row):
+    """What one sync or publish did to one partition of a linked table; the newest of each table are kept."""
+
+    __tablename__ = "hive_event"
+    __table_args__ = (Index("ix_hive_event_relation", "relation_id", "id"),)
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    relation_id: Mapped[UUID]
+    kind: Mapped[str] = mapped_column(String(16))
+    partition: Mapped[str | None] = mapped_column(String(2048))
+    partitions: Mapped[int]
+    files: Mapped[int]
+    rows: Mapped[int | None] = mapped_column(BigInteger)
+    snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
+    at: Mapped[datetime]
 
 
 class StagedGroundRow(Row):

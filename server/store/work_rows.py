@@ -190,7 +190,11 @@ class OperationRow(Row):
     """Long work of the server's own, with its journal."""
 
     __tablename__ = "operation"
-    __table_args__ = (Index("ix_operation_status", "status"),)
+    __table_args__ = (
+        Index("ix_operation_status", "status"),
+        Index("ix_operation_target", "catalog", "target"),
+        Index("ix_operation_batch", "batch", "number"),
+    )
     number: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     id: Mapped[UUID] = mapped_column(unique=True)
     kind: Mapped[str] = mapped_column(String(32))
@@ -202,6 +206,7 @@ class OperationRow(Row):
     params: Mapped[dict[str, Any]]
     journal: Mapped[dict[str, Any]]
     phase: Mapped[str] = mapped_column(String(64))
+    phase_at: Mapped[datetime | None]
     done: Mapped[int]
     total: Mapped[int]
     unit: Mapped[str] = mapped_column(String(32))
@@ -210,6 +215,7 @@ class OperationRow(Row):
     hint: Mapped[str | None] = mapped_column(Text)
     result: Mapped[dict[str, Any]]
     ended_at: Mapped[datetime | None]
+    batch: Mapped[UUID | None]
 
 
 class ImportEntryRow(Row):

@@ -1,4 +1,4 @@
-"""The files that the benchmark of upgrades registers."""
+"""The files that the benchmarks of Hive register."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from bench.hivefiles import COLUMNS, generate
+from bench.hive.tables import COLUMNS, generate
 
 
 def test_files_are_spread_over_partitions_and_look_old(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ READ: dict[type[BaseModel], str] = {
     client.Planned: "PlannedOut",
     client.Touch: "TouchOut",
     client.Operation: "OperationOut",
+    client.Batch: "BatchOut",
+    client.StartedBatch: "StartedOut",
     client.ImportEntry: "EntryOut",
     client.LogLine: "LogLine",
     client.OrphanBatch: "OrphanBatchOut",

@@ -30,7 +30,7 @@ class KeyedTable:
         by = f"PARTITIONED BY ({partition})" if partition else ""
         server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
 
-    def upsert(self, *rows: tuple[Any, ...], **options: str) -> bool:
+    def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
         """Whether the batch was there before."""
         return upsert(self.server.spark.createDataFrame(rows, self.columns), self.name, **options).was_there
 

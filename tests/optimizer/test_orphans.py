@@ -98,7 +98,7 @@ def test_a_shared_location_ends_the_job_with_the_reason(server: RunningServer, w
     table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"format-version": "2"})
     server.spark.sql(f"INSERT INTO {table.name} VALUES (1, 'a')")
     place = location_of(server, table, "table")
-    orphan, foreign = stray(place, "data/x.parquet"), stray(place, "data/theirs/v7.metadata.json")
+    orphan, foreign = stray(place, "data/x.parquet"), stray(place, "data/theirs/metadata/v7.metadata.json")
     foreign.write_text('{"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}')
     job = server.get(f"jobs/{run(table, 'orphans')}")
     assert job["status"] == "failed"

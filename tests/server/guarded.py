@@ -15,7 +15,7 @@ from catalog.access import Grant, Role, RoleName, Securable
 from catalog.job import JobKind
 from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
-from catalog.operation import OperationId
+from catalog.operation import BatchId, OperationId
 from catalog.ports.store import Database
 from catalog.token import Secret
 from server.app import create_app
@@ -90,7 +90,8 @@ def guarded(database: Database, directory: Path, **access: Any) -> Guarded:
     services.keyed.create(LAKE, definition(ORDERS), KeySpec(primary_key=("id",)))
     services.views.create(LAKE, ViewDefinition(name=VIEW, schema=COLUMNS, version=SQL))
     job = services.planner.run_now(LAKE, SECRET, JobKind.EXPIRE, {})
-    operation = an_operation(id=OperationId(uuid4()), catalog=LAKE, target=str(SECRET))
+    operation_id = OperationId(uuid4())
+    operation = an_operation(id=operation_id, catalog=LAKE, target=str(SECRET), batch=BatchId(operation_id))
     with database.writing() as uow:
         uow.operations.add(operation)
     admin = services.access.directory.first_admin()

@@ -16,6 +16,7 @@ import { RolePage } from './pages/access/role';
 import { RolesPage } from './pages/access/roles';
 import { TokensPage } from './pages/access/tokens';
 import { HivePage } from './pages/hive';
+import { UpgradeManyPage } from './pages/upgrade-many';
 import { HomePage } from './pages/home';
 import { ImportPage } from './pages/import';
 import { JobPage } from './pages/job/page';
@@ -79,6 +80,7 @@ export const router = createBrowserRouter([
           { path: '/c/:catalog/tables/:table', element: <TablePage /> },
           { path: '/c/:catalog/policies', element: <PoliciesPage /> },
           { path: '/c/:catalog/hive', element: <HivePage /> },
+          { path: '/c/:catalog/hive/upgrade', element: <UpgradeManyPage /> },
           { path: '/c/:catalog/hive/:table/upgrade', element: <UpgradePage /> },
           { path: '/c/:catalog/import', element: <ImportPage /> },
           { path: '/optimizing', element: <OptimizingPage /> },

@@ -7,7 +7,11 @@ lost its lead, and must find out before it adds a table whose files are gone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
 
 from catalog.operation import Operation, OperationId, OperationStatus
 from catalog.ports.hive import TableFiles
@@ -16,6 +20,14 @@ from catalog.ports.store import Database, UnitOfWork
 
 class Canceled(Exception):
     """Somebody has asked for the operation to stop."""
+
+
+class Paused(Exception):
+    """Somebody wants it to go on later."""
+
+
+class Halted(Exception):
+    """This server stops: the next one begins it anew."""
 
 
 class Overtaken(Exception):
@@ -30,40 +42,59 @@ class Attempt:
     files: TableFiles
     operation: Operation
     root: str
+    halted: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
-        """Take the operation over; Canceled or Overtaken when there is nothing more to do."""
+        """Take the operation over; Canceled, Paused or Overtaken when there is nothing more to do."""
         with self.database.writing() as uow:
-            current = _running(uow, self.operation.id)
+            current = uow.operations.lock(self.operation.id)
+            if current.status.is_final:
+                raise Overtaken
+            if current.status is OperationStatus.PAUSED:
+                raise Paused
             left = _roots(current)
-            uow.operations.put(replace(current, journal={"root": self.root, "left": left}))
+            taken = replace(current, done=0, total=0, journal={"root": self.root, "left": left})
+            uow.operations.put(_in_phase(taken, "checking", uow.now()))
+        if current.cancel_asked:
+            raise Canceled
         self._remove(left)
 
-    def step(self, phase: str, done: int, total: int) -> None:
-        """Tell people where it stands, and learn whether to stop."""
+    def step(self, phase: str, done: int, total: int, found: Mapping[str, Any] | None = None) -> None:
+        """Tell people where it stands and what was `found`, and learn whether to stop."""
+        if self.halted.is_set():
+            raise Halted
         with self.database.writing() as uow:
             current = self.current(uow)
-            uow.operations.put(replace(current, phase=phase, done=done, total=total, updated_at=uow.now()))
+            told = replace(current, done=done, total=total, result={**current.result, **(found or {})})
+            uow.operations.put(_in_phase(told, phase, uow.now()))
 
     def current(self, uow: UnitOfWork) -> Operation:
-        """The operation as it is now; Canceled or Overtaken when this attempt is not to go on."""
-        current = _running(uow, self.operation.id)
+        """The operation as it is now; Canceled, Paused or Overtaken when this attempt is not to go on."""
+        current = running(uow, self.operation.id)
         if current.journal.get("root") != self.root:
             raise Overtaken
         return current
 
-    def end(self, status: OperationStatus, error: str, hint: str | None) -> None:
+    def end(self, status: OperationStatus, error: str, hint: str | None, *, phase: str | None = None) -> None:
         """End without a table: nothing of the attempt stays. Overtaken when it is not this one's to end."""
         with self.database.writing() as uow:
             current = uow.operations.lock(self.operation.id)
             if current.status.is_final or current.journal.get("root") != self.root:
                 raise Overtaken
             now = uow.now()
-            uow.operations.put(replace(current, status=status, error=error, hint=hint, ended_at=now, updated_at=now))
+            ended = replace(current, status=status, error=error, hint=hint, phase=phase or current.phase)
+            uow.operations.put(replace(ended, ended_at=now, updated_at=now))
         self._remove(_roots(current))
 
+    def tell(self, phase: str, found: Mapping[str, Any]) -> None:
+        """End a check, with its report."""
+        with self.database.writing() as uow:
+            current, now = self.current(uow), uow.now()
+            done = replace(current, status=OperationStatus.SUCCEEDED, phase=phase, result=dict(found), journal={})
+            uow.operations.put(replace(done, ended_at=now, updated_at=now))
+
     def give_up(self) -> None:
-        """Leave nothing behind once overtaken: the table, if there is one, lies in another attempt's directory."""
+        """Leave nothing behind once overtaken or paused: a table lies in another attempt's directory, if anywhere."""
         self._remove([self.root])
 
     def _remove(self, roots: list[str]) -> None:
@@ -72,12 +103,20 @@ class Attempt:
             self.files.delete_directory(root)
 
 
-def _running(uow: UnitOfWork, operation_id: OperationId) -> Operation:
-    current = uow.operations.lock(operation_id)
+def _in_phase(operation: Operation, phase: str, now: datetime) -> Operation:
+    since = operation.phase_at if operation.phase == phase else now
+    return replace(operation, phase=phase, phase_at=since, updated_at=now)
+
+
+def running(uow: UnitOfWork, operation_id: OperationId, *, lock: bool = True) -> Operation:
+    """An operation that is to go on, locked unless it is only looked at; Canceled, Paused or Overtaken if it is not."""
+    current = uow.operations.lock(operation_id) if lock else uow.operations.get(operation_id)
     if current.status.is_final:
         raise Overtaken
     if current.cancel_asked:
         raise Canceled
+    if current.status is OperationStatus.PAUSED:
+        raise Paused
     return current
 
 

@@ -7,18 +7,22 @@ everything that is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.errors import NotFound, RequirementFailed
+from catalog.hive.columns import Decides, Gives
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
+from catalog.hive.events import HiveEvent, HiveEventKind, shortened
 from catalog.hive.ground import Directory, Ground, ListedFile
 from catalog.hive.publishing import given, not_yet_there, same_through
 from catalog.iceberg.json import Json
 from catalog.job import Job
+from catalog.keyed.spec import KeySpec
 from catalog.names import RelationId
+from catalog.places import canonical
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
@@ -39,8 +43,14 @@ class Linked:
     synced_at: datetime
     busy: Job | None
     when: Times
+    needed: frozenset[str] = frozenset()
+    """Columns that the table cannot be without."""
+    decides: Decides = Decides.ASK
+    gives: Gives = Gives.NONE
     overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
+    trusts: bool = False
+    """Whether a keyed table takes files that Hive's side has added as they are: their keys are new."""
 
     @property
     def given(self) -> int:
@@ -74,7 +84,7 @@ class Sources:
 
     def but_below(self, directories: Collection[str]) -> Sources:
         """Without files that cannot vanish any more, because nobody looks at their directories."""
-        places = {one.rstrip("/") for one in directories}
+        places = set(map(canonical, directories))
         return replace(self, live=frozenset(one for one in self.live if one.rpartition("/")[0] not in places))
 
     def vanished(self, sources: Collection[str]) -> Sources:
@@ -98,7 +108,11 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
         when=Times() if facts.keyed is None else _times(facts),
-        overwrite_wins=facts.policy["firn.hive.overwrite-wins"],
+        needed=frozenset() if facts.keyed is None else _needed(facts.keyed.spec),
+        decides=Decides(facts.policy["firn.hive.schema-conflict"]),
+        gives=Gives(facts.policy["firn.hive.schema-give"]),
+        overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
+        trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "trust",
     )
 
 
@@ -107,6 +121,10 @@ def _times(facts: TableFacts) -> Times:
     watch: timedelta = facts.policy["firn.hive.publish.watch"]
     tick = timedelta(microseconds=1)
     return Times(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
+
+
+def _needed(spec: KeySpec) -> frozenset[str]:
+    return frozenset([*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])])
 
 
 def is_due(uow: UnitOfWork, relation: Relation) -> bool:
@@ -133,16 +151,23 @@ def sources_of(link: Mapping[str, Any]) -> Sources:
 
 
 def source_of(location: str, file: ListedFile) -> str:
-    """The identity of a Hive file, as changes carry it in `_source`."""
-    return f"{location}#{file.mtime_ns}"
+    """The identity of a Hive file, as changes carry it in `_source`, however the metastore spells its place."""
+    return f"{canonical(location)}#{file.mtime_ns}"
 
 
 def next_books(
-    linked: Linked, state: HiveState, found: Looked, taken: Mapping[str, Changed], late: Sequence[Late] = ()
+    linked: Linked,
+    state: HiveState,
+    found: Looked,
+    taken: Mapping[str, Changed],
+    late: Sequence[Late] = (),
+    *,
+    as_changes: bool = True,
 ) -> Json:
     """What becomes true once `taken` and `late` of what a look has found are taken over: grounds, and the link.
 
-    When something is left for later, the table does not count as synced.
+    When something is left for later, the table does not count as synced. Rows of files that were added become changes,
+    unless base takes the files themselves: these have no changes that a rebuild would have to leave out.
     """
     grounds = dict(found.refreshed)
     for name, change in taken.items():
@@ -155,10 +180,11 @@ def next_books(
     link = {
         "ddl_time": state.table.ddl_time,
         "generation": linked.link["generation"] + bool(taken or late),
-        "drift": found.held_back,
+        "drift": found.trouble,
+        "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
     if linked.is_keyed:
-        sources = next_sources(linked, found, taken, late).but_below(found.unwatched)
+        sources = next_sources(linked, found, taken if as_changes else {}, late).but_below(found.unwatched)
         link |= {"sources": sorted(sources.live), "dead": sorted(sources.dead)}
     return {
         "since": linked.link["generation"],
@@ -168,7 +194,30 @@ def next_books(
         "appended": [name for name, one in taken.items() if isinstance(one, Additions | New)],
         "is_all": len(taken) == len(found.changed) and len(late) == len(found.late) and not found.overwritten,
         "is_sweep": found.is_sweep,
+        "events": [[kind, name, count] for kind, name, count in _events(taken, late)],
     }
+
+
+def _events(taken: Mapping[str, Changed], late: Sequence[Late]) -> Iterator[tuple[HiveEventKind, str, int]]:
+    """What is told of each partition, with the number of its files that came, or went with it."""
+    for name, change in taken.items():
+        if isinstance(change, Dropped):
+            yield HiveEventKind.DROPPED, name, len(change.removed)
+        elif isinstance(change, Rebuild):
+            yield HiveEventKind.REBUILT, name, len(change.files)
+        else:
+            kind = HiveEventKind.NEW if isinstance(change, New) else HiveEventKind.ADDED
+            yield kind, name, len(change.files)
+    for one in late:
+        yield HiveEventKind.LATE, one.name, len(one.files)
+
+
+def remember(uow: UnitOfWork, relation_id: RelationId, events: Sequence[HiveEvent], snapshot_of: RelationId) -> None:
+    """Keep what has happened, for people: with the snapshot that this transaction has made of a table or store."""
+    if events:
+        snapshot_id = uow.stats.get(snapshot_of).snapshot_id
+        told = [replace(one, snapshot_id=snapshot_id) for one in shortened(events)]
+        uow.grounds.remember(relation_id, told, uow.now())
 
 
 def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed], late: Sequence[Late] = ()) -> Sources:
@@ -187,7 +236,14 @@ def next_sources(linked: Linked, found: Looked, taken: Mapping[str, Changed], la
     return sources
 
 
-def advance(uow: UnitOfWork, relation_id: RelationId, books: Json, *, appended_through: int = 0) -> None:
+def advance(
+    uow: UnitOfWork,
+    relation_id: RelationId,
+    books: Json,
+    *,
+    appended_through: int = 0,
+    store: RelationId | None = None,
+) -> None:
     """Move the books on; RequirementFailed when somebody else has moved them since they were read.
 
     Rows of added files are in the change store up to `appended_through`, where they were appended there.
@@ -204,6 +260,8 @@ def advance(uow: UnitOfWork, relation_id: RelationId, books: Json, *, appended_t
     uow.grounds.put_link(
         relation_id, {**link, **books["link"], **swept, **drifting}, now if books["is_all"] else synced_at
     )
+    events = [HiveEvent(kind=HiveEventKind(kind), partition=name, files=count) for kind, name, count in books["events"]]
+    remember(uow, relation_id, events, store or relation_id)
 
 
 def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:
@@ -238,13 +296,12 @@ def note_published(
     uow.grounds.put(relation_id, {name: ground.to_json() for name, ground in changed.items()})
     news = {"given": given((grounds | changed).values(), link["given"]), "published_at": uow.now().isoformat()}
     uow.grounds.put_link(relation_id, {**link, **news}, synced_at)
-
-
-def note_columns(uow: UnitOfWork, relation_id: RelationId, columns: Sequence[Any]) -> None:
-    """The columns that Hive has and the table now has too."""
-    found = uow.grounds.link(relation_id)
-    if found is not None:
-        uow.grounds.put_link(relation_id, {**found[0], "columns": list(columns)}, found[1])
+    given_now = [
+        HiveEvent(kind=HiveEventKind.PUBLISHED, partition=name, files=len(one.files), rows=one.rows)
+        for name, one in parts.items()
+    ]
+    if given_now:
+        remember(uow, relation_id, given_now, uow.keyed.get(relation_id).base_id)
 
 
 def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
@@ -255,7 +312,8 @@ def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:
     is_upsert = staged["task"]["mode"] == "upsert"
     if store.kind is (RelationKind.CHANGE if is_upsert else RelationKind.BASE):
         keyed = uow.keyed.lock(job.relation_id)
-        advance(uow, job.relation_id, staged["books"], appended_through=keyed.change_sequence if is_upsert else 0)
+        appended_through = keyed.change_sequence if is_upsert else 0
+        advance(uow, job.relation_id, staged["books"], appended_through=appended_through, store=store.id)
 
 
 def staged_task(uow: UnitOfWork, job: Job, _relation: Relation) -> Json:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from catalog.errors import AlreadyExists, Invalid
 from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
+from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.index import HiveIndex, shown_format
+from server.service.hive.owners import Owners, what_to_do, why_not
 from server.service.hive.state import HiveState, list_units, read_state, split_name
 
 _UNFIT = ("float", "double", "binary", "char")
@@ -26,6 +28,10 @@ class CheckResult:
     status: str
     message: str
     advice: str = ""
+
+    def to_json(self) -> Json:
+        """As an operation keeps it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,17 @@ class Report:
     def eligible(self) -> bool:
         """Whether the upgrade may begin."""
         return not any(check.status == "blocked" for check in self.checks)
+
+    def to_json(self) -> Json:
+        """As an operation keeps it: what people decide by."""
+        return {
+            "format": self.format,
+            "partitions": self.partitions,
+            "files": self.files,
+            "bytes": self.bytes,
+            "primary_key_candidates": list(self.candidates),
+            "checks": [check.to_json() for check in self.checks],
+        }
 
 
 @dataclass(frozen=True)
@@ -77,10 +94,11 @@ class Checks:
             checks=(*checks, *_passed(state, found, primary_key)),
         )
 
-    def check(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> None:
-        """Refuse, as `check_eligible` does, what the metastore has said; no directory is listed for it."""
+    def looked_at(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> list[CheckResult]:
+        """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
         found = [_blocked(one) for one in _blockers(state, primary_key)]
-        check_eligible([*found, *self._name_checks(catalog, state)])
+        said = [CheckResult(code="notice", status="warn", message=one) for one in notices(state.table)]
+        return [*found, *said, *self._name_checks(catalog, state)]
 
     def _files(self, state: HiveState) -> tuple[int, int, list[CheckResult]]:
         files = size = 0
@@ -108,6 +126,9 @@ class Checks:
                 "Nothing is to be done." if where == catalog else "Two tables over one would undo each other's work."
             )
             return [CheckResult(code="upgraded", status="blocked", message=message, advice=advice)]
+        if (other := Owners(self.database, self.index).other(state.table)) is not None:
+            message, advice = why_not(state.table, other), what_to_do(state.table)
+            return [CheckResult(code="upgraded_elsewhere", status="blocked", message=message, advice=advice)]
         if taken is None:
             return []
         message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
@@ -118,7 +139,7 @@ def check_eligible(checks: Sequence[CheckResult]) -> None:
     """Invalid with the first blocker's words, AlreadyExists for a table that is upgraded."""
     for check in checks:
         if check.status == "blocked":
-            kind = AlreadyExists if check.code in ("upgraded", "name") else Invalid
+            kind = AlreadyExists if check.code in ("upgraded", "upgraded_elsewhere", "name") else Invalid
             raise kind(check.message, hint=check.advice or None)
 
 
@@ -152,8 +173,9 @@ def _passed(state: HiveState, found: Sequence[Blocker], primary_key: Sequence[st
     """What was looked at and is fine, in words."""
     if found:
         return []
+    formats = ", ".join(sorted({unit.format.lower() for unit in state.units})) or "there are none"
     passed = [
-        CheckResult(code="format", status="ok", message="every partition is stored as Parquet"),
+        CheckResult(code="format", status="ok", message=f"all files are in formats that Iceberg reads: {formats}"),
         CheckResult(
             code="types", status="ok", message=f"all {len(all_columns(state.table))} columns have Iceberg types"
         ),

@@ -9,7 +9,7 @@ from datetime import datetime
 from catalog.errors import CatalogError, Invalid
 from catalog.hive.eligibility import blockers
 from catalog.hive.indexed import IndexedBlocker, IndexedTable
-from catalog.hive.model import PROVIDER, HiveTable
+from catalog.hive.model import HiveTable
 from catalog.hive.ports import Metastore
 from catalog.names import CatalogName
 from catalog.ports.hive import Metastores
@@ -111,5 +111,4 @@ def shown_format(table: HiveTable) -> str:
     """The format in one word."""
     if table.is_view:
         return "view"
-    provider = table.parameters.get(PROVIDER, "").lower()
-    return provider if provider not in ("", "hive") else str(table.storage.format)
+    return table.provider or str(table.storage.format)

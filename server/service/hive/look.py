@@ -20,7 +20,7 @@ from catalog.hive.drift import (
     late_news,
     regrouped,
 )
-from catalog.hive.eligibility import blocked_partitions, blockers
+from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
 from catalog.hive.ground import Directory, Ground, ListedFile, why_list
 from catalog.hive.model import HiveTable
 from catalog.ports.hive import TableFiles
@@ -61,6 +61,8 @@ class Looked:
     refreshed: dict[str, Ground] = field(default_factory=dict)
     """Grounds to be renewed though nothing is to be taken over: their signals moved, or they have settled."""
     postponed: dict[str, str] = field(default_factory=dict)
+    young: dict[str, str] = field(default_factory=dict)
+    """Partitions to which files came that wait for the next look, the others being taken over; and why."""
     held: dict[str, str] = field(default_factory=dict)
     """Partitions that cannot be taken over as they are, and why; the others are."""
     units: dict[str, Unit] = field(default_factory=dict)
@@ -74,6 +76,8 @@ class Looked:
     """Files that came to directories which the metastore does not point at any more."""
     unwatched: list[str] = field(default_factory=list)
     """Such directories that need not be looked at again."""
+    differs: str | None = None
+    """What of the columns differs that somebody has to decide."""
     overwritten: dict[str, str] = field(default_factory=dict)
     """Partitions of which such a directory was overwritten, each with the directory."""
 
@@ -99,6 +103,11 @@ class Looked:
         return "partitions " + ", ".join([*said, *late])
 
     @property
+    def trouble(self) -> str | None:
+        """All that is not taken over, in words; None when there is nothing."""
+        return "; ".join(one for one in (self.differs, self.held_back) if one) or None
+
+    @property
     def held_back(self) -> str | None:
         """What is not taken over until somebody has mended it, in words; None when there is nothing."""
         if not self.held:
@@ -122,7 +131,8 @@ def why_unfit(link: Mapping[str, Any], table: HiveTable) -> str | None:
             f"{_columns(before)}; nothing was changed. "
             "Give the Hive table the partition columns that it had, or another name."
         )
-    found = blockers(table, ())
+    # A column's type is a matter of its column alone.
+    found = [one for one in blockers(table, ()) if one.code is not BlockerCode.COLUMN_TYPE]
     return f"{found[0].message}; nothing is taken over until the Hive table is as it was" if found else None
 
 
@@ -163,7 +173,9 @@ def look(
     ]
     results: dict[str, Drift | None] = {}
     for unit, listing in list_units(files, to_list):
-        results[unit.name] = drift(known.get(unit.name), unit.signals, listing, given=given)
+        results[unit.name] = result = drift(known.get(unit.name), unit.signals, listing, given=given)
+        if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.ground.files)):
+            found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
     for name in known.keys() - found.units.keys():
         results[name] = drift(known[name], None, None)
     if when.overwrite_ns:

@@ -7,20 +7,26 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from urllib.parse import unquote
+from uuid import UUID
 
+from catalog.datafile import FileFormat
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
-from catalog.hive.model import HiveTable
+from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import name_of, records_of
+from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared
+from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
-from catalog.names import CatalogName
+from catalog.names import CatalogName, RelationId
 from catalog.places import canonical, lies_in
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
@@ -28,9 +34,11 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_published
+from server.service.hive.columns import Columns, Followed
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
-from server.service.hive.state import split_name
+from server.service.hive.register import Moved
+from server.service.hive.state import HiveState, read_some, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
 from server.service.metadata import MetadataFiles
@@ -42,6 +50,8 @@ log = logging.getLogger(__name__)
 
 NOTHING = "nothing to publish"
 WAITS = "waits:"
+WRITTEN = (FileFormat.PARQUET, FileFormat.ORC)
+"""Formats that are published."""
 PLACE = "published-to-hive"
 """The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
 
@@ -53,6 +63,12 @@ class PublishOutcome:
     table: str
     did: str
     job: Job | None = None
+    partitions_wait: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something else has to end first."""
+        return self.did.startswith(WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +88,14 @@ class Publishes:
     index: HiveIndex
     files: TableFiles
     switches: Switches
+    columns: Columns
 
     def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
 
         NotFound when no table is linked to that Hive table, Invalid for one without a key, Conflict while Hive has a
-        column that the table has no more or while another job works on the table, Unavailable without the metastore.
+        column that the table has no more, while another job works on the table or where another Firn publishes to it,
+        Unavailable without the metastore.
         """
         wanted = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -102,6 +120,8 @@ class Publishes:
 
     def activate(self) -> PublishStatus:
         """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
+
+        Without an interval of its own a table is published from its first publish on, and merged by its own policy.
 
         ExceptionGroup at the end when there were errors that nobody has thought of.
         """
@@ -134,7 +154,9 @@ class Publishes:
             if found is None or facts.keyed is None or interval is None or not facts.policy["firn.optimize.enabled"]:
                 return None
             link, keyed = found[0], facts.keyed
-            last = link["published_at"]
+            last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
+            if last is None and is_default:  # nobody has asked for Hive's entries to be changed
+                return None
             if last is not None and now - datetime.fromisoformat(last) < interval:
                 return None
             if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
@@ -142,7 +164,8 @@ class Publishes:
             past = past_of(uow, relation.id)
             if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
                 return None
-            if keyed.pending_since is not None and now - keyed.pending_since >= interval:
+            waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
+            if waits and not is_default:  # else it is merged when its own policy says so
                 return JobKind.MERGE
             return JobKind.PUBLISH if keyed.watermark > link["given"] else None
 
@@ -167,30 +190,43 @@ class Publishes:
             return PublishOutcome(table=name, did=did)
         with self.database.reading() as uow:
             linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
-        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        table = metastore.table(*names)
         if unfit := why_unfit(linked.link, table):
             raise Conflict(unfit)
+        try:
+            followed = self.columns.follow(linked, table, publishing=True)
+        except Moved:
+            return PublishOutcome(table=name, did=f"{WAITS} a sync came first")
+        with self.database.reading() as uow:
+            linked = linked_table(uow, uow.relations.get(relation.id))
+        if linked.link["read_again"]:
+            return PublishOutcome(table=name, did=f"{WAITS} a sync builds partitions anew with a column that came back")
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        ready = _settled(found, linked, table, now_ns, watermark_of(metadata))
+        settled = _settled(found, linked, table, now_ns, watermark_of(metadata))
+        state = read_some(metastore, *names, [*settled.differing])
+        ready, formats = _writable(settled, state)
         waiting = found.count - ready.count
-        wait = f"{waiting} partitions wait, because Hive has written to them a moment ago"
+        wait = "; ".join(_waiting(found.count - settled.count, settled.count - ready.count))
         if not ready.count:
             with self.database.writing() as uow:
                 # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
                 if linked_table(uow, relation).link["generation"] == linked.link["generation"]:
                     note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
-            return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING)
-        done = self._queued(linked, table, metadata, ready, asked=asked)
-        return replace(done, did=f"{done.did}; {wait}") if waiting else done
+            return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING, partitions_wait=waiting)
+        task = _task(linked, table, metadata, ready, followed, formats)
+        try:
+            self.switches.owners.claim(relation, table)
+        except CommitUnknown as error:
+            return PublishOutcome(table=name, did=f"{WAITS} {error}")
+        done = self._queued(linked, task, metadata, ready, asked=asked)
+        return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting) if waiting else done
 
-    def _queued(
-        self, linked: Linked, table: HiveTable, metadata: Json, found: Comparison, *, asked: bool
-    ) -> PublishOutcome:
+    def _queued(self, linked: Linked, task: Json, metadata: Json, found: Comparison, *, asked: bool) -> PublishOutcome:
         relation = linked.relation
         words = f"partitions that differ from what Hive lists: {found.count}"
-        task = _task(linked, table, metadata, found)
         with self.database.writing() as uow:
             if linked_table(uow, relation).link["generation"] != linked.link["generation"]:
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} a sync came first")
@@ -229,10 +265,43 @@ def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, w
     )
 
 
-def _task(linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -> Json:
+def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[str, FileFormat]]:
+    """Those whose format an optimizer can write, and the formats: a partition keeps its own, a new one has the table's.
+
+    Whoever reads a partition goes by the descriptor that it has, so a publish changes none (decision 40).
+    """
+    columns = state.table.partition_columns
+    formats = {unit.name: unit.format for unit in state.units}
+    new = state.table.file_format or FileFormat.PARQUET
+    formats |= {name_of(columns, one): new for one in found.unknown} if columns else {}
+    formats |= {name: new for name in found.differing if name not in formats}  # dropped since it was last looked at
+    left = Comparison(
+        same=found.same,
+        differing={name: one for name, one in found.differing.items() if formats[name] in WRITTEN},
+        unknown=tuple(one for one in found.unknown if formats[name_of(columns, one)] in WRITTEN),
+    )
+    return left, formats
+
+
+def _waiting(written: int, strange: int) -> Iterator[str]:
+    """What is not published now, and why."""
+    if written:
+        yield f"{written} partitions wait, because Hive has written to them a moment ago"
+    if strange:
+        yield f"{strange} partitions wait, because they are stored as Avro, which is not written"
+
+
+def _task(
+    linked: Linked,
+    table: HiveTable,
+    metadata: Json,
+    found: Comparison,
+    followed: Followed,
+    formats: Mapping[str, FileFormat],
+) -> Json:
     """What the optimizer writes: which partitions of which snapshot, as which columns."""
     names = current_names(metadata)
-    columns = [told_column(column, names) for column in table.columns]
+    columns = [told_column(column, names) for column in _written(table, followed)]
     partitioned_by = [told_column(column, names) for column in table.partition_columns]
     lost = [column["hive"] for column in (*columns, *partitioned_by) if column["name"] is None]
     if lost:
@@ -251,19 +320,61 @@ def _task(linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -
         "columns": columns,
         "own_columns": own,
         "partition_columns": partitioned_by,
-        "partitions": [{"name": name, "values": told_values(table, name)} for name in asked],
+        "partitions": [
+            {"name": name, "values": told_values(table, name), "format": str(formats[name])} for name in asked
+        ],
     }
+
+
+def _written(table: HiveTable, followed: Followed) -> Iterator[HiveColumn]:
+    """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
+    if waiting := [one for one in followed.drift.conflicts if one.check is not None]:
+        raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")
+    types = {column.name.lower(): column.type for column in followed.drift.readable}
+    for column in followed.hive:
+        kind = types.get(column.name.lower())
+        if kind is not None and not is_beginning(parse_type(column.type), parse_type(kind)):
+            raise Conflict(
+                f"column {column.name} of {table.full_name} is {column.type} in Hive and {kind} here; published, "
+                "its readers would lose fields, or take one for another",
+                hint="make the fields on both sides the same, in the same order; new ones come last",
+            )
+        yield replace(column, type=kind or column.type)
+
+
+def published_place(uow: UnitOfWork, relation: Relation) -> str:
+    """Where the partitions of a table lie that are published from now on."""
+    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
+    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
+    return f"{root}/{relation.id}"
 
 
 def _place(uow: UnitOfWork, relation: Relation) -> str:
     """The table's own directory of published partitions; Conflict where some table's clean-up would find it."""
-    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
-    place = f"{root}/{relation.id}"
+    place = published_place(uow, relation)
+    root = place.rpartition("/")[0]
     around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
     if any(lies_in(canonical(place), canonical(one)) for one in around):
         raise Conflict(
             f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
+    if any(_is_a_table(uow, part) for part in unquote(root).split("/")):
+        raise Conflict(
+            f"{root} lies where another table is published to, which takes what it has left there for its own",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
     return place
+
+
+def _is_a_table(uow: UnitOfWork, text: str) -> bool:
+    """Whether a part of a path is the id of a table, a dropped one too: so published places are named."""
+    try:
+        relation_id = RelationId(UUID(text))
+    except ValueError:
+        return False
+    try:
+        uow.relations.get(relation_id)
+    except NotFound:
+        return bool(uow.dropped.relations_of(relation_id))
+    return True

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry, LiveFile
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, LiveFile
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid
 from catalog.hive.ground import Directory, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
@@ -100,7 +100,7 @@ class PublishedFiles:
         relation = job.linked.relation
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
-        parts = self._parts(table.partition_columns, metadata, location)
+        parts = self._parts(table.partition_columns, metadata, job.task, location)
         if not job.has_committed:
             _check_all_there(parts, rows)
             self._commit(lease, job, table, metadata, parts)
@@ -129,13 +129,20 @@ class PublishedFiles:
             recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
         return _Job(linked=linked, task=staged["task"], plan=staged["plan"], has_committed=bool(recorded))
 
-    def _parts(self, columns: Sequence[HiveColumn], metadata: Json, location: str) -> dict[Record, _Part]:
+    def _parts(self, columns: Sequence[HiveColumn], metadata: Json, task: Json, location: str) -> dict[Record, _Part]:
         listing = self.files.listing_below(location)
+        records = [
+            partition_record(columns, partition_values(columns, file.path.rpartition("/")[0])) if columns else ()
+            for file in listing.files
+        ]
+        told = records_of(columns, [one["name"] for one in task["partitions"]])
+        wanted = {told[one["name"]]: FileFormat(one["format"]) for one in task["partitions"]}
+        locations = [join(location, file.path) for file in listing.files]
+        formats = {one: wanted[record] for one, record in zip(locations, records, strict=True) if record in wanted}
         found: dict[Record, _Part] = {}
-        stats = self.files.footers(current_schema(metadata), [join(location, file.path) for file in listing.files])
-        for file, one in zip(listing.files, stats, strict=True):
+        stats = self.files.footers(current_schema(metadata), locations, formats)
+        for file, record, one in zip(listing.files, records, stats, strict=True):
             directory, _, name = file.path.rpartition("/")
-            record = partition_record(columns, partition_values(columns, directory)) if columns else ()
             part = found.setdefault(record, _Part(join(location, directory) if directory else location))
             part.entries.append(DataFileEntry(stats=one, partition=record))
             part.listed.append(replace(file, path=name))

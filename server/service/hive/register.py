@@ -1,4 +1,7 @@
-"""A plain table follows Hive by one snapshot: files are registered and removed, no row is read."""
+"""A table follows Hive by one snapshot: files are registered and removed, no row is read.
+
+So do plain tables, and keyed ones that trust Hive's side to add rows of new keys only.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +10,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry
-from catalog.errors import CatalogError, CommitUnknown, RequirementFailed
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, in_order
+from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed
 from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.names import partition_record, partition_values
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
+from catalog.keyed.spec import KeySpec
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, advance, next_books
+from server.service.hive.keys import check_keys, needed
 from server.service.hive.look import Looked
-from server.service.hive.state import HiveState, join
+from server.service.hive.state import HiveState, formats_of, join
+from server.service.hive.task import as_hive_calls
 from server.service.metadata import MetadataFiles
 
 
 class Moved(Exception):
-    """Somebody else has committed to the table since it was looked at: look again."""
+    """Somebody else has committed to the table, or written to its files, since it was looked at: look again."""
 
 
 def apply(committer: Committer, linked: Linked, change: Change, also: InSameTransaction) -> None:
     """Commit; Moved when the table is not as it was looked at any more."""
     catalog = linked.relation.catalog
     try:
-        committer.commit(CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also))
+        request = CommitRequest(catalog=catalog, changes=[change], engine="firn sync", also=also, follows_hive=True)
+        committer.commit(request)
     except RequirementFailed as error:
         raise Moved from error
 
@@ -45,6 +52,8 @@ class _Files:
     come: list[str] = field(default_factory=list)
     partitions: list[tuple[Any, ...]] = field(default_factory=list)
     go: list[str] = field(default_factory=list)
+    formats: dict[str, FileFormat] = field(default_factory=dict)
+    """Of those that come and are not Parquet."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +69,21 @@ class Registering:
         """One snapshot with all that was found, and the books with it.
 
         RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
-        win: then such a partition becomes what Hive lists, without what was written to it here.
+        win: then such a partition becomes what Hive lists, without what was written to it here. Invalid when a keyed
+        table would get rows without a key.
         """
         metadata = load_metadata(self.metadata, linked.target)
         files = self._files(linked, state, found, metadata)
-        stats = self.files.footers(current_schema(metadata), files.come)
+        spec, schema = self._key(linked), current_schema(metadata)
+        try:
+            nulls_of = needed(state, spec, schema)
+            called = as_hive_calls(metadata, state.table.columns)
+            stats = [*self.files.footers(called, files.come, files.formats, nulls_of=nulls_of)]
+        except NotFound as error:  # it was listed a moment ago
+            raise Moved from error
         added = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, files.partitions, strict=True)]
+        added.sort(key=lambda entry: in_order(entry.partition))
+        check_keys(state, spec, schema, added)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         snapshot = self.files.write_snapshot(
@@ -85,6 +103,12 @@ class Registering:
                 self.files.delete(location)
             raise
 
+    def _key(self, linked: Linked) -> KeySpec | None:
+        if not linked.is_keyed:
+            return None
+        with self.database.reading() as uow:
+            return uow.keyed.get(linked.relation.id).spec
+
     def _commit(
         self,
         linked: Linked,
@@ -103,7 +127,7 @@ class Registering:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        books = next_books(linked, state, found, found.changed)
+        books = next_books(linked, state, found, found.changed, as_changes=False)
         apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, books))
 
     def _files(self, linked: Linked, state: HiveState, found: Looked, metadata: Json) -> _Files:
@@ -124,6 +148,7 @@ class Registering:
             if unit is not None:
                 files.come += [join(unit.location, file.path) for file in come]
                 files.partitions += [record] * len(come)
+                files.formats |= formats_of(unit, (file.path for file in come))
         return files
 
     def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:

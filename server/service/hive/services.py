@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from server.service.hive.check import Checks
+from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
+from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.sync import Syncs
@@ -15,12 +17,15 @@ from server.service.hive.upgrade import Upgrades
 
 @dataclass(slots=True, kw_only=True)
 class HiveServices:
-    """What the routes may call; `poke` lets started upgrades begin at once."""
+    """What the routes may call; `poke` and `poke_downgrades` let what was started begin at once."""
 
     index: HiveIndex
     checks: Checks
+    operations: Operations
     upgrades: Upgrades
     syncs: Syncs
     publishes: Publishes
     published: PublishedFiles
+    downgrades: Downgrades
     poke: Callable[[], None] = field(default=lambda: None)
+    poke_downgrades: Callable[[], None] = field(default=lambda: None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from catalog.datafile import FileFormat
 from catalog.errors import Invalid
 from catalog.hive.ground import Listing, Signals
-from catalog.hive.model import HivePartition, HiveTable
+from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import partition_name
 from catalog.hive.ports import Metastore
 from catalog.ports.hive import TableFiles
@@ -23,6 +25,7 @@ class Unit:
     name: str
     values: tuple[str, ...]
     signals: Signals
+    format: FileFormat = FileFormat.PARQUET
 
     @property
     def location(self) -> str:
@@ -30,21 +33,21 @@ class Unit:
         return self.signals.location
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HiveState:
     """A table and all its partitions, as the metastore says."""
 
     table: HiveTable
     partitions: Sequence[HivePartition]
 
-    @property
+    @cached_property
     def units(self) -> list[Unit]:
         """Its partitions by name, or the table itself."""
         if not self.table.partition_columns:
             statistics = self.table.parameters.get("numFiles"), self.table.parameters.get("totalSize")
             location = self.table.location
             signals = Signals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
-            return [Unit(name=WHOLE_TABLE, values=(), signals=signals)]
+            return [Unit(name=WHOLE_TABLE, values=(), signals=signals, format=self._format(self.table.storage))]
         return [self._unit(partition) for partition in self.partitions]
 
     def _unit(self, partition: HivePartition) -> Unit:
@@ -54,7 +57,12 @@ class HiveState:
             signals=Signals(
                 location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics
             ),
+            format=self._format(partition.storage),
         )
+
+    def _format(self, storage: HiveStorage) -> FileFormat:
+        """One that is not registered is held back, or blocked, before its files are looked into."""
+        return self.table.format_of(storage) or FileFormat.PARQUET
 
 
 def split_name(full_name: str) -> tuple[str, str]:
@@ -85,6 +93,13 @@ def read_some(metastore: Metastore, database: str, name: str, partitions: Sequen
 def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
     """The directories' files, in the order asked."""
     return zip(units, files.listings([unit.location for unit in units]), strict=True)
+
+
+def formats_of(unit: Unit, paths: Iterable[str]) -> dict[str, FileFormat]:
+    """Files of a unit that are not Parquet, by location."""
+    if unit.format is FileFormat.PARQUET:
+        return {}
+    return {join(unit.location, path): unit.format for path in paths}
 
 
 def join(directory: str, path: str) -> str:

@@ -26,6 +26,7 @@ from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
+from server.service.hive.owners import Owners
 from server.service.hive.state import HiveState, read_some, split_name
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,11 @@ class Switches:
     database: Database
     index: HiveIndex
     files: TableFiles
+
+    @property
+    def owners(self) -> Owners:
+        """Who may point the metastore anywhere."""
+        return Owners(self.database, self.index)
 
     def finish(self, relation: Relation) -> Switched:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
@@ -84,7 +90,8 @@ class Switches:
     def _some(self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground]) -> Switched:
         metastore = self.index.metastore(relation.catalog)
         state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
-        if why_unfit(link, state.table):  # made anew, perhaps: none of it is where it was
+        if why_unfit(link, state.table) or self.owners.other(state.table, relation.id):
+            # Made anew, perhaps: none of it is where it was. Or another publishes to it.
             given_up = {name: ground.given_up(time.time_ns()) for name, ground in grounds.items()}
             self._note(relation.id, grounds, given_up)
             return Switched(given_up=len(given_up))

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from catalog.commit import Change
 from catalog.errors import (
     AlreadyExists,
     CatalogError,
@@ -22,16 +19,12 @@ from catalog.errors import (
     RequirementFailed,
     Unavailable,
 )
+from catalog.hive.drift import Dropped, New, Rebuild
 from catalog.hive.ground import Ground
-from catalog.hive.mapping import PROPERTY as NAME_MAPPING
-from catalog.hive.mapping import known_aliases, name_mapping
-from catalog.hive.model import HiveColumn
 from catalog.hive.names import records_of
 from catalog.hive.ports import Place
 from catalog.hive.publishing import compared
-from catalog.hive.schema import SchemaConflict, SchemaDrift, schema_changes
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
 from catalog.names import CatalogName
 from catalog.planning import Due, backing_off
@@ -47,16 +40,17 @@ from server.service.hive.books import (
     is_sweep_due,
     linked_table,
     next_books,
-    note_columns,
     note_drift,
 )
+from server.service.hive.columns import Columns, Followed
+from server.service.hive.fitting import without_unfit
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import Looked, look, why_unfit
-from server.service.hive.register import Moved, Registering, apply
+from server.service.hive.owners import what_to_do, why_not
+from server.service.hive.register import Moved, Registering
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import Taken, sync_task
-from server.service.hive.upgrade import link_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
 from server.service.planner import facts_of, past_of
@@ -67,6 +61,10 @@ log = logging.getLogger(__name__)
 NOTHING = "nothing changed"
 WAITS = "waits:"
 MAX_ROUNDS = 3
+_GONE = (
+    "nothing was changed here. If it was renamed: rename it back, or upgrade it under its new name; changes that were "
+    "not published are here alone"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +75,16 @@ class SyncOutcome:
     did: str
     job: Job | None = None
     conflict: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether something else has to end first, or time to pass."""
+        return self.did.startswith(WAITS)
+
+    @property
+    def changed(self) -> bool:
+        """Whether something is taken over."""
+        return self.did != NOTHING and not self.waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +111,11 @@ class Syncs:
     index: HiveIndex
     files: TableFiles
     switches: Switches
+
+    @property
+    def columns(self) -> Columns:
+        """What becomes of columns."""
+        return Columns(self.database, self.metadata, self.committer, self.index, self.files)
 
     @property
     def registering(self) -> Registering:
@@ -133,8 +146,8 @@ class Syncs:
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
                 continue
-            changed = outcome.did != NOTHING and not outcome.did.startswith(WAITS)
-            status = replace(status, changed=status.changed + changed, conflicts=status.conflicts + outcome.conflict)
+            changed = status.changed + outcome.changed
+            status = replace(status, changed=changed, conflicts=status.conflicts + outcome.conflict)
         if broken:
             raise ExceptionGroup(f"could not sync {', '.join(broken)}", list(broken.values()))
         return status
@@ -147,9 +160,12 @@ class Syncs:
         except (CatalogError, CommitUnknown) as unwritten:
             log.warning("%s: %s; which could not be noted: %s", relation.name, error, unwritten)
 
-    def sync(self, catalog: CatalogName, full_name: str, *, everything: bool = False) -> SyncOutcome:
+    def sync(
+        self, catalog: CatalogName, full_name: str, *, everything: bool = False, only_schema: bool = False
+    ) -> SyncOutcome:
         """Compare a table with its Hive table and take over what has changed; `everything` lists every directory.
 
+        With `only_schema` the columns are all that is looked at.
         NotFound when no table is linked to that Hive table, Unavailable when the metastore or the files do not answer.
         """
         wanted = ".".join(split_name(full_name))
@@ -161,18 +177,20 @@ class Syncs:
                 f"{catalog} has no table over {wanted}: a Hive table is synced once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        return self._synced(relation, everything=everything)
+        return self._synced(relation, everything=everything, only_schema=only_schema)
 
-    def _synced(self, relation: Relation, *, everything: bool = False, asked: bool = True) -> SyncOutcome:
+    def _synced(
+        self, relation: Relation, *, everything: bool = False, asked: bool = True, only_schema: bool = False
+    ) -> SyncOutcome:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
         if not asked and (why := self._held_back(relation)):
             return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
         for _ in range(MAX_ROUNDS):
             try:
-                return self._round(relation, everything=everything)
+                return self._round(relation, everything=everything, only_schema=only_schema)
             except Moved:
                 continue
-        did = f"{WAITS} others commit to the table faster than it can be compared"
+        did = f"{WAITS} others change the table faster than it can be compared"
         return SyncOutcome(table=str(relation.name), did=did)
 
     def _held_back(self, relation: Relation) -> str | None:
@@ -187,7 +205,7 @@ class Syncs:
             note_drift(uow, relation.id, why)
         return why
 
-    def _round(self, relation: Relation, *, everything: bool) -> SyncOutcome:
+    def _round(self, relation: Relation, *, everything: bool, only_schema: bool) -> SyncOutcome:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
@@ -203,16 +221,19 @@ class Syncs:
         except Unavailable as error:
             raise MetastoreAway(error.message, hint=error.hint) from error
         except NotFound:
-            return self._conflict(linked, f"the Hive table {full_name} is gone; nothing was changed here")
+            return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
         if unfit := why_unfit(linked.link, state.table):
             return self._conflict(linked, unfit)
-        try:
-            altered = self._sync_schema(linked, state)
-        except SchemaConflict as error:
-            return self._conflict(linked, f"{error.message}. {error.hint or ''}".strip())
-        if altered:
-            with self.database.reading() as uow:
-                linked = linked_table(uow, uow.relations.get(relation.id))
+        followed = self.columns.follow(linked, state.table)
+        if only_schema:
+            did = "; ".join([*followed.did, *([followed.trouble] if followed.trouble else [])])
+            return SyncOutcome(table=str(relation.name), did=did or NOTHING, conflict=bool(followed.trouble))
+        return self._taken_over(relation, state, followed, everything=everything)
+
+    def _taken_over(self, relation: Relation, state: HiveState, followed: Followed, *, everything: bool) -> SyncOutcome:
+        """Look at partitions and files, and take over what has changed."""
+        with self.database.reading() as uow:
+            linked = linked_table(uow, uow.relations.get(relation.id))
         linked = _as_pointed_at(linked, state)
         found = look(
             state,
@@ -223,15 +244,19 @@ class Syncs:
             given=linked.given,
         )
         if found.overwritten and not found.rebuilds:
-            self._go_back(linked, state, found)
-            raise Moved
-        return self._take_over(linked, state, found, altered)
+            return self._gone_back(linked, state, found)
+        found = without_unfit(_read_again(found, linked), linked, followed.drift.checks, self.files)
+        found = replace(found, differs=followed.trouble)
+        readable = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
+        return self._take_over(linked, replace(state, table=readable), found, list(followed.did))
 
-    def _go_back(self, linked: Linked, state: HiveState, found: Looked) -> None:
+    def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncOutcome:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
 
-        The metastore is pointed there again, and the next look finds the partition there, overwritten.
+        The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
         """
+        if (other := self.switches.owners.other(state.table, linked.relation.id)) is not None:
+            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}")
         metastore = self.index.metastore(linked.relation.catalog)
         for name, location in found.overwritten.items():
             unit = found.units[name]
@@ -240,14 +265,16 @@ class Syncs:
                 metastore.move(state.table.database, state.table.name, place, location, {})
             except (Conflict, AlreadyExists):
                 continue
+        raise Moved
 
     def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
         name = str(linked.relation.name)
-        held = [found.held_back] if found.held_back else []
+        held = [found.trouble] if found.trouble else []
         if found.is_all_quiet:
             self._books_alone(linked, state, found)
-            waiting = f"{WAITS} {next(iter(found.postponed.values()))}" if found.postponed else NOTHING
-            return SyncOutcome(table=name, did="; ".join([*altered, *held]) or waiting, conflict=bool(held))
+            waiting = [*found.postponed.values(), *found.young.values()]
+            quiet = f"{WAITS} {waiting[0]}" if waiting else NOTHING
+            return SyncOutcome(table=name, did="; ".join([*altered, *held]) or quiet, conflict=bool(held))
         sentence = "; ".join([*altered, found.sentence or "", *held])
         if linked.is_keyed:
             return self._take_over_rows(linked, state, found, sentence)
@@ -267,6 +294,9 @@ class Syncs:
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         name = str(linked.relation.name)
+        if linked.trusts and found.changed and not found.rebuilds:
+            self.registering.register(linked, state, found)
+            return SyncOutcome(table=name, did=sentence, conflict=found.trouble is not None)
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
@@ -276,39 +306,13 @@ class Syncs:
         job = self._plan(linked, state, taken, sentence)
         if job is None:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
-        return SyncOutcome(table=name, did=sentence, job=job, conflict=bool(found.held))
+        return SyncOutcome(table=name, did=sentence, job=job, conflict=found.trouble is not None)
 
     def _conflict(self, linked: Linked, sentence: str) -> SyncOutcome:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
             note_drift(uow, linked.relation.id, sentence)
         return SyncOutcome(table=str(linked.relation.name), did=sentence, conflict=True)
-
-    def _sync_schema(self, linked: Linked, state: HiveState) -> list[str]:
-        """Bring changed columns into the table; what was changed, in words."""
-        metadata = load_metadata(self.metadata, linked.target)
-        synced = [HiveColumn(name=name, type=kind, comment=said) for name, kind, said in linked.link["columns"]]
-        drift = schema_changes(
-            synced,
-            state.table.columns,
-            current_schema(metadata),
-            metadata["last-column-id"],
-            known_aliases(metadata["properties"][NAME_MAPPING]),
-        )
-        if drift.changes:
-            self._alter(linked, metadata, drift, link_of(state.table)["columns"])
-        return drift.changes
-
-    def _alter(self, linked: Linked, metadata: Json, drift: SchemaDrift, columns: Sequence[Any]) -> None:
-        aliases = known_aliases(metadata["properties"][NAME_MAPPING])
-        updates: list[Json] = [
-            {"action": "add-schema", "schema": drift.schema, "last-column-id": drift.last_column_id},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "set-properties", "updates": {NAME_MAPPING: name_mapping(drift.schema, aliases)}},
-        ]
-        unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
-        change = Change(name=linked.target.name, requirements=[unmoved], updates=updates)
-        apply(self.committer, linked, change, lambda uow: note_columns(uow, linked.relation.id, columns))
 
     def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
         with self.database.writing() as uow:
@@ -346,6 +350,20 @@ class Syncs:
         grounds = {name: one for name, one in linked.grounds.items() if name in taken.found.units}
         differing = compared(self.files.live_files(base), grounds, records_of(columns, grounds)).differing
         return {name: grounds[name] for name in differing.keys() - taken.changed.keys()}
+
+
+def _read_again(found: Looked, linked: Linked) -> Looked:
+    """With partitions to be built anew because a column came back that rows of theirs have lost."""
+    waiting = found.held.keys() | found.postponed.keys()
+    again = {
+        name: Rebuild(
+            reason="a column came back", files=ground.files, added=(), removed=(), ground=linked.grounds[name]
+        )
+        for name in linked.link["read_again"]
+        if (ground := linked.grounds.get(name)) is not None and name in found.units.keys() - waiting
+    }
+    kept = {name: one for name, one in found.changed.items() if isinstance(one, New | Rebuild | Dropped)}
+    return replace(found, changed={**found.changed, **again, **kept})
 
 
 def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from catalog.datafile import FileFormat
 from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.ground import Ground, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
@@ -50,7 +51,10 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
         "batch": f"{linked.relation.id}-{linked.link['generation'] + 1}",
         "columns": [told_column(column, names) for column in state.table.columns],
         "partition_columns": [told_column(column, names) for column in state.table.partition_columns],
-        "units": [{"values": told_values(state.table, name), "files": files} for name, files in units],
+        "units": [
+            {"values": told_values(state.table, name), "files": files, "format": _format(found.units.get(name))}
+            for name, files in units
+        ],
         "dead": sorted(next_sources(linked, found, taken.changed, taken.late).dead),
         "since": _since(linked, taken),
     }
@@ -67,6 +71,11 @@ def _files(unit: Unit | None, change: Changed) -> list[Json]:
         return []
     added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
     return [_file(unit.location, file) | {"added": file.path in added} for file in change.files]
+
+
+def _format(unit: Unit | None) -> str:
+    """The format of a partition's files; a dropped one has none to read."""
+    return str(FileFormat.PARQUET if unit is None else unit.format)
 
 
 def _come(location: str, files: Sequence[ListedFile]) -> list[Json]:
@@ -95,6 +104,14 @@ def current_names(base: Json) -> dict[str, str]:
     aliases = known_aliases(mapping) if mapping else []
     names = {alias.lower(): by_id[field_id] for field_id, alias in aliases if field_id in by_id}
     return {**names, **{name.lower(): name for name in by_id.values()}}
+
+
+def as_hive_calls(base: Json, columns: Sequence[HiveColumn]) -> Json:
+    """The table's schema, with its columns called what Hive's files call them."""
+    names = current_names(base)
+    called = {names[one.name.lower()]: one.name for one in columns if one.name.lower() in names}
+    schema = current_schema(base)
+    return schema | {"fields": [one | {"name": called.get(one["name"], one["name"])} for one in schema["fields"]]}
 
 
 def told_column(column: HiveColumn, names: Mapping[str, str]) -> Json:

@@ -165,8 +165,8 @@ def _told(others: Sequence[str]) -> str:
     tables = "1 Hive table is" if len(others) == 1 else f"{len(others):,} Hive tables and views are"
     more = f" and {len(others) - OTHERS_NAMED:,} more" if len(others) > OTHERS_NAMED else ""
     return (
-        f"{tables} no Iceberg: {', '.join(others[:OTHERS_NAMED])}{more}. `firn hive upgrade` takes over Parquet tables,"
-        " in a catalog linked to the metastore"
+        f"{tables} no Iceberg: {', '.join(others[:OTHERS_NAMED])}{more}. `firn hive upgrade` takes over those in "
+        "Parquet, ORC and Avro, in a catalog linked to the metastore"
     )
 
 

@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from catalog.errors import Conflict
 from catalog.job import Job, Lease, check_lease
 from catalog.ownership import quarantine_of
+from catalog.places import canonical, lies_in
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
+from server.service.orphans.published import PublishedPlace, place_of
 from server.service.ownership import tables_of, why_not_its_own
 from server.service.planner import facts_of
 
@@ -30,11 +32,32 @@ class Moment:
     quarantine: timedelta
     root: str
     """The catalog's quarantine."""
+    published: PublishedPlace | None
+    """Where a linked table gives its rows to Hive, if it ever did."""
 
     @property
     def dry_run(self) -> bool:
         """Whether nothing may be moved."""
         return bool(self.job.params.get("dry_run"))
+
+    @property
+    def own(self) -> list[str]:
+        """The places that no one but this side reads."""
+        return [one.location for one in self.tables]
+
+    @property
+    def places(self) -> list[str]:
+        """Where files may be taken for orphans."""
+        is_own = self.published is not None and self.published.shared is None
+        return [*self.own, self.published.location] if self.published and is_own else self.own
+
+    def is_own(self, location: str) -> bool:
+        """Whether a file lies where no one but this side reads."""
+        return any(lies_in(canonical(location), canonical(one)) for one in self.own)
+
+    def is_there(self, location: str) -> bool:
+        """Whether a file lies where it may be taken for an orphan."""
+        return any(lies_in(canonical(location), canonical(one)) for one in self.places)
 
     @property
     def directory(self) -> str:
@@ -63,6 +86,7 @@ def moment_of(uow: UnitOfWork, metadata: MetadataFiles, job: Job) -> Moment:
         min_age=policy["firn.orphans.min-age"],
         quarantine=policy["firn.orphans.quarantine"],
         root=quarantine_of(uow.catalogs.get(relation.catalog).warehouse),
+        published=place_of(uow, relation),
     )
 
 

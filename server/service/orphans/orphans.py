@@ -18,6 +18,7 @@ from typing import cast
 from cachetools import LRUCache
 
 from catalog.errors import Conflict, NotFound
+from catalog.hive.former import InUse
 from catalog.iceberg.json import Json
 from catalog.job import Job, JobId, Lease
 from catalog.names import RelationId
@@ -39,6 +40,7 @@ from catalog.relation import Relation
 from server.service.metadata import MetadataFiles
 from server.service.orphans.moment import Moment, leased_moment, moment_of
 from server.service.orphans.needed import Needed, why_foreign
+from server.service.orphans.published import HiveReaders
 from server.service.orphans.quarantine import Check, Quarantine
 from server.service.planner import facts_of
 
@@ -87,6 +89,7 @@ class Orphans:
     files: QuarantineFiles
     named: NamedFiles
     quarantine: Quarantine
+    readers: HiveReaders
     _proven: LRUCache[JobId, set[str]] = field(default_factory=lambda: LRUCache(JOBS_REMEMBERED))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,6 +97,7 @@ class Orphans:
         """What an optimizer needs to list and to compare; Conflict when the places are not the table's own."""
         moment = moment_of(uow, self.metadata, job)
         before = older_than(moment.now, moment.now, moment.lease_began, moment.min_age)
+        published = moment.published
         tables = [
             {
                 "parts": [*one.name.namespace, one.name.name],
@@ -103,6 +107,8 @@ class Orphans:
         ]
         return {
             "tables": tables,
+            "published": None if published is None or published.shared else published.location,
+            "left_out": published and published.shared,
             "before_ms": int(before.timestamp() * 1000),
             "dry_run": moment.dry_run,
             "asked": job.was_asked_for,
@@ -118,20 +124,24 @@ class Orphans:
         with _nothing_missing(moment):
             self._prove(moment, metadata_files)
             files, kept = self._old_enough(moment, proposed)
+            in_use = self._in_use(moment, files)
+            files = _left_by_hive(moment, files, in_use, kept)
             needed = Needed(self.metadata, self.named, _names(files))
             found = needed.look(moment.tables)
             left = [file for file in files if not names_of(file.location) & found]
             kept[Why.NEEDED] += len(files) - len(left)
-            back = [] if moment.dry_run else self._set_aside(lease, moment, left, needed)
+            back = [] if moment.dry_run else self._set_aside(lease, moment, left, needed, in_use)
         return Judged(taken=[file for file in left if file.location not in back], kept=+kept)
 
-    def _set_aside(self, lease: Lease, moment: Moment, files: Sequence[SeenFile], needed: Needed) -> Collection[str]:
+    def _set_aside(
+        self, lease: Lease, moment: Moment, files: Sequence[SeenFile], needed: Needed, in_use: InUse | None
+    ) -> Collection[str]:
         """Those that had to go back at once."""
         for moves in (True, False):
             some = [file for file in files if self.files.can_move(file.location, moment.root) is moves]
             for batch in chunked(some):
-                self.quarantine.take(lease, moment, batch, moves=moves, needed=_check(needed))
-        return self._put_back_needed(moment, needed, files)
+                self.quarantine.take(lease, moment, batch, moves=moves, needed=_check(needed, in_use))
+        return self._put_back_needed(moment, _check(needed, self._in_use(moment, files)), files)
 
     def end_overdue(self, lease: Lease, cursor: str | None = None) -> Ended:
         """Put the books in order that a dead process has left, and delete what has been in quarantine long enough.
@@ -155,12 +165,15 @@ class Orphans:
         reports = self.quarantine.reports_of(held)
         held = [one for one in held if one.id in reports]
         files = [line.file for one in held for line in reports[one.id] if line.file.location not in one.kept]
-        needed = Needed(self.metadata, self.named, _names(files))
-        self._put_back_needed(moment, needed, files)
+        in_use = self._in_use(moment, files)
+        check = _check(Needed(self.metadata, self.named, _names(files)), in_use)
+        self._put_back_needed(moment, check, files)
         ended = Ended()
         for batch in held:
+            if not _can_end(moment, reports[batch.id], in_use):
+                continue
             if batch.state is BatchState.DELETING or moment.now - batch.taken_at >= moment.quarantine:
-                done = self.quarantine.delete(lease, moment, batch, _check(needed))
+                done = self.quarantine.delete(lease, moment, batch, check)
                 ended = Ended(
                     deleted_files=ended.deleted_files + done.files, deleted_bytes=ended.deleted_bytes + done.bytes
                 )
@@ -195,7 +208,7 @@ class Orphans:
             )
 
     def _old_enough(self, moment: Moment, proposed: Sequence[str]) -> tuple[list[SeenFile], Counter[Why]]:
-        places = [canonical(one.location) for one in moment.tables]
+        places = [canonical(one) for one in moment.places]
         before = self._before(moment)
         with self.database.reading() as uow:
             put_back = set(uow.orphans.put_back(moment.relation.id))
@@ -205,7 +218,7 @@ class Orphans:
         asked = list(dict.fromkeys(proposed))
         for location, file in zip(asked, self.files.look(asked), strict=True):
             why = why_kept(file, places, before)
-            if why is None and not any(self.files.is_below(location, one.location) for one in moment.tables):
+            if why is None and not any(self.files.is_below(location, one) for one in moment.places):
                 why = Why.ELSEWHERE
             if why is None and location in put_back:
                 why = Why.PUT_BACK
@@ -224,11 +237,17 @@ class Orphans:
             raise Conflict(f"the store of {moment.relation.name} does not say how old a file is: none is taken")
         return older_than(moment.now, store_now, moment.lease_began, moment.min_age)
 
-    def _put_back_needed(self, moment: Moment, needed: Needed, files: Sequence[SeenFile]) -> Collection[str]:
-        """A commit may have named an old file just while it was moved: then it goes back."""
+    def _in_use(self, moment: Moment, files: Sequence[SeenFile]) -> InUse | None:
+        """Where Hive's readers may be by now; None when that is not known, or none of the files concerns them."""
+        if moment.relation.hive_name is None or all(moment.is_own(one.location) for one in files):
+            return None
+        return self.readers.in_use(moment.relation)
+
+    def _put_back_needed(self, moment: Moment, check: Check, files: Sequence[SeenFile]) -> Collection[str]:
+        """A commit may have named an old file just while it was moved, or Hive been pointed there: it goes back."""
         with self.database.reading() as uow:
             tables = [uow.relations.get(one.id) for one in moment.tables]
-        missed = _check(needed)(tables, [file.location for file in files])
+        missed = check(tables, [file.location for file in files])
         return self.quarantine.put_back(moment.relation.id, paths=missed) if missed else []
 
 
@@ -244,10 +263,34 @@ def _time_aside(uow: UnitOfWork, relation_id: RelationId) -> timedelta | None:
         return None
 
 
-def _check(needed: Needed) -> Check:
+def _left_by_hive(
+    moment: Moment, files: Sequence[SeenFile], in_use: InUse | None, kept: Counter[Why]
+) -> list[SeenFile]:
+    """Without those that Hive may read; the published place is Hive's as long as nobody knows better."""
+    left = []
+    for file in files:
+        if in_use is None and not moment.is_own(file.location):
+            kept[Why.HIVE_UNKNOWN] += 1
+        elif in_use is not None and in_use.holds(file.location):
+            kept[Why.IN_HIVE] += 1
+        else:
+            left.append(file)
+    return left
+
+
+def _can_end(moment: Moment, lines: Sequence[ReportedFile], in_use: InUse | None) -> bool:
+    """Whether a batch may be deleted: not while it is unknown what Hive reads, nor out of a place of earlier times."""
+    if moment.relation.hive_name is None:
+        return True
+    paths = [line.file.location for line in lines]
+    return all(moment.is_own(one) or (in_use is not None and moment.is_there(one)) for one in paths)
+
+
+def _check(needed: Needed, in_use: InUse | None) -> Check:
     def still(tables: Sequence[Relation], locations: Collection[str]) -> Collection[str]:
         found = needed.look(tables)
-        return {location for location in locations if names_of(location) & found}
+        read = {one for one in locations if in_use is not None and in_use.holds(one)}
+        return read | {location for location in locations if names_of(location) & found}
 
     return still
 

@@ -85,6 +85,8 @@ class Table:
 
     rules: Rules
     hive: dict[Part, dict[str, dict[Key, int]]]
+    trusts: bool = False
+    """Whether files that Hive's side adds are registered in base as they are: it promises that their keys are new."""
     ground: dict[Part, dict[str, dict[Key, int]]] = field(default_factory=dict)
     base: dict[Key, list[Row]] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -118,6 +120,8 @@ class Table:
     """Files that were written to a directory after the metastore was pointed elsewhere."""
     lost_late: set[Key] = field(default_factory=set)
     """Keys of files that were taken away where the metastore did not point any more: a publish may show them still."""
+    cleared: set[str] = field(default_factory=set)
+    """Sources that somebody has cleared away where nobody reads any more: that says nothing of their rows."""
     own: set[str] = field(default_factory=set)
     """Files that were published: their rows are as old as what they were made of."""
     taken: set[str] = field(default_factory=set)
@@ -148,10 +152,12 @@ class Table:
         """Hive's side speaks of a key, knowing what it had been given there."""
         knew = watched.published if watched else self.published.get(part, self.given)
         knew = knew if through is None else min(knew, through)
+        # A partition that is being refilled has been given nothing since: its rebuild replays what others were given.
+        given = min([self.given, *(self.published.get(part, self.given) for part in self.seen_refilling)])
         other = any(one.part == part and one is not watched and one.is_overwritten for one in self.watched)
         for change in self.changes:
             if change.key == key and change.seq <= knew:
-                if change.seq <= min(self.given, knew) and not other:
+                if change.seq <= min(given, knew) and not other:
                     self.answered.add(change.seq)
                 else:
                     self.free.add(key)
@@ -239,7 +245,10 @@ class Table:
             self.sync()
             return
         for part, files in self.hive.items():
-            self._append(part, files, self.ground.get(part, {}))
+            if self.trusts:
+                self._register(part, files, self.ground.get(part, {}))
+            else:
+                self._append(part, files, self.ground.get(part, {}))
         for part in {*self.hive}:
             self._known(part)
         for one in watched:
@@ -273,6 +282,11 @@ class Table:
                 self.write(key, Row(part, value), f"{part}/{name}")
             self.live.add(f"{part}/{name}")
             self.dead.discard(f"{part}/{name}")
+
+    def _register(self, part: Part, files: dict[str, dict[Key, int]], known: dict[str, dict[Key, int]]) -> None:
+        for name in files.keys() - known.keys():
+            for key, value in files[name].items():
+                self.base.setdefault(key, []).append(Row(part, value))
 
     def _unseen(self) -> set[Key]:
         """Keys that Hive's side has written and no sync has seen: whether before or after a publish nobody can tell."""
@@ -401,7 +415,7 @@ class Table:
             one
             for one in self.changes
             if one.source is None
-            or (one.source in there | self.taken and one.source.partition("/")[2] not in self.olds)
+            or (one.source in there | self.taken | self.cleared and one.source.partition("/")[2] not in self.olds)
         ]
         return next((one for one in reversed(said) if one.key == key and one.seq not in self.answered), None)
 

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.hive.eligibility import BlockerCode, blockers, key_blockers, notices
+from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers, key_blockers, notices
 from catalog.hive.model import PROVIDER, HiveTable
 from catalog.hive.names import NULL_NAME
-from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage
-
-TEXT = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+from tests.hive_tables import AVRO, ORC, TEXT, a_hive_partition, a_hive_table, a_storage
 
 
 def codes(table: HiveTable, *partitions: object) -> list[str]:
@@ -31,8 +29,10 @@ def test_a_parquet_table_has_nothing_in_its_way() -> None:
         (a_hive_table(parameters={"table_type": "ICEBERG"}), "iceberg", "Iceberg table already"),
         (a_hive_table(parameters={"transactional": "TRUE"}), "transactional", "ACID"),
         (a_hive_table(parameters={"storage_handler": "x.HBase"}), "storage_handler", r"kept by x\.HBase"),
-        (a_hive_table(storage=a_storage(serde=ORC)), "format", "stored as ORC"),
         (a_hive_table(storage=a_storage(serde=TEXT)), "format", "stored as TEXT"),
+        (a_hive_table(storage=a_storage(serde=ORC, input_format="x.Own")), "format", "OrcSerde over x.Own"),
+        (a_hive_table(parameters={PROVIDER: "csv"}, storage=a_storage(serde=ORC)), "spark_format", "'csv'"),
+        (a_hive_table(parameters={PROVIDER: "avro"}, storage=a_storage(serde=TEXT)), "spark_format", "'avro'"),
         (a_hive_table(storage=a_storage(input_format="org.apache.hudi.HoodieParquetInputFormat")), "format", "Hoodie"),
         (a_hive_table(parameters={PROVIDER: "delta"}), "spark_format", "'delta'"),
         (
@@ -48,6 +48,21 @@ def test_a_parquet_table_has_nothing_in_its_way() -> None:
         (a_hive_table(storage=a_storage(bucket_columns=("id",), buckets=4)), "bucketed", "bucketed by id"),
         (a_hive_table(parameters={"spark.sql.sources.schema.numBuckets": "4"}), "bucketed", "is bucketed"),
         (a_hive_table(parameters={"parquet.column.index.access": "true"}), "by_position", "by position"),
+        (
+            a_hive_table(storage=a_storage(serde=ORC), parameters={"orc.force.positional.evolution": "TRUE"}),
+            "by_position",
+            "by position",
+        ),
+        (
+            a_hive_table(storage=a_storage(serde=AVRO), parameters={"avro.schema.url": "hdfs:/s.avsc"}),
+            "avro_schema",
+            r"avro\.schema\.url",
+        ),
+        (
+            a_hive_table(storage=a_storage(serde=AVRO, serde_parameters={"avro.schema.literal": "{}"})),
+            "avro_schema",
+            r"avro\.schema\.literal",
+        ),
         (a_hive_table(storage=a_storage(cols="a int; u uniontype<int,string>")), "column_type", "column 'u'"),
         (a_hive_table(storage=a_storage(cols="a int; A string")), "duplicate_columns", "named a"),
         (a_hive_table(storage=a_storage(cols="a int; b int"), partitioned_by="B int"), "duplicate_columns", "named b"),
@@ -63,7 +78,7 @@ def test_each_blocker_is_named_with_advice(table: HiveTable, code: str, said: st
 
 def test_all_of_them_are_said_at_once() -> None:
     table = a_hive_table(
-        storage=a_storage(serde=ORC, cols="u uniontype<int,int>", bucket_columns=("u",), buckets=2),
+        storage=a_storage(serde=TEXT, cols="u uniontype<int,int>", bucket_columns=("u",), buckets=2),
         parameters={"transactional": "true"},
     )
     assert codes(table) == ["transactional", "format", "bucketed", "column_type"]
@@ -72,15 +87,54 @@ def test_all_of_them_are_said_at_once() -> None:
 def test_partitions_are_looked_at_too() -> None:
     table = a_hive_table(partitioned_by="n int")
     one, again = a_hive_partition("1"), a_hive_partition("01")
-    orc = a_hive_partition("2", storage=a_storage("file:/2", serde=ORC))
+    text = a_hive_partition("2", storage=a_storage("file:/2", serde=TEXT))
     bad = a_hive_partition("x")
     shared = a_hive_partition("3", storage=one.storage)
-    found = {blocker.code: blocker.message for blocker in blockers(table, [one, again, orc, bad, shared])}
+    found = {blocker.code: blocker.message for blocker in blockers(table, [one, again, text, bad, shared])}
     assert list(found) == ["partition_format", "partition_value", "same_values", "shared_location"]
-    assert "stored as orc: n=2" in found[BlockerCode.PARTITION_FORMAT]
+    assert "stored as text: n=2" in found[BlockerCode.PARTITION_FORMAT]
     assert "n=x" in found[BlockerCode.PARTITION_VALUE]
     assert "n=1, n=01" in found[BlockerCode.SAME_VALUES]
     assert "n=1, n=3 share the directory" in found[BlockerCode.SHARED_LOCATION]
+
+
+def test_each_partition_may_have_a_format_of_its_own_that_iceberg_reads() -> None:
+    table = a_hive_table(partitioned_by="n int")
+    orc = a_hive_partition("2", storage=a_storage("file:/2", serde=ORC))
+    avro = a_hive_partition("3", storage=a_storage("file:/3", serde=AVRO))
+    assert blockers(table, [a_hive_partition("1"), orc, avro]) == []
+    assert [table.format_of(one.storage) for one in (orc, avro)] == ["ORC", "AVRO"]
+    own = replace(table, parameters={PROVIDER: "parquet"})
+    assert own.format_of(orc.storage) == "PARQUET"  # as Spark reads it
+    schema = a_storage("file:/4", serde=AVRO, serde_parameters={"avro.schema.url": "file:/s"})
+    (found,) = blockers(table, [a_hive_partition("4", storage=schema)])
+    assert found.code == BlockerCode.AVRO_SCHEMA
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "array<struct<at:TIMESTAMP>>"])
+def test_timestamps_of_orc_and_of_other_files_do_not_fit_one_column(kind: str) -> None:
+    storage = a_storage(cols=f"id int; at {kind}")
+    table = a_hive_table(storage=storage, partitioned_by="n int")
+    orc = a_hive_partition("2", storage=a_storage("file:/2", serde=ORC))
+    (found,) = blockers(table, [a_hive_partition("1"), orc])
+    assert (found.code, found.advice) == ("timestamp_formats", "Write these partitions again as PARQUET.")
+    assert "n=2" in found.message
+    assert list(blocked_partitions(table, [a_hive_partition("1"), orc])) == ["n=2"]
+    as_orc = replace(table, storage=replace(orc.storage, columns=storage.columns))
+    assert list(blocked_partitions(as_orc, [a_hive_partition("1"), orc])) == ["n=1"]
+    assert blockers(as_orc, [orc]) == []
+
+
+def test_a_timestamp_in_orc_files_is_a_wall_clock_time() -> None:
+    nested = "struct<timestamp:timestamp,`timestamp`:array<TIMESTAMP>>"
+    cols = f"timestamp timestamp; s {nested}; l timestamp with local time zone"
+    table = a_hive_table(storage=a_storage(cols=cols, serde=ORC))
+    assert [column.type for column in table.columns] == [
+        "timestamp_ntz",
+        "struct<timestamp:timestamp_ntz,`timestamp`:array<timestamp_ntz>>",
+        "timestamp with local time zone",
+    ]
+    assert a_hive_table(storage=a_storage(cols=cols, serde=AVRO)).columns == a_storage(cols=cols).columns
 
 
 def test_a_thousand_bad_partitions_are_counted_not_listed() -> None:

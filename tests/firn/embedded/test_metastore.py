@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import gc
+import os
+import signal
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -40,6 +44,13 @@ def test_a_metastore_answers_stops_and_remembers(tmp_path: Path) -> None:
     with EmbeddedMetastore(data, port=metastore.port) as again, HMSClient(host="127.0.0.1", port=again.port) as client:
         assert again.uri == f"thrift://127.0.0.1:{metastore.port}"
         assert client.get_all_databases() == ["default", "sales"]
+        # One that has died is started again, and what was held of it is let go: warnings of it are errors here.
+        os.kill(jvm_of(again), signal.SIGKILL)
+        while again.running:
+            time.sleep(0.01)
+        again.start()
+        gc.collect()
+    assert not again.running
 
 
 def jvm_of(metastore: EmbeddedMetastore) -> int:

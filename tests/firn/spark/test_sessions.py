@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import firn.spark
-from firn.spark.sessions import _catalog_names, catalog_conf, configure
+from firn.errors import Invalid, NotFound, Unavailable
+from firn.spark import hive, statements
+from firn.spark.errors import NotPublished
+from firn.spark.sessions import _catalog_names, catalog_conf, client_of, configure
+from firn.spark.statements import tables_of
+from firn.spark.write import Written
 from tests.spark_fixtures import RunningServer, shared_spark
 
 
@@ -53,6 +60,72 @@ def test_every_offered_name_is_there() -> None:
 @pytest.mark.spark
 def test_the_server_is_asked_which_catalogs_it_has(server: RunningServer) -> None:
     assert _catalog_names(server.url) == ["lake"]
+
+
+@pytest.mark.spark
+def test_the_tables_that_a_statement_names_are_found_wherever_it_names_them(server: RunningServer) -> None:
+    spark = server.spark
+    found = tables_of(
+        spark,
+        "INSERT INTO lake.db.target WITH one AS (SELECT * FROM lake.db.`in a with`) "
+        "SELECT * FROM one JOIN lake.db.right "
+        "WHERE id IN (SELECT id FROM lake.`d.b`.below) AND n = (SELECT max(n) FROM lake.db.scalar)",
+    )
+    here = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    named = ("target", "in a with", "right", "scalar")
+    assert {*found} == {*(("lake", "db", name) for name in named), ("lake", "d.b", "below"), (*here, "one")}
+    merge = "MERGE INTO lake.db.t USING lake.db.s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    assert tables_of(spark, merge) == [("lake", "db", "t"), ("lake", "db", "s")]
+    assert tables_of(spark, "DELETE FROM lake.db.t WHERE id = 1") == [("lake", "db", "t")]
+    assert tables_of(spark, "SELECT 1") == tables_of(spark, "SELEKT") == []
+
+
+def test_a_session_s_catalog_says_which_server_and_which_table_it_means() -> None:
+    conf = catalog_conf(Connection("http://h:1", "secret"), "legacy", name="old")
+    client, name = client_of(session_with(conf), "old.`d.b`.orders")
+    with client:
+        assert (client.url, client.token, name) == ("http://h:1", "secret", "legacy.`d.b`.orders")
+        assert str(client.name(name)) == name
+    for table in ("other.db.orders", "old.orders"):
+        with pytest.raises(Invalid, match="in no catalog of a Firn server"):
+            client_of(session_with(conf), table)
+
+
+def session_with(conf: dict[str, str]) -> Any:
+    return SimpleNamespace(conf=SimpleNamespace(get=conf.get))
+
+
+def test_what_was_written_and_not_published_is_said_to_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_with(catalog_conf("http://127.0.0.1:1", "lake"))
+    monkeypatch.setattr(hive, "linked", lambda *_: SimpleNamespace(publish=fails))
+    with pytest.raises(NotPublished, match=r"batch 'b' of writer 'w' is in the table\. no optimizer \(start one\)"):
+        hive.published(session, Written("lake.db.t", "w", "b"))
+    monkeypatch.setattr(hive, "linked", lambda *_: None)
+    with pytest.raises(Invalid, match="over no Hive table"):
+        hive.before_write(session, "lake.db.t", "none", publish=True)
+
+
+def test_of_what_a_statement_names_the_tables_over_hive_are_brought_up_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_with(catalog_conf("http://127.0.0.1:1", "lake"))
+    followed: list[tuple[str, str]] = []
+
+    def link(_: object, name: str) -> Any:
+        if name.endswith("missing"):
+            raise NotFound("no such table")
+        over = SimpleNamespace(follow=lambda what: followed.append((name, what)))
+        return over if name.endswith("hive") else None
+
+    named = [("lake", "db", "hive"), ("lake", "db", "plain"), ("lake", "db", "missing"), ("theirs", "db", "hive")]
+    monkeypatch.setattr(statements, "tables_of", lambda *_: named)
+    monkeypatch.setattr(statements, "linked", link)
+    statements.before_statement(session, "SELECT", "none")
+    assert followed == []
+    statements.before_statement(session, "SELECT", "data")
+    assert followed == [("lake.db.hive", "data")]
+
+
+def fails() -> None:
+    raise Unavailable("no optimizer", hint="start one")
 
 
 @pytest.mark.spark

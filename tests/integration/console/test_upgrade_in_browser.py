@@ -11,7 +11,7 @@ from firn.embedded.metastore import EmbeddedMetastore
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
 from tests.integration.console.conftest import OpenPage, violations
-from tests.integration.console.hive_data import DAYS, FULL_NAME, ROWS_A_DAY, hive_files
+from tests.integration.console.hive_data import DATABASE, DAYS, FULL_NAME, ROWS_A_DAY, hive_files
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import ServerProcess, shared_spark
 
@@ -27,6 +27,8 @@ def test_upgrade_change_and_merge(
     before = hive_files(metastore.warehouse)
     page = open_page(f"{linked_server.url}/c/lake/hive")
 
+    report_of_the_database(page)
+    page.goto(f"{linked_server.url}/c/lake/hive")
     upgrade_with_key(page, "id")
     expect(fact(page, "rows")).to_have_text(f"{ALL:,}")
     page.get_by_role("link", name="Open the table").click()
@@ -48,7 +50,25 @@ def test_upgrade_change_and_merge(
     expect(fact(page, "rows in base")).to_have_text(f"{ALL + new - removed:,}")
     page.get_by_role("tab", name="Jobs").click()
     expect(page.get_by_role("row").filter(has_text="merge")).to_contain_text("succeeded")
+    page.get_by_role("tab", name="Hive").click()
+    expect(page.get_by_text(f"{changed + removed + new} changes in 2 commits")).to_be_visible()
+    expect(page.get_by_text("Nothing has been synced or published since the upgrade")).to_be_visible()
+    assert violations(page) == []
     assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
+
+
+def report_of_the_database(page: Page) -> None:
+    """All of a database is checked at once; one table could be upgraded with a key, the other says why not."""
+    page.get_by_role("button", name=f"of {DATABASE}").click()
+    expect(page.get_by_text("1 table with 2 files")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="raw")).to_contain_text("is stored as")
+    page.get_by_role("combobox", name=f"primary key of {FULL_NAME}").click()
+    page.get_by_role("option", name="id", exact=True).click()
+    expect(page.get_by_text("1 with a key")).to_be_visible()
+    expect(page).to_have_url(re.compile("keys="))
+    expect(page.get_by_role("button", name="Upgrade 1 table")).not_to_have_attribute("aria-disabled", "true")
+    page.keyboard.press("Escape")
+    assert violations(page) == []
 
 
 def upgrade_with_key(page: Page, key: str) -> None:
@@ -56,7 +76,7 @@ def upgrade_with_key(page: Page, key: str) -> None:
     page.get_by_role("link", name=f"Upgrade {FULL_NAME}").click()
     expect(fact(page, "files")).to_have_text(str(len(DAYS)))
     page.get_by_role("button", name="Next").click()
-    expect(page.get_by_text("every partition is stored as Parquet")).to_be_visible()
+    expect(page.get_by_text("all files are in formats that Iceberg reads: parquet")).to_be_visible()
     page.get_by_role("button", name="Next").click()
     page.get_by_label(f"{key} is part of the key").click()
     expect(page).to_have_url(re.compile(f"key={key}"))

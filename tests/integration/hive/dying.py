@@ -1,4 +1,5 @@
-"""`python -m tests.integration.hive.dying server ARGUMENTS…`: the real server, which dies at a step of an upgrade."""
+"""`python -m tests.integration.hive.dying server ARGUMENTS…`: the real server, which dies at a step of what it does
+for Hive tables: an upgrade, a sync, a publish."""
 
 from __future__ import annotations
 
@@ -11,6 +12,15 @@ STEPS = (
     "server.service.metadata:MetadataFiles.write",
     "server.service.namespaces:Namespaces.ensure",
     "server.service.tables:Tables.add",
+    "server.service.jobs:Jobs.take",
+    "server.service.jobs:Jobs.committing",
+    "server.service.jobs:Jobs.report",
+    "server.service.commit:Committer._move",
+    "server.service.hive.sync:Syncs._plan",
+    "server.service.hive.published:PublishedFiles.accept",
+    "server.service.hive.switch:Switches.finish",
+    "server.service.hive.switch:Switches._moved",
+    "server.service.hive.switch:Switches._note",
 )
 
 if __name__ == "__main__":

@@ -6,15 +6,20 @@ The same process reads Firn's tables, so that both sides of a comparison come fr
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+import firn.spark
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
+from firn.spark.write import delete, upsert
 from optimizer.client import connect
 from optimizer.jobs import JOBS
 from optimizer.worker import Worker
@@ -47,9 +52,17 @@ class HiveEngine:
         """Let the session know a Firn server's catalog `lake` as `name`."""
         self._ask("attach", url, name)
 
+    def write(self, op: str, table: str, ddl: str, rows: Rows, batch: str) -> bool:
+        """`upsert` or `delete` rows through Firn's client; whether the batch had been there."""
+        return bool(self._ask("write", op, table, ddl, rows, batch))
+
     def work(self, url: str) -> bool:
         """Take one job of a server and run it; False when there is none."""
         return bool(self._ask("work", url))
+
+    def beside_jobs(self, url: str, call: str, *arguments: Any, **named: Any) -> Any:
+        """Call a function of `firn.spark`, and run what jobs it waits for; a data frame is answered as its rows."""
+        return self._ask("beside_jobs", url, call, arguments, named)
 
     def close(self) -> None:
         self._pipe.close()
@@ -89,6 +102,7 @@ class _Engine:
             "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
             "spark.sql.sources.partitionOverwriteMode": "dynamic",
         }
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # as an optimizer has it
         builder = SparkSession.builder.master("local[2]").appName("hive's users")
         self.spark = builder.config(map={**spark_conf(), **ICEBERG, **hive}).getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
@@ -106,6 +120,23 @@ class _Engine:
     def attach(self, url: str, name: str) -> None:
         for key, value in catalog_conf(url, "lake", name=name).items():
             self.spark.conf.set(key, value)
+
+    def beside_jobs(self, url: str, call: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if call != "read":
+            arguments = (self.spark.sql(arguments[0]), *arguments[1:])
+        else:
+            named = {**named, "spark": self.spark}
+        with ThreadPoolExecutor(1) as pool:
+            said = pool.submit(getattr(firn.spark, call), *arguments, **named)
+            while not said.done():
+                self.work(url)
+        answer = said.result()
+        return sorted((tuple(row) for row in answer.collect()), key=repr) if call == "read" else answer
+
+    def write(self, op: str, table: str, ddl: str, rows: Rows, batch: str) -> bool:
+        written = {"upsert": upsert, "delete": delete}[op]
+        frame = self.spark.createDataFrame(rows, ddl)
+        return written(frame, table, batch=batch, writer="test").was_there
 
     def work(self, url: str) -> bool:
         if url not in self.workers:

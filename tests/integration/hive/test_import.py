@@ -62,7 +62,9 @@ def test_iceberg_tables_of_a_metastore_come_as_they_are_and_follow_it(shop: Shop
     result, entries = imported(shop, dry_run=True)
     assert {name: one["state"] for name, one in entries.items()} == {"moved.shop.orders": "ready"}
     (note,) = result["notes"]
-    assert note.startswith("1 Hive table is no Iceberg: shop.raw. `firn hive upgrade` takes over Parquet tables")
+    assert note.startswith(
+        "1 Hive table is no Iceberg: shop.raw. `firn hive upgrade` takes over those in Parquet, ORC and Avro"
+    )
 
     _, entries = imported(shop)
     assert entries["moved.shop.orders"]["state"] == "registered"

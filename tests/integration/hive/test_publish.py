@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from firn.embedded.metastore import EmbeddedMetastore
+from server.metastore import HiveMetastore, MetastoreSettings
 from tests.firn.cli.conftest import Command
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.integration.hive.tables import HiveTable, Side, fingerprint, wait_until_settled
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 COLUMNS = "id BIGINT, v STRING"
@@ -40,6 +42,38 @@ def test_hive_sees_what_was_merged_and_its_own_files_stay_as_they_were(orders: H
     expected = [(1, "mine", "x"), (3, "again", "z"), (4, "new", "x")]
     assert orders.hive_rows() == orders.rows() == orders.rows(store=".base") == expected
     assert sorted(row[0] for row in orders.side.hive.sql(f"SHOW PARTITIONS {orders.name}")) == ["p=x", "p=y", "p=z"]
+
+
+def test_amoro_2404_expiry_leaves_hive_its_files_and_those_that_it_was_given(orders: HiveTable) -> None:
+    """No snapshot names them any more, once they are merged: others have deleted them for that."""
+    before = fingerprint(orders.path)
+    orders.publish()
+    published = orders.hive_rows()
+    orders.change("SELECT 4, 'newer', 'x'")
+    orders.job("merge")
+    at_once = "'firn.expire.max-age'='0 s', 'firn.expire.min-snapshots'='1'"
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base SET TBLPROPERTIES ({at_once})")
+    expired = orders.job("expire")["result"]
+    assert expired["expired_snapshots"] > 0
+    assert fingerprint(orders.path) == before
+    assert orders.hive_rows() == published
+    assert (4, "newer", "x") in orders.rows()
+
+
+def test_a_read_that_follows_hive_and_a_write_that_is_published_wait_for_their_jobs(orders: HiveTable) -> None:
+    side, name = orders.side, f"lake.{orders.name}"
+    orders.insert("VALUES (5, 'theirs', 'y'), (3, 'theirs', 'y')")
+    wait_until_settled()
+    expected = [(1, "mine", "x"), (3, "theirs", "y"), (4, "new", "x"), (5, "theirs", "y")]
+    assert side.hive.beside_jobs(side.server.url, "read", name, auto_sync="data") == expected
+    rows = "SELECT CAST(5 AS BIGINT) AS id, 'mine' AS v, 'y' AS p"
+    written = side.hive.beside_jobs(side.server.url, "upsert", rows, name, batch="b", publish=True)
+    assert (written.batch, written.was_there) == ("b", False)
+    expected = [(1, "mine", "x"), (3, "theirs", "y"), (4, "new", "x"), (5, "mine", "y")]
+    assert orders.hive_rows() == orders.rows() == expected
+    orders.alter("ADD COLUMNS (n INT)")
+    found = side.hive.beside_jobs(side.server.url, "read", name, auto_sync="metadata")
+    assert found[0] == (1, "mine", None, "x")
 
 
 def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
@@ -154,7 +188,7 @@ def test_partitions_of_all_spellings_are_published_where_they_are_found_again(si
     assert table.rows("id, v")[-1] == (5, "theirs")
 
 
-@pytest.mark.parametrize("kind", ["STORED AS PARQUET", "USING PARQUET"])
+@pytest.mark.parametrize("kind", ["STORED AS PARQUET", "USING ORC"])
 def test_a_table_without_partitions_is_published_whole(side: Side, kind: str) -> None:
     table = side.table("id INT, v STRING", "", "VALUES (1, 'a'), (2, 'b')", kind=kind).upgrade("id")
     table.change("SELECT 2, 'mine'")
@@ -168,19 +202,36 @@ def test_a_table_without_partitions_is_published_whole(side: Side, kind: str) ->
     assert table.hive_rows() == table.rows() == []
 
 
-def test_a_column_that_hive_does_not_know_is_kept_and_one_that_is_gone_here_refuses(orders: HiveTable) -> None:
-    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base ADD COLUMN own STRING")
+def test_columns_go_both_ways_and_no_reader_loses_sight_of_a_value(
+    orders: HiveTable, metastore: EmbeddedMetastore
+) -> None:
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base ADD COLUMN own STRING COMMENT 'ours'")
     orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base RENAME COLUMN v TO renamed")
     told = "(id, renamed, p, own, _op) VALUES (7, 'wide', 'x', 'kept', 'U')"
     orders.side.hive.sql(f"INSERT INTO lake.{orders.name}.change {told}")
     orders.publish()
-    assert orders.hive_rows()[-1] == (7, "wide", "x")
+    assert orders.hive_rows("id, v, own")[-1] == (7, "wide", "kept")
     assert orders.rows("id, renamed, own")[-1] == (7, "wide", "kept")
-    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base DROP COLUMN renamed")
-    orders.change("SELECT 8, 'x', 'y'", columns="*")
+    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
+    # Hive drops it, a merge writes the rows without it, and Hive, whose files still hold it, has it again.
+    hive = HiveMetastore(MetastoreSettings.parse(metastore.uri))
+    there = hive.table("db", orders.short).columns
+    hive.alter_columns("db", orders.short, there[:2], expected=there, cascade=True)
+    assert orders.sync()["did"] == "dropped column own"
+    orders.change("SELECT 1, 'again', 'x'")
     orders.job("merge")
+    hive.alter_columns("db", orders.short, there, expected=there[:2], cascade=True)
+    hive.close()
+    assert orders.sync()["did"] == "took column own back; partitions rewritten or moved: 1"
+    assert orders.rows("id, renamed, own") == [
+        (1, "again", None), (3, "c", None), (4, "new", None), (7, "wide", "kept"),
+    ]  # fmt: skip
+    orders.side.hive.sql(f"ALTER TABLE lake.{orders.name}.base DROP COLUMN renamed")
     with pytest.raises(AssertionError, match="dropped here"):
         orders.ask_publish()
+    assert (
+        "column 'v' was dropped here, Hive has it" in Command(orders.side.server.url)("hive", "show", orders.name).out
+    )
 
 
 def test_a_late_change_does_not_bring_back_what_was_deleted_and_published(side: Side) -> None:
@@ -194,3 +245,22 @@ def test_a_late_change_does_not_bring_back_what_was_deleted_and_published(side: 
     table.insert(f"VALUES (1, {row.format(3, 'theirs')})", how="OVERWRITE")
     table.sync()
     assert table.rows("id, v") == table.rows("id, v", ".base") == [(1, "theirs")]
+
+
+def test_a_table_is_given_back_to_hive_and_upgraded_again(orders: HiveTable) -> None:
+    before = fingerprint(orders.path)
+    command = Command(orders.side.server.url)
+    [left] = command("hive", "downgrade", orders.name, "--dry-run", "--json").json
+    assert (left["pending_rows"], left["differing"], left["drift"]) == (3, 0, None)
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(command, "hive", "downgrade", orders.name, "--no-watch", "--json")
+        while not said.done():
+            orders.side.hive.work(orders.side.server.url)
+    assert said.result().code == 0, said.result().err
+    [told] = said.result().json
+    assert (told["result"]["partitions"], told["result"]["published"]) == (2, 1)
+    expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
+    assert orders.hive_rows() == expected
+    assert fingerprint(orders.path) == before
+    orders.insert("VALUES (9, 'theirs', 'x')")
+    assert orders.upgrade("id").rows() == orders.hive_rows() == [*expected, (9, "theirs", "x")]

@@ -98,8 +98,7 @@ def test_columns_are_found_whatever_the_case_of_their_names(side: Side) -> None:
 
 BLOCKED = {
     "view": "CREATE VIEW {name} AS SELECT 1 AS id",
-    "format": "CREATE TABLE {name} (id INT) STORED AS ORC",
-    "format, text": "CREATE TABLE {name} (id INT) ROW FORMAT DELIMITED STORED AS TEXTFILE",
+    "format": "CREATE TABLE {name} (id INT) ROW FORMAT DELIMITED STORED AS TEXTFILE",
     "bucketed": "CREATE TABLE {name} (id INT) CLUSTERED BY (id) INTO 2 BUCKETS STORED AS PARQUET",
     "spark_format": "CREATE TABLE {name} (id INT) USING json",
     "transactional": (

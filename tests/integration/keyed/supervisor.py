@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,8 @@ class Supervisor:
 
     data_dir: Path
     port: int
+    program: str = "tests.integration.keyed.dying"
+    settings: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     deaths: int = 0
     http: httpx.Client = field(init=False)
@@ -66,9 +68,9 @@ class Supervisor:
         return self.data_dir.parent / "die-at"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.integration.keyed.dying", "server"]
+        command = [sys.executable, "-m", self.program, "server"]
         arguments = ["--data-dir", str(self.data_dir), "--port", str(self.port)]
-        environment = {**os.environ, **QUICK, "DYING_FILE": str(self.told)}
+        environment = {**os.environ, **QUICK, **self.settings, "DYING_FILE": str(self.told)}
         with (self.data_dir.parent / "server.log").open("ab") as log:
             self.process = subprocess.Popen([*command, *arguments], stdout=log, stderr=log, env=environment)
         wait_for(self._answers, "the server's first answer")
@@ -78,10 +80,13 @@ class Supervisor:
 
     def start_again(self) -> None:
         """Wait for the death that it was told to die, and raise it."""
+        self.wait_for_death()
+        self.start()
+
+    def wait_for_death(self) -> None:
         assert self.process is not None
         assert self.process.wait(90) == -9
         self.deaths += 1
-        self.start()
 
     def stop(self) -> None:
         if self.process is not None:
@@ -98,7 +103,7 @@ class Supervisor:
 @contextmanager
 def supervised(directory: Path) -> Iterator[tuple[Supervisor, RunningServer]]:
     """A mortal server, and the same to those who only use it."""
-    supervisor = Supervisor(directory / "data", _free_port())
+    supervisor = Supervisor(directory / "data", free_port())
     supervisor.start()
     session = shared_spark().newSession()
     for key, value in catalog_conf(supervisor.url, "lake").items():
@@ -150,7 +155,7 @@ def mortal_optimizer(url: str, directory: Path, moment: str, *, slots: int = 1) 
             process.kill()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import orc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import NestedField, PrimitiveType
 
-from catalog.datafile import FileStats
+from catalog.datafile import FileFormat, FileStats
 from catalog.errors import NotFound
 from server.files.bounds import BOUND_LENGTH, bounds_for
 from server.files.footers import BadFile, Footers
@@ -235,6 +237,29 @@ def test_many_files_come_in_their_order_and_the_first_bad_one_ends_it(tmp_path: 
     assert [stats.location for stats in footers.read_all(names)] == names
     with pytest.raises(NotFound, match=r"missing\.parquet"):
         list(footers.read_all([*names, str(tmp_path / "missing.parquet")]))
+
+
+def test_formats_are_told_and_forgotten_while_files_are_read(tmp_path: Path) -> None:
+    orc_names = [str(tmp_path / f"{n}.orc") for n in range(300)]
+    orc.write_table(pa.table({"x": pa.array([1, None], pa.int32())}), orc_names[0])
+    pq.write_table(pa.table({"x": pa.array([1], pa.int32())}), tmp_path / "a.parquet")
+    for name in orc_names[1:]:
+        shutil.copyfile(orc_names[0], name)
+    formats: dict[str, FileFormat] = {}
+
+    def locations() -> Iterator[str]:
+        yield str(tmp_path / "a.parquet")
+        for name in orc_names:
+            formats[name] = FileFormat.ORC
+            yield name
+
+    known, found = 0, []
+    for stats in Footers(Storage(), a_schema(("x", "int")), threads=1).read_all(locations(), formats):
+        known = max(known, len(formats))
+        formats.pop(stats.location, None)
+        found.append((stats.format, stats.record_count))
+    assert found == [(FileFormat.PARQUET, 1), *[(FileFormat.ORC, 2)] * 300]
+    assert known < 300
 
 
 def statistics(low: bytes, high: bytes) -> Statistics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table import StaticTable
 
+from catalog.datafile import DataFileEntry
 from catalog.errors import RequirementFailed, Unavailable
 from catalog.hive.names import NULL_NAME
 from catalog.iceberg.reading import current_snapshot
@@ -59,6 +61,41 @@ def test_hive_files_are_read_with_their_partition_values(table: Registered) -> N
         StaticTable.from_metadata(table.metadata_file).scan(row_filter="day = '2024-01-06' and id > 2").to_arrow()
     )
     assert filtered["id"].to_pylist() == [3]
+
+
+def test_added_files_are_written_down_as_they_come(table: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.files.snapshots.ENTRIES_PER_MANIFEST", 2)
+    files = [table.hive_file([f"2024-01-0{day}", "b"], rows(day), name=f"f{day}") for day in (2, 1, 3)]
+    on_disk = []
+
+    def coming() -> Iterator[DataFileEntry]:
+        for file in files:
+            on_disk.append(len(list(Path(table.metadata_file).parent.glob("*.avro"))))
+            yield file
+
+    made = write_snapshot(table.storage, table.metadata, coming(), (), snapshot_id=7, now_ms=0)
+    assert on_disk == [0, 0, 1]
+    first, second, _manifest_list = made.written
+    live = Manifests(table.storage, table.metadata).live_files(made.snapshot)
+    manifests = {Path(file.location).name: file.manifest for file in live}
+    assert manifests == {"f1": first, "f2": first, "f3": second}
+    assert made.snapshot["summary"]["added-data-files"] == "3"
+
+
+def test_what_ends_the_files_ends_the_snapshot_and_leaves_nothing(
+    table: Registered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.files.snapshots.ENTRIES_PER_MANIFEST", 1)
+    file = table.hive_file(["2024-01-01", "b"], rows(1))
+
+    def coming() -> Iterator[DataFileEntry]:
+        yield file
+        yield file
+        raise Unavailable("the storage is away")
+
+    with pytest.raises(Unavailable):
+        write_snapshot(table.storage, table.metadata, coming(), (), snapshot_id=7, now_ms=0)
+    assert list(Path(table.metadata_file).parent.glob("*.avro")) == []
 
 
 def test_what_is_added_and_removed_adds_up(table: Registered) -> None:

@@ -166,7 +166,13 @@ def test_a_lost_answer_to_a_write_may_hide_that_it_was_made(
     with pytest.raises(CommitUnknown, match=r"to set firn.table on lost_write.orders"):
         client.set_table_parameters("lost_write", "orders", {"firn.table": "x"})
     wire.lose_answers_to = None
-    assert client.table("lost_write", "orders").parameters["firn.table"] == "x"
+    there = client.table("lost_write", "orders")
+    assert there.parameters["firn.table"] == "x"
+    wire.lose_answers_to = b"alter_table_with_environment_context"
+    with pytest.raises(CommitUnknown, match=r"to alter the columns of lost_write.orders"):
+        client.alter_columns("lost_write", "orders", there.columns[:1], expected=there.columns, cascade=False)
+    wire.lose_answers_to = None
+    assert client.table("lost_write", "orders").columns == there.columns[:1]
     hive.close()
 
 

@@ -9,12 +9,14 @@ from uuid import uuid4
 
 import pytest
 
-from catalog.errors import Conflict, NotFound
+from catalog.errors import Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
+from catalog.hive.model import HivePartition
 from catalog.hive.ports import Metastore, Place
-from server.metastore.client import _PARTITIONS_PER_CALL, HiveMetastore
+from server.metastore.client import HiveMetastore
 from server.metastore.fake import FakeMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.hive_tables import columns as columns_of
 from tests.server.metastore.hive_side import HiveSide
 
 
@@ -226,9 +228,54 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     assert after.parameters["totalSize"] == "7"
 
 
-def test_more_partitions_than_a_16_bit_number_counts_in_one_call(hive_world: World) -> None:
-    """More than one batch, to keep the test short; names have no limit because none is sent."""
-    count = _PARTITIONS_PER_CALL + 5
+@pytest.mark.parametrize("cascade", [True, False])
+def test_columns_are_altered_and_nothing_else_is(world: World, *, cascade: bool) -> None:
+    parameters = {"EXTERNAL": "TRUE", "transient_lastDdlTime": "1700000000", "numFiles": "7"}
+    made = a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string", parameters=parameters)
+    world.hive.add_table(made)
+    told = {"numFiles": "3", "totalSize": "9", "transient_lastDdlTime": "1700000000"}
+    storage = a_storage(world.at("o/1"))
+    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=storage, parameters=told))
+    before, [partition] = world.metastore.table(world.db, "orders"), _partitions(world)
+    columns = (
+        *(replace(one, comment="said") for one in columns_of("id int; name string")),
+        *columns_of("later double"),
+    )
+    world.metastore.alter_columns(world.db, "orders", columns, expected=before.columns, cascade=cascade)
+    after, [now] = world.metastore.table(world.db, "orders"), _partitions(world)
+    assert after == replace(before, storage=replace(before.storage, columns=columns))
+    kept = replace(partition, storage=replace(partition.storage, columns=columns)) if cascade else partition
+    assert now == kept
+
+
+def _partitions(world: World) -> list[HivePartition]:
+    return world.metastore.partitions(world.db, "orders", ["day=1"])
+
+
+def test_columns_that_somebody_else_has_altered_meanwhile_stay(world: World) -> None:
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o"))))
+    there = world.metastore.table(world.db, "orders").columns
+    with pytest.raises(Conflict):
+        world.metastore.alter_columns(world.db, "orders", there, expected=there[:1], cascade=False)
+    assert world.metastore.table(world.db, "orders").columns == there
+    with pytest.raises(NotFound):
+        world.metastore.alter_columns(world.db, "nothing", there, expected=there, cascade=False)
+
+
+def test_a_type_that_the_metastore_takes_for_incompatible_is_refused(hive_world: World) -> None:
+    hive_world.hive.add_table(a_hive_table(hive_world.db, storage=a_storage(hive_world.at("o"), "id int; s string")))
+    there = hive_world.metastore.table(hive_world.db, "orders").columns
+    with pytest.raises(Invalid, match="incompatible"):
+        hive_world.metastore.alter_columns(
+            hive_world.db, "orders", columns_of("id int; s int"), expected=there, cascade=False
+        )
+    assert hive_world.metastore.table(hive_world.db, "orders").columns == there
+
+
+def test_more_partitions_than_are_asked_for_in_one_call(hive_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are made side by side; names have no limit because none is sent."""
+    monkeypatch.setattr("server.metastore.client._PARTITIONS_PER_CALL", 50)
+    count = 4 * 50 + 5
     table = a_hive_table(hive_world.db, storage=a_storage(hive_world.at("o")), partitioned_by="n int")
     hive_world.hive.add_table(table)
     assert isinstance(hive_world.hive, HiveSide)
@@ -240,4 +287,4 @@ def test_more_partitions_than_a_16_bit_number_counts_in_one_call(hive_world: Wor
     names = hive_world.metastore.partition_names(hive_world.db, "orders")
     assert len(names) == count
     found = hive_world.metastore.partitions(hive_world.db, "orders", names)
-    assert {p.values for p in found} == {(str(n),) for n in range(count)}
+    assert sorted(int(p.values[0]) for p in found) == [*range(count)]

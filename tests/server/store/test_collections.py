@@ -24,7 +24,7 @@ from catalog.errors import (
 from catalog.job import CommitRecord, JobId, JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import Version
 from catalog.names import CatalogName, Namespace, RelationId, TableName
-from catalog.operation import OperationStatus
+from catalog.operation import BLOCKED, WAITING, BatchId, OperationKind, OperationStatus
 from catalog.ports.store import Database, StoredAnswer
 from catalog.ports.work import JobFilter
 from catalog.relation import Pointer, RelationKind, TableStats
@@ -453,6 +453,60 @@ def test_operations_are_journaled(database: Database) -> None:
         assert uow.operations.list(limit=1, catalog=LAKE).next_cursor is not None
         with pytest.raises(NotFound):
             uow.operations.get(an_operation().id)
+
+
+def test_operations_of_a_batch_move_together(database: Database) -> None:
+    batch = BatchId(uuid4())
+    waiting, running, paused, ended, check = (
+        an_operation(batch=batch, target=f"db.t{number}", phase=phase, status=status)
+        for number, (phase, status) in enumerate(
+            [
+                (WAITING, OperationStatus.RUNNING),
+                ("reading footers", OperationStatus.RUNNING),
+                ("reading footers", OperationStatus.PAUSED),
+                ("done", OperationStatus.SUCCEEDED),
+                (BLOCKED, OperationStatus.FAILED),
+            ]
+        )
+    )
+    other = an_operation(target="db.other", cancel_asked=True)
+    alone = an_operation(target="db.alone")
+    with database.writing() as uow:
+        uow.operations.add_all([waiting, running, paused, ended, check])
+        uow.operations.add(alone)
+        uow.operations.add(other)
+        assert [one.target for one in uow.operations.list(batch=batch, limit=2).items] == ["db.t0", "db.t1"]
+        cursor = uow.operations.list(batch=batch, limit=2).next_cursor
+        rest = uow.operations.list(batch=batch, limit=9, cursor=cursor).items
+        assert list(rest) == [paused, ended, check]
+        following = uow.operations.next([OperationKind.UPGRADE], but_for=[running.id], limit=9)
+        assert list(following) == [other, alone, waiting]
+        assert uow.operations.working_on(LAKE, ["db.t2", "db.t3", "db.none"]) == {"db.t2": paused}
+        assert set(uow.operations.targets(batch)) == {(LAKE, f"db.t{number}") for number in range(5)}
+        ended_ones = {"upgraded": 1, "blocked": 1}
+        assert uow.operations.pause_all(batch, LATER) == 2
+        assert uow.operations.tally(batch).outcomes == {"paused": 3, **ended_ones}
+        assert uow.operations.resume_all(batch, LATER) == 3
+        assert uow.operations.tally(batch).outcomes == {"waiting": 1, "running": 2, **ended_ones}
+        assert uow.operations.cancel_all(batch, LATER) == 3
+        assert uow.operations.tally(batch).outcomes == {"canceled": 1, "running": 2, **ended_ones}
+        assert uow.operations.get(running.id).cancel_asked
+        assert uow.operations.get(alone.id) == alone
+        with pytest.raises(NotFound):
+            uow.operations.tally(BatchId(alone.id))
+
+
+def test_old_checks_are_forgotten(database: Database) -> None:
+    kept = [
+        an_operation(kind=OperationKind.CHECK, status=OperationStatus.SUCCEEDED, ended_at=LATER),
+        an_operation(kind=OperationKind.CHECK),
+        an_operation(status=OperationStatus.SUCCEEDED, ended_at=NOW),
+    ]
+    old = an_operation(kind=OperationKind.CHECK, status=OperationStatus.SUCCEEDED, ended_at=NOW)
+    with database.writing() as uow:
+        uow.operations.add_all([*kept, old])
+        assert uow.operations.forget_checks(LATER) == 1
+        assert {one.id for one in uow.operations.list(limit=9).items} == {one.id for one in kept}
 
 
 def test_policies_belong_to_one_scope(database: Database) -> None:

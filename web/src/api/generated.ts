@@ -145,7 +145,7 @@ export interface paths {
         };
         /**
          * List Hive tables
-         * @description From Firn's own index: no metastore is asked. `state` filters the page.
+         * @description From Firn's own index: no metastore is asked. `differs` are those that are upgraded and have drifted.
          */
         get: operations["list_hive_catalogs__catalog__hive_get"];
         put?: never;
@@ -196,6 +196,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/hive/upgrade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upgrade or check many tables
+         * @description Start one operation for each matching table; nothing is looked at before this answers.
+         */
+        post: operations["upgrade_many_catalogs__catalog__hive_upgrade_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/upgrades/{batch}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show how far a batch is
+         * @description In numbers; its operations are listed by `GET /operations?batch=`.
+         */
+        get: operations["show_batch_catalogs__catalog__hive_upgrades__batch__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/upgrades/{batch}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a batch
+         * @description Everything of it that has not ended; tables that are upgraded already stay so.
+         */
+        post: operations["cancel_batch_catalogs__catalog__hive_upgrades__batch__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/upgrades/{batch}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a batch
+         * @description Everything of it that has not ended.
+         */
+        post: operations["pause_batch_catalogs__catalog__hive_upgrades__batch__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/upgrades/{batch}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a batch
+         * @description Everything of it that is paused.
+         */
+        post: operations["resume_batch_catalogs__catalog__hive_upgrades__batch__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/hive/{full_name}": {
         parameters: {
             query?: never;
@@ -236,6 +336,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/hive/{full_name}/downgrade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what a downgrade has to do
+         * @description As far as it can be known before; changes nothing.
+         */
+        get: operations["left_to_do_catalogs__catalog__hive__full_name__downgrade_get"];
+        put?: never;
+        /**
+         * Give a table back to Hive
+         * @description Hive gets everything that was changed here, and the table is dropped here; look at the operation for progress.
+         */
+        post: operations["downgrade_catalogs__catalog__hive__full_name__downgrade_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/hive/{full_name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what syncs and publishes did
+         * @description Partition by partition, newest first; the newest of each table are kept.
+         */
+        get: operations["list_hive_events_catalogs__catalog__hive__full_name__history_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/hive/{full_name}/publish": {
         parameters: {
             query?: never;
@@ -267,7 +411,8 @@ export interface paths {
         put?: never;
         /**
          * Sync a table now
-         * @description Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says.
+         * @description Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
+         *     `only_schema` none is looked at.
          */
         post: operations["sync_catalogs__catalog__hive__full_name__sync_post"];
         delete?: never;
@@ -1778,7 +1923,7 @@ export interface paths {
         };
         /**
          * List operations, newest first
-         * @description Upgrades and the like.
+         * @description Upgrades and the like; those of one batch in the order in which they are carried out.
          */
         get: operations["list_operations_operations_get"];
         put?: never;
@@ -1823,6 +1968,46 @@ export interface paths {
          * @description Ask it to stop; it does at its next step and leaves nothing behind.
          */
         post: operations["cancel_operation_operations__operation_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{operation_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause an upgrade
+         * @description It stops at its next step, lets others go first, and stays so until it is resumed.
+         */
+        post: operations["pause_operation_operations__operation_id__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/operations/{operation_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume an upgrade
+         * @description It begins anew when its turn comes: what it had read of files is read again.
+         */
+        post: operations["resume_operation_operations__operation_id__resume_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2347,6 +2532,33 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
+         * BatchOut
+         * @description What one request has started: how many operations of it stand where, and what may be done to all of them.
+         */
+        BatchOut: {
+            /** Can */
+            can: string[];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            kind: components["schemas"]["OperationKind"];
+            /** Outcomes */
+            outcomes: {
+                [key: string]: number;
+            };
+            /** Tables */
+            tables: number;
+            /** Unfinished */
+            unfinished: number;
+        };
+        /**
          * BatchState
          * @description How far a batch has come. What was moved at all is told by the storage, not by the state.
          * @enum {string}
@@ -2522,6 +2734,23 @@ export interface components {
             status: string;
         };
         /**
+         * ColumnDifferenceOut
+         * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+         */
+        ColumnDifferenceOut: {
+            /** Column */
+            column: string;
+            /** Is Conflict */
+            is_conflict: boolean;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** What */
+            what: string;
+        };
+        /**
          * ColumnIn
          * @description A column of a table to be created; types are Iceberg's or SQL's: `long`, `decimal(10,2)`, `array<string>`.
          */
@@ -2549,13 +2778,19 @@ export interface components {
         };
         /**
          * DatabaseOut
-         * @description A database of the metastore.
+         * @description A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted.
          */
         DatabaseOut: {
+            /** Blocked */
+            blocked: number;
+            /** Differs */
+            differs: number;
             /** Name */
             name: string;
             /** Tables */
             tables: number;
+            /** Upgraded */
+            upgraded: number;
         };
         /**
          * DeployMode
@@ -2578,6 +2813,25 @@ export interface components {
             status: components["schemas"]["JobStatus"];
             /** Tables */
             tables: number;
+        };
+        /**
+         * DowngradeIn
+         * @description How a table is to be given back.
+         *
+         *     With `watch` the operation ends once no writer can know a directory any more that was published elsewhere; with
+         *     `purge` Firn's own files are deleted when the dropped table is kept no longer.
+         */
+        DowngradeIn: {
+            /**
+             * Purge
+             * @default false
+             */
+            purge?: boolean;
+            /**
+             * Watch
+             * @default true
+             */
+            watch?: boolean;
         };
         /**
          * DrainIn
@@ -2905,6 +3159,79 @@ export interface components {
             version: string;
         };
         /**
+         * HiveEventKind
+         * @description What happened to a partition.
+         * @enum {string}
+         */
+        HiveEventKind: "added" | "new" | "rebuilt" | "dropped" | "late" | "published";
+        /**
+         * HiveEventOut
+         * @description What a sync or publish did to a partition, `""` where the table has none; None sums up `partitions` others.
+         */
+        HiveEventOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Files */
+            files: number;
+            /** Id */
+            id: number;
+            kind: components["schemas"]["HiveEventKind"];
+            /** Partition */
+            partition: string | null;
+            /** Partitions */
+            partitions: number;
+            /** Rows */
+            rows: number | null;
+            /** Snapshot Id */
+            snapshot_id: string | null;
+        };
+        /**
+         * HiveTableDetailOut
+         * @description One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
+         */
+        HiveTableDetailOut: {
+            /** Blockers */
+            blockers: components["schemas"]["BlockerOut"][];
+            /** Column Differences */
+            column_differences: components["schemas"]["ColumnDifferenceOut"][];
+            /** Columns */
+            columns: number;
+            /** Database */
+            database: string;
+            /** Drift */
+            drift: string | null;
+            /** Drift Since */
+            drift_since: string | null;
+            /** Format */
+            format: string;
+            /** Location */
+            location: string;
+            /** Name */
+            name: string;
+            /** Operation Id */
+            operation_id: string | null;
+            /** Partition Columns */
+            partition_columns: string[];
+            /** Partitioned */
+            partitioned: boolean;
+            /** Published At */
+            published_at: string | null;
+            /**
+             * Seen At
+             * Format: date-time
+             */
+            seen_at: string;
+            state: components["schemas"]["HiveTableState"];
+            /** Synced At */
+            synced_at: string | null;
+            unpublished: components["schemas"]["UnpublishedOut"] | null;
+            /** Upgraded To */
+            upgraded_to: string | null;
+        };
+        /**
          * HiveTableOut
          * @description One table of the metastore, as the last listing saw it.
          */
@@ -2949,7 +3276,7 @@ export interface components {
          * @description Where a Hive table stands with Firn.
          * @enum {string}
          */
-        HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded";
+        HiveTableState: "hive" | "blocked" | "upgrading" | "upgraded" | "downgrading";
         /**
          * HourOut
          * @description What ended within one hour, and what that has deleted from storage.
@@ -3149,6 +3476,18 @@ export interface components {
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
+        /**
+         * KeyIn
+         * @description The key of one table among many.
+         */
+        KeyIn: {
+            /** @default global */
+            key_scope?: components["schemas"]["KeyScope"];
+            /** Primary Key */
+            primary_key: string[];
+            /** Sequence Field */
+            sequence_field?: string | null;
+        };
         /**
          * KeyScope
          * @description Where a key is unique.
@@ -3442,6 +3781,26 @@ export interface components {
             };
         };
         /**
+         * LeftToDoOut
+         * @description What there is to do before a table is Hive's alone.
+         */
+        LeftToDoOut: {
+            /** Differing */
+            differing: number;
+            /** Drift */
+            drift: string | null;
+            /** Partitions */
+            partitions: number;
+            /** Pending Rows */
+            pending_rows: number;
+            /** Table */
+            table: string;
+            /** Watched */
+            watched: number;
+            /** Watched Until */
+            watched_until: string | null;
+        };
+        /**
          * LineOut
          * @description One line of a diff.
          */
@@ -3675,12 +4034,14 @@ export interface components {
          * @description What is being done.
          * @enum {string}
          */
-        OperationKind: "upgrade" | "import";
+        OperationKind: "upgrade" | "downgrade" | "check" | "import";
         /**
          * OperationOut
          * @description Long work that the server does itself; `can` names what may be done to it now.
          */
         OperationOut: {
+            /** Batch */
+            batch: string | null;
             /** Can */
             can: string[];
             /** Catalog */
@@ -3704,8 +4065,12 @@ export interface components {
              */
             id: string;
             kind: components["schemas"]["OperationKind"];
+            /** Outcome */
+            outcome: string;
             /** Phase */
             phase: string;
+            /** Phase At */
+            phase_at: string | null;
             /** Result */
             result: {
                 [key: string]: unknown;
@@ -3728,7 +4093,7 @@ export interface components {
          * @description Where an operation stands.
          * @enum {string}
          */
-        OperationStatus: "running" | "succeeded" | "failed" | "canceled";
+        OperationStatus: "running" | "paused" | "succeeded" | "failed" | "canceled";
         /**
          * OptimizerIn
          * @description An optimizer that comes to work. One that names no protocol is older than all that have one.
@@ -3941,6 +4306,13 @@ export interface components {
         PageOut_EventOut_: {
             /** Items */
             items: components["schemas"]["EventOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[HiveEventOut] */
+        PageOut_HiveEventOut_: {
+            /** Items */
+            items: components["schemas"]["HiveEventOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -4258,13 +4630,19 @@ export interface components {
         /**
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
+         *
+         *     One that `waits` is to be asked for again; `partitions_wait` are those that Hive is not given with this one.
          */
         PublishOut: {
             /** Did */
             did: string;
             job: components["schemas"]["JobOut"] | null;
+            /** Partitions Wait */
+            partitions_wait: number;
             /** Table */
             table: string;
+            /** Waits */
+            waits: boolean;
         };
         /**
          * PublishedOut
@@ -4906,6 +5284,17 @@ export interface components {
             why: string;
         };
         /**
+         * StartedOut
+         * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
+         */
+        StartedOut: {
+            batch: components["schemas"]["BatchOut"] | null;
+            /** Passed Over */
+            passed_over: {
+                [key: string]: string;
+            };
+        };
+        /**
          * StoreOut
          * @description One store of a keyed table, or a plain table itself.
          */
@@ -4937,9 +5326,11 @@ export interface components {
         };
         /**
          * SyncOut
-         * @description What a sync did, and the job that goes on with it.
+         * @description What a sync did, and the job that goes on with it; one that `waits` is to be asked for again.
          */
         SyncOut: {
+            /** Changed */
+            changed: boolean;
             /** Conflict */
             conflict: boolean;
             /** Did */
@@ -4947,6 +5338,8 @@ export interface components {
             job: components["schemas"]["JobOut"] | null;
             /** Table */
             table: string;
+            /** Waits */
+            waits: boolean;
         };
         /**
          * TableBlockerOut
@@ -5321,6 +5714,20 @@ export interface components {
             restored: components["schemas"]["RestoredOut"][];
         };
         /**
+         * UnpublishedOut
+         * @description Changes made here that Hive has not been given everywhere; `since` is when the oldest was made.
+         */
+        UnpublishedOut: {
+            /** Bytes */
+            bytes: number;
+            /** Commits */
+            commits: number;
+            /** Rows */
+            rows: number;
+            /** Since */
+            since: string | null;
+        };
+        /**
          * UpgradeIn
          * @description How a table is to be upgraded; with a primary key it becomes a keyed one.
          */
@@ -5341,6 +5748,36 @@ export interface components {
             };
             /** Sequence Field */
             sequence_field?: string | null;
+        };
+        /**
+         * UpgradeManyIn
+         * @description Which tables are to be upgraded, by names and patterns such as `sales.*`, and how.
+         *
+         *     `key` is for all of them, `keys` for those that are named there. With `dry_run` they are only checked.
+         */
+        UpgradeManyIn: {
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+            key?: components["schemas"]["KeyIn"] | null;
+            /**
+             * Keys
+             * @default {}
+             */
+            keys?: {
+                [key: string]: components["schemas"]["KeyIn"];
+            };
+            /**
+             * Properties
+             * @default {}
+             */
+            properties?: {
+                [key: string]: string;
+            };
+            /** Tables */
+            tables: string[];
         };
         /**
          * UserIn
@@ -5513,7 +5950,7 @@ export interface components {
          * @description Why a file that was proposed is kept.
          * @enum {string}
          */
-        Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already";
+        Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
         /**
          * WrittenIn
          * @description Where a publish job has written, and how many rows.
@@ -6039,11 +6476,12 @@ export interface operations {
     list_hive_catalogs__catalog__hive_get: {
         parameters: {
             query?: {
+                cursor?: string | null;
+                limit?: number;
                 database?: string | null;
                 search?: string | null;
                 state?: components["schemas"]["HiveTableState"] | null;
-                cursor?: string | null;
-                limit?: number;
+                differs?: boolean;
             };
             header?: never;
             path: {
@@ -6183,6 +6621,237 @@ export interface operations {
             };
         };
     };
+    upgrade_many_catalogs__catalog__hive_upgrade_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpgradeManyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_batch_catalogs__catalog__hive_upgrades__batch__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    cancel_batch_catalogs__catalog__hive_upgrades__batch__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pause_batch_catalogs__catalog__hive_upgrades__batch__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_batch_catalogs__catalog__hive_upgrades__batch__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                batch: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     show_hive_catalogs__catalog__hive__full_name__get: {
         parameters: {
             query?: never;
@@ -6203,7 +6872,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HiveTableOut"];
+                    "application/json": components["schemas"]["HiveTableDetailOut"];
                 };
             };
             /** @description Not Found */
@@ -6291,6 +6960,162 @@ export interface operations {
             };
         };
     };
+    left_to_do_catalogs__catalog__hive__full_name__downgrade_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LeftToDoOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    downgrade_catalogs__catalog__hive__full_name__downgrade_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["DowngradeIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    list_hive_events_catalogs__catalog__hive__full_name__history_get: {
+        parameters: {
+            query?: {
+                /** @description Of this partition alone, such as day=2026-11-21. */
+                partition?: string | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_HiveEventOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     publish_catalogs__catalog__hive__full_name__publish_post: {
         parameters: {
             query?: {
@@ -6367,6 +7192,7 @@ export interface operations {
         parameters: {
             query?: {
                 everything?: boolean;
+                only_schema?: boolean;
             };
             header?: never;
             path: {
@@ -10856,6 +11682,7 @@ export interface operations {
         parameters: {
             query?: {
                 catalog?: string | null;
+                batch?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
@@ -10926,6 +11753,104 @@ export interface operations {
         };
     };
     cancel_operation_operations__operation_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                operation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    pause_operation_operations__operation_id__pause_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                operation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperationOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resume_operation_operations__operation_id__resume_post: {
         parameters: {
             query?: never;
             header?: never;

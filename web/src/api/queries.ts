@@ -319,6 +319,7 @@ export interface HiveFilter {
   database?: string;
   search?: string;
   state?: HiveState;
+  differs?: boolean;
 }
 
 export const hiveTables = (catalog: string, filter: HiveFilter, limit = PAGE) =>
@@ -345,6 +346,45 @@ export const hiveTable = (catalog: string, name: string) =>
     queryKey: ['hive', catalog, name, 'row'],
     queryFn: () =>
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}', { params: { path: { catalog, full_name: name } } })),
+  });
+
+export const leftToDo = (catalog: string, name: string) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['hive', catalog, name, 'left to do'],
+    queryFn: () =>
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/downgrade', { params: { path: { catalog, full_name: name } } })),
+  });
+
+export const hiveEvents = (catalog: string, name: string, partition?: string) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['hive', catalog, name, 'history', partition],
+    queryFn: ({ pageParam }) =>
+      answered(
+        api.GET('/catalogs/{catalog}/hive/{full_name}/history', {
+          params: { path: { catalog, full_name: name }, query: { limit: PAGE, cursor: pageParam, partition } },
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOW_MS,
+  });
+
+/** Many upgrades that were asked for at once, in numbers. */
+export const batch = (catalog: string, id: string) =>
+  queryOptions({
+    queryKey: ['batch', catalog, id],
+    queryFn: () => answered(api.GET('/catalogs/{catalog}/hive/upgrades/{batch}', { params: { path: { catalog, batch: id } } })),
+    refetchInterval: (query) => (query.state.data?.unfinished === 0 ? false : BAR_MS),
+  });
+
+export const batchOperations = (id: string, live: boolean) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ['operations', 'batch', id, live], // asked once more when all has ended: the last look may be older
+    queryFn: ({ pageParam }) => answered(api.GET('/operations', { params: { query: { batch: id, limit: PAGE, cursor: pageParam } } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: live ? BAR_MS : false,
   });
 
 export const hiveReport = (catalog: string, name: string, primaryKey: string[]) =>

@@ -17,6 +17,7 @@ import {
   IconHexagonLetterH,
   IconKey,
   IconLoader2,
+  IconPlayerPauseFilled,
   IconSnowflake,
   IconTable,
   type Icon,
@@ -57,6 +58,7 @@ export function JobMark({ status }: { status: JobStatus }) {
 
 const OPERATION: Record<Operation['status'], Look> = {
   running: JOB.running,
+  paused: { icon: IconPlayerPauseFilled, tone: 'warn', says: 'paused' },
   succeeded: JOB.succeeded,
   failed: JOB.failed,
   canceled: JOB.canceled,
@@ -64,6 +66,19 @@ const OPERATION: Record<Operation['status'], Look> = {
 
 export function OperationMark({ status }: { status: Operation['status'] }) {
   return <Mark look={OPERATION[status]} />;
+}
+
+const OUTCOME: Record<string, Look> = {
+  ...OPERATION,
+  waiting: JOB.pending,
+  eligible: { icon: IconCircleCheckFilled, tone: 'ok', says: 'can be upgraded' },
+  upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
+  blocked: { icon: IconBan, tone: 'warn', says: 'blocked' },
+};
+
+/** Where one of many upgrades or checks stands. */
+export function OutcomeMark({ outcome, children }: { outcome: string; children?: React.ReactNode }) {
+  return <Mark look={OUTCOME[outcome] ?? { icon: IconHelpHexagonFilled, tone: 'dim', says: outcome }}>{children}</Mark>;
 }
 
 const KIND: Record<TableKind, Look> = {
@@ -80,6 +95,7 @@ const HIVE: Record<HiveState, Look> = {
   hive: { icon: IconHexagonLetterH, tone: 'dim', says: 'Hive only' },
   upgraded: { icon: IconSnowflake, tone: 'accent', says: 'upgraded' },
   upgrading: { icon: IconLoader2, tone: 'accent', says: 'upgrading', breathes: true },
+  downgrading: { icon: IconLoader2, tone: 'accent', says: 'being given back', breathes: true },
   blocked: { icon: IconBan, tone: 'dim', says: 'cannot be upgraded' },
 };
 

@@ -23,7 +23,6 @@ function columns(catalog: string): Column<HiveRow>[] {
     { key: 'partitions', title: 'Partitioned by', cell: (row) => <Partitions row={row} /> },
     { key: 'columns', title: 'Columns', cell: (row) => <Count value={row.columns} />, right: true },
     { key: 'location', title: 'Location', cell: (row) => <span className="mono dim">{row.location}</span>, extra: true },
-    { key: 'since', title: 'Differs since', cell: (row) => <When at={row.drift_since} />, right: true, extra: true },
     { key: 'synced', title: 'Synced', cell: (row) => <When at={row.synced_at} />, right: true },
     { key: 'seen', title: 'Seen', cell: (row) => <When at={row.seen_at} />, right: true, extra: true },
     { key: 'act', title: '', cell: (row) => <Action row={row} catalog={catalog} />, right: true },
@@ -41,6 +40,9 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
       <span className="row" style={{ gap: 8 }}>
         <Mark look={{ ...WARNING, says: 'differs' }} />
         <UpgradedTo row={row} catalog={catalog} />
+        <span className="dim">
+          since <When at={row.drift_since} />
+        </span>
         <span className="dim truncate" style={{ maxWidth: 340 }} title={row.drift}>
           {row.drift}
         </span>

@@ -9,22 +9,24 @@ import { answered, api } from '../api/client';
 import { catalogs, hiveDatabases, type HiveFilter } from '../api/queries';
 import type { HiveState } from '../api/types';
 import { Act } from '../components/act';
-import { Ask, useDo } from '../components/ask';
+import { useDo } from '../components/ask';
 import { Choice } from '../components/choice';
 import { Empty } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { Snippet } from '../components/snippet';
 import { need, scopeOf } from '../lib/access';
-import { many } from '../lib/format';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
+import { HiveDatabases, useCheckMany } from './hive-databases';
 import { HiveList } from './hive-list';
 import { RunningOperations } from './operations';
 
 const STATES = [
   { value: 'all', label: 'All' },
   { value: 'hive', label: 'Hive only' },
+  { value: 'upgrading', label: 'Upgrading' },
   { value: 'upgraded', label: 'Upgraded' },
+  { value: 'differs', label: 'Differs' },
   { value: 'blocked', label: 'Blocked' },
 ];
 
@@ -64,7 +66,8 @@ function Linked({ catalog, metastore }: { catalog: string; metastore: string }) 
   const state = get('state') ?? 'all';
   const find = useDebouncedCallback((text: string) => set({ search: text.trim() }), 250);
   const filter: HiveFilter = {};
-  if (state !== 'all') filter.state = state as HiveState;
+  if (state === 'differs') filter.differs = true;
+  else if (state !== 'all') filter.state = state as HiveState;
   if (get('search') !== undefined) filter.search = get('search') ?? '';
   if (get('database') !== undefined) filter.database = get('database') ?? '';
   const refresh = useDo('cannot look at the metastore', () =>
@@ -83,11 +86,12 @@ function Linked({ catalog, metastore }: { catalog: string; metastore: string }) 
           <Act variant="default" leftSection={<IconRefresh size={14} />} needs={need(scopeOf(catalog), 'maintain')} loading={refresh.isPending} onClick={() => refresh.mutate()}>
             Refresh
           </Act>
-          <UpgradeChosen catalog={catalog} chosen={chosen} clear={() => choose(new Set())} />
+          <UpgradeChosen catalog={catalog} chosen={chosen} />
         </>
       }
     >
       <RunningOperations catalog={catalog} />
+      <HiveDatabases catalog={catalog} />
       <div className="row row-wrap">
         <Choice label="state" value={state} set={(value) => set({ state: value === 'all' ? undefined : value })} options={STATES} />
         <DatabaseChoice catalog={catalog} />
@@ -125,52 +129,21 @@ function DatabaseChoice({ catalog }: { catalog: string }) {
 interface UpgradeChosenProps {
   catalog: string;
   chosen: Set<string>;
-  clear: () => void;
 }
 
-/** One chosen table opens the wizard; several are upgraded as plain tables, each on its own. */
-function UpgradeChosen({ catalog, chosen, clear }: UpgradeChosenProps) {
+/** One chosen table opens its wizard; of several the report is made first. */
+function UpgradeChosen({ catalog, chosen }: UpgradeChosenProps) {
   const navigate = useNavigate();
-  const [asking, ask] = useState(false);
   const names = [...chosen];
   const only = names.length === 1 ? names[0] : undefined;
+  const check = useCheckMany(catalog);
   return (
-    <>
-      <Act
-        disabledReason={names.length === 0 ? 'Select tables that are only in Hive first.' : null}
-        onClick={() => (only === undefined ? ask(true) : void navigate(paths.upgrade(catalog, only)))}
-      >
-        {names.length > 1 ? `Upgrade ${names.length} tables` : 'Upgrade'}
-      </Act>
-      <Ask
-        title={`Upgrade ${many(names.length, 'table')}`}
-        opened={asking}
-        close={() => ask(false)}
-        yes="Upgrade them"
-        done={clear}
-        act={() => upgradeAll(catalog, names)}
-      >
-        <p style={{ marginTop: 0 }}>
-          Each becomes a plain Iceberg table on the files it has: no file is moved or rewritten, Hive readers and writers go on. A
-          table that needs a primary key is upgraded by itself, in the wizard.
-        </p>
-        <ul className="mono" style={{ maxHeight: 220, overflow: 'auto', margin: 0, paddingLeft: 18 }}>
-          {names.map((name) => (
-            <li key={name}>{name}</li>
-          ))}
-        </ul>
-      </Ask>
-    </>
+    <Act
+      disabledReason={names.length === 0 ? 'Select tables that are only in Hive first.' : null}
+      loading={check.isPending}
+      onClick={() => (only === undefined ? check.mutate(names) : void navigate(paths.upgrade(catalog, only)))}
+    >
+      {names.length > 1 ? `Upgrade ${names.length} tables` : 'Upgrade'}
+    </Act>
   );
-}
-
-async function upgradeAll(catalog: string, names: string[]): Promise<void> {
-  for (const table of names) {
-    await answered(
-      api.POST('/catalogs/{catalog}/hive/{full_name}/upgrade', {
-        params: { path: { catalog, full_name: table } },
-        body: { primary_key: [], key_scope: 'global', properties: {} },
-      }),
-    );
-  }
 }

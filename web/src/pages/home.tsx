@@ -105,7 +105,7 @@ function NeedsYou({ catalog }: { catalog: string }) {
 function useNeeds(catalog: string): Need[] | undefined {
   const failed = useInfiniteQuery(jobs({ catalog, status: ['failed', 'unknown'] }, 20));
   const newest = useInfiniteQuery(jobs({ catalog }, 100));
-  const drifted = useInfiniteQuery(hiveTables(catalog, { state: 'upgraded' }, 200));
+  const drifted = useInfiniteQuery(hiveTables(catalog, { differs: true }, 20));
   const { data: beat } = usePulse();
   const { data: workers } = useOptimizers();
   const { data: works } = useQuery(operations(catalog));
@@ -119,9 +119,7 @@ function useNeeds(catalog: string): Need[] | undefined {
     ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
     ...left.slice(0, 5).map(failedJob),
     ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
-    ...(drifted.data?.pages[0]?.items ?? [])
-      .filter((row) => row.drift !== null)
-      .map((row) => driftedTable(catalog, row)),
+    ...(drifted.data?.pages[0]?.items ?? []).map((row) => driftedTable(catalog, row)),
     ...(beat.health === null ? [] : brokenTasks(beat.health)),
   ];
 }
@@ -136,7 +134,7 @@ function isOpen(job: Job, all: Job[], now: number): boolean {
 }
 
 function isFailedUpgrade(one: Operation, all: Operation[], now: number): boolean {
-  if (one.status !== 'failed' || secondsBetween(one.updated_at, now) > DAY_SECONDS) return false;
+  if (one.status !== 'failed' || one.outcome === 'blocked' || secondsBetween(one.updated_at, now) > DAY_SECONDS) return false;
   return !all.some((other) => other.target === one.target && other.created_at > one.created_at);
 }
 

@@ -2,29 +2,37 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { operations } from '../api/queries';
-import type { Operation } from '../api/types';
+import { batch as batchQuery, operations } from '../api/queries';
+import type { Batch, Operation } from '../api/types';
 import { Bar, paceText } from '../components/bar';
 import { useNow } from '../components/figures';
+import { OutcomeMark } from '../components/marks';
 import { Panel } from '../components/panel';
-import { secondsBetween } from '../lib/format';
+import { exact, many, secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
+import { BatchTurns, Turns } from './turns';
 
-/** Upgrades and imports that run now: they go on whoever looks. */
+/** Upgrades, downgrades and imports that run or are paused: they go on whoever looks. Many that were asked for at once are one. */
 export function RunningOperations({ catalog }: { catalog: string }) {
   const { data } = useQuery(operations(catalog));
-  const running = data?.items.filter((one) => one.status === 'running') ?? [];
-  if (running.length === 0) return null;
+  const unfinished = data?.items.filter((one) => one.ended_at === null) ?? [];
+  const alone = unfinished.filter((one) => one.batch === null);
+  const batches = [...new Set(unfinished.map((one) => one.batch))].filter((one) => one !== null);
+  if (unfinished.length === 0) return null;
   return (
     <Panel title="What runs">
       <div className="stack">
-        {running.map((one) => (
+        {batches.map((id) => (
+          <RunningBatch key={id} catalog={catalog} id={id} />
+        ))}
+        {alone.map((one) => (
           <div key={one.id} className="row">
             <div className="grow">
               <span className="mono">{one.target}</span>
               <OperationBar operation={one} />
             </div>
-            <Button component={Link} to={one.kind === 'import' ? paths.imports(catalog, one.id) : paths.upgrade(catalog, one.target, one.id)} variant="default">
+            {one.kind !== 'import' && <Turns operation={one} />}
+            <Button component={Link} to={placeOf(catalog, one)} variant="default" size="compact-xs">
               Watch
             </Button>
           </div>
@@ -34,17 +42,64 @@ export function RunningOperations({ catalog }: { catalog: string }) {
   );
 }
 
-/** How far an operation is, at which speed, and how long it will take. */
-export function OperationBar({ operation }: { operation: Operation }) {
-  const now = useNow();
-  const elapsed = secondsBetween(operation.created_at, operation.ended_at ?? Math.max(now, Date.parse(operation.updated_at)));
-  const { done, total, unit, phase } = operation;
-  const pace = total > 0 ? paceText(done, total, unit, elapsed) : '';
+/** Where an operation is shown best. */
+function placeOf(catalog: string, one: Operation): string {
+  if (one.kind === 'import') return paths.imports(catalog, one.id);
+  return one.kind === 'downgrade' ? paths.table(catalog, one.target) : paths.upgrade(catalog, one.target, one.id);
+}
+
+function RunningBatch({ catalog, id }: { catalog: string; id: string }) {
+  const { data } = useQuery(batchQuery(catalog, id));
+  if (data === undefined) return null;
+  return (
+    <div className="row">
+      <div className="grow">
+        <BatchBar batch={data} />
+      </div>
+      <BatchTurns catalog={catalog} batch={data} />
+      <Button component={Link} to={paths.upgradeMany(catalog, data.kind === 'check' ? { check: id } : { batch: id })} variant="default" size="compact-xs">
+        Watch
+      </Button>
+    </div>
+  );
+}
+
+const ORDER = ['running', 'waiting', 'paused', 'upgraded', 'eligible', 'blocked', 'failed', 'canceled'];
+
+/** How many of many have ended, and where the others stand. */
+export function BatchBar({ batch }: { batch: Batch }) {
+  const what = batch.kind === 'check' ? 'check' : 'upgrade';
   return (
     <div>
-      <Bar done={done} total={total} label={`${operation.kind} of ${operation.target}`} />
+      <span>{`${what} of ${many(batch.tables, 'table')}`}</span>
+      <Bar done={batch.tables - batch.unfinished} total={batch.tables} label={`${what} of ${many(batch.tables, 'table')}`} />
+      <div className="row row-wrap" style={{ fontSize: 12.5, marginTop: 5, gap: 14 }}>
+        {ORDER.filter((one) => batch.outcomes[one]).map((one) => (
+          <OutcomeMark key={one} outcome={one}>
+            <span>
+              {exact(batch.outcomes[one] ?? 0)} <span className="dim">{one}</span>
+            </span>
+          </OutcomeMark>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** How far an operation is, at which speed, and how long it will take: both are those of its phase. */
+export function OperationBar({ operation, thin = false }: { operation: Operation; thin?: boolean }) {
+  const now = useNow();
+  const since = operation.phase_at ?? operation.created_at;
+  const stands = operation.status === 'paused' ? operation.updated_at : Math.max(now, Date.parse(operation.updated_at));
+  const elapsed = secondsBetween(since, operation.ended_at ?? stands);
+  const { done, total, unit, phase } = operation;
+  const pace = total > 0 ? paceText(done, total, unit, operation.status === 'paused' ? 0 : elapsed) : '';
+  const where = operation.status === 'paused' ? `paused while ${phase}` : phase;
+  return (
+    <div>
+      <Bar done={done} total={total} label={`${operation.kind} of ${operation.target}`} thin={thin} />
       <div className="dim" style={{ fontSize: 12.5, marginTop: 5 }}>
-        {[phase, pace].filter((part) => part !== '').join(' · ')}
+        {[where, pace].filter((part) => part !== '').join(' · ')}
       </div>
     </div>
   );

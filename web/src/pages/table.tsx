@@ -20,6 +20,7 @@ import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
 import { Blockers } from './table/blockers';
 import { HealthPanel } from './table/health';
+import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
 import { NextStep } from './table/next';
@@ -149,7 +150,7 @@ function Figures({ table }: { table: Table }) {
   );
 }
 
-const TABS = ['schema', 'layout', 'history', 'refs', 'snapshots', 'jobs', 'policy', 'properties', 'use'] as const;
+const TABS = ['schema', 'layout', 'history', 'refs', 'snapshots', 'jobs', 'hive', 'policy', 'properties', 'use'] as const;
 const LABELS: Record<(typeof TABS)[number], string> = {
   schema: 'Schema',
   layout: 'Layout',
@@ -157,6 +158,7 @@ const LABELS: Record<(typeof TABS)[number], string> = {
   refs: 'Branches and tags',
   snapshots: 'Snapshots',
   jobs: 'Jobs',
+  hive: 'Hive',
   policy: 'Policy',
   properties: 'Properties',
   use: 'How to read and write it',
@@ -167,9 +169,9 @@ function Details({ table }: { table: Table }) {
   const tab = get('tab') ?? 'schema';
   return (
     <section className={styles.details}>
-      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined, entry: undefined, about: undefined })} keepMounted={false}>
+      <Tabs value={tab} onChange={(value) => set({ tab: value === 'schema' ? undefined : (value ?? undefined), snapshot: undefined, entry: undefined, partition: undefined, about: undefined })} keepMounted={false}>
         <Tabs.List className={styles.tabs ?? ''} aria-label="details">
-          {TABS.map((one) => (
+          {TABS.filter((one) => one !== 'hive' || table.hive_name !== null).map((one) => (
             <Tabs.Tab key={one} value={one}>
               {LABELS[one]}
             </Tabs.Tab>
@@ -181,6 +183,9 @@ function Details({ table }: { table: Table }) {
         <Tabs.Panel value="refs"><RefsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="snapshots"><SnapshotsTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="jobs"><JobsTab table={table} /></Tabs.Panel>
+        {table.hive_name !== null && (
+          <Tabs.Panel value="hive"><HiveTab catalog={table.catalog} hive={table.hive_name} table={fullName(table)} /></Tabs.Panel>
+        )}
         <Tabs.Panel value="policy"><PolicyTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="properties"><PropertiesTab table={table} /></Tabs.Panel>
         <Tabs.Panel value="use">

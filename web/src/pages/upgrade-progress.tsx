@@ -2,20 +2,17 @@ import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { answered, api } from '../api/client';
 import { operation as operationQuery, table as tableQuery } from '../api/queries';
 import type { Operation } from '../api/types';
-import { Act } from '../components/act';
-import { useDo } from '../components/ask';
 import { Count, Span, useNow } from '../components/figures';
 import { OperationMark } from '../components/marks';
 import { Note, ProblemNote } from '../components/notes';
 import { Facts, Panel } from '../components/panel';
-import { need, onTable } from '../lib/access';
 import { secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { OperationBar } from './operations';
 import { HowToUse } from './table-use';
+import { Turns } from './turns';
 
 interface UpgradeProgressProps {
   id: string;
@@ -29,15 +26,19 @@ export function UpgradeProgress({ id, catalog, table }: UpgradeProgressProps) {
   if (operation === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
   if (operation.status === 'succeeded') return <Done operation={operation} catalog={catalog} />;
   return (
-    <Panel title={<OperationMark status={operation.status} />} aside={operation.status === 'running' ? <Cancel operation={operation} /> : null}>
+    <Panel title={<OperationMark status={operation.status} />} aside={operation.ended_at === null ? <Turns operation={operation} /> : null}>
       <div className="stack">
-        {operation.status === 'running' && (
+        {operation.ended_at === null && (
           <>
             <OperationBar operation={operation} />
-            <span className="dim">Closing this page does not stop it; it is found again under Hive and Home.</span>
+            <span className="dim">
+              {operation.status === 'paused'
+                ? 'It stays paused, also when the server restarts. Resumed, it lists and reads the files again: they may have changed.'
+                : 'Closing this page does not stop it; it is found again under Hive and Home.'}
+            </span>
           </>
         )}
-        {operation.status !== 'running' && (
+        {operation.ended_at !== null && (
           <>
             <Note
               tone={operation.status === 'failed' ? 'bad' : 'info'}
@@ -52,24 +53,6 @@ export function UpgradeProgress({ id, catalog, table }: UpgradeProgressProps) {
         )}
       </div>
     </Panel>
-  );
-}
-
-function Cancel({ operation }: { operation: Operation }) {
-  const cancel = useDo('cannot cancel', () =>
-    answered(api.POST('/operations/{operation_id}/cancel', { params: { path: { operation_id: operation.id } } })),
-  );
-  return (
-    <Act
-      variant="default"
-      size="compact-xs"
-      needs={need(onTable(operation.catalog, operation.target), 'maintain')}
-      loading={cancel.isPending}
-      disabledReason={operation.can.includes('cancel') ? null : 'It has been asked to stop and does at its next step.'}
-      onClick={() => cancel.mutate()}
-    >
-      Cancel
-    </Act>
   );
 }
 

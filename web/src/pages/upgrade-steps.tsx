@@ -309,6 +309,6 @@ function willNot(): ReactNode[] {
     'No file of the Hive table is moved, rewritten or deleted, now or by a later merge.',
     'Hive readers and writers go on as before, on their own data.',
     'Changes made through Firn reach Hive only when they are published, which needs a primary key.',
-    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. To go back later, publish and then drop the table in Firn: Hive keeps its files and what was published. What was not published goes with it.',
+    'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. It can be given back to Hive at any time, with everything that was changed here.',
   ];
 }

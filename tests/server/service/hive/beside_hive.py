@@ -13,9 +13,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from catalog.blocker import Blocker
 from catalog.hive.ground import Signals
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
+from catalog.job import JobKind
 from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName
 from catalog.operation import Operation
@@ -23,17 +25,21 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Located, RelationKind
 from server.assembly import build_services
 from server.files.listing import Listings
+from server.files.locations import local_path
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.service.hive.check import Checks
+from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
+from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.switch import Switches
 from server.service.hive.sync import SyncOutcome, Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
+from server.service.permits import blocked_by
 from server.service.services import Services
 from server.settings import Settings
 from tests.factories import LAKE
@@ -113,13 +119,23 @@ class MortalStorage(Storage):
 
 @dataclass
 class MortalMetastore:
-    """The metastore of a process that may die around each move."""
+    """The metastore of a process that may die around each change."""
 
     real: FakeMetastore
     fuse: Fuse
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.real, name)
+
+    def set_table_parameters(self, *told: Any, **named: Any) -> None:
+        self.fuse.at("before a mark")
+        self.real.set_table_parameters(*told, **named)
+        self.fuse.at("after a mark")
+
+    def alter_columns(self, *told: Any, **named: Any) -> None:
+        self.fuse.at("before altering columns")
+        self.real.alter_columns(*told, **named)
+        self.fuse.at("after altering columns")
 
     def move(self, *told: Any, **named: Any) -> Signals:
         self.fuse.at("before a move")
@@ -143,10 +159,12 @@ class BesideHive:
     """One server process; `restarted` is the next one over the same database and files."""
 
     services: Services
+    operations: Operations
     upgrades: Upgrades
     syncs: Syncs
     publishes: Publishes
     published: PublishedFiles
+    downgrades: Downgrades
     metastore: FakeMetastore
     fuse: Fuse
     directory: Path
@@ -178,12 +196,18 @@ class BesideHive:
 
     def start(self, table: HiveFiles, *key: str) -> Operation:
         spec = KeySpec(primary_key=key) if key else None
-        return self.upgrades.start(LAKE, table.name, spec, {})
+        return self.operations.start(LAKE, table.name, spec, {})
 
     def where(self, table: HiveFiles, part: str) -> str | None:
         """Where the metastore has a partition."""
         found = self.metastore.partitions("db", table.short, [f"p={part}"])
         return found[0].storage.location if found else None
+
+    def blocked(self, table: HiveFiles, kind: JobKind) -> Blocker | None:
+        """What keeps such jobs from the table over a Hive table."""
+        with self.database.reading() as uow:
+            relation = uow.relations.of_hive(LAKE, table.name)
+            return None if relation is None else blocked_by(uow, relation.id, kind)
 
     def operation(self, operation: Operation) -> Operation:
         with self.database.reading() as uow:
@@ -191,14 +215,19 @@ class BesideHive:
 
     def metadata(self, table: HiveFiles) -> Json | None:
         """The metadata of the Iceberg table over a Hive table; None when there is none."""
-        name = self.table_name(table)
         with self.database.reading() as uow:
-            relation = uow.relations.find(LAKE, name)
-            if relation is not None and relation.kind is RelationKind.KEYED:
-                relation = uow.relations.find(LAKE, TableName(name.as_namespace, BASE))
+            relation = uow.relations.find(LAKE, self.target_name(table))
         if relation is None or relation.metadata_location is None:
             return None
         return self.services.metadata.load(relation.metadata_location).parsed
+
+    def target_name(self, table: HiveFiles) -> TableName:
+        """What commits of that table go to: itself, or its base store."""
+        name = self.table_name(table)
+        with self.database.reading() as uow:
+            relation = uow.relations.find(LAKE, name)
+        is_keyed = relation is not None and relation.kind is RelationKind.KEYED
+        return TableName(name.as_namespace, BASE) if is_keyed else name
 
     def live(self, table: HiveFiles) -> set[str]:
         """The files that the table consists of."""
@@ -226,18 +255,21 @@ class HiveFiles:
     def path(self) -> Path:
         return self.beside.directory / "hive" / self.short
 
-    def add(self, part: str, *ids: int, file: str | None = None) -> Path:
+    def add(self, part: str, *ids: int | None, file: str | None = None) -> Path:
         """A file of a partition, which is made if it is not there; written long ago, so it is believed at once."""
         directory = self.path / f"p={part}"
         if not directory.exists():
             directory.mkdir(parents=True)
             storage = a_storage(uri(directory), "id bigint; v string")
             self.beside.metastore.add_partition("db", self.short, a_hive_partition(part, storage=storage))
-        path = directory / (file or f"f{next(self.beside.numbers)}.parquet")
+        return self.add_at(uri(directory), *ids, file=file)
+
+    def add_at(self, location: str, *ids: int | None, file: str | None = None) -> Path:
+        """The same in any directory."""
+        path = Path(str(local_path(location))) / (file or f"f{next(self.beside.numbers)}.parquet")
         path.unlink(missing_ok=True)
         pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "v": [f"{n}" for n in ids]}), path)
-        age = next(self.beside.numbers)
-        os.utime(path, ns=(LONG_AGO_NS + age, LONG_AGO_NS + age))
+        aged(path, LONG_AGO_NS + next(self.beside.numbers))
         return path
 
     def drop(self, part: str) -> None:
@@ -255,10 +287,16 @@ def uri(path: Path) -> str:
     return f"file:{path}"
 
 
-def beside_hive(database: Database, directory: Path) -> BesideHive:
-    metastore = FakeMetastore()
+def aged(path: Path, time_ns: int) -> None:
+    """As if it had been written then."""
+    os.utime(path, ns=(time_ns, time_ns))
+
+
+def beside_hive(database: Database, directory: Path, *, of: BesideHive | None = None) -> BesideHive:
+    """A Firn beside a Hive of its own, or beside that of another Firn, of which it knows nothing."""
+    metastore = FakeMetastore() if of is None else of.metastore
     metastore.add_database("db")
-    made = _composed(database, directory, metastore, count())
+    made = _composed(database, directory, metastore, count() if of is None else of.numbers)
     made.services.namespaces.create_catalog(LAKE, made.warehouse.as_uri(), "thrift://fake:9083", {})
     return made
 
@@ -274,10 +312,26 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     index = HiveIndex(database, OneMetastore(MortalMetastore(metastore, fuse)))
     checks = Checks(database, index, files)
     keyed = replace(services.keyed, metadata=metadata, tables=tables)
-    upgrades = Upgrades(database, services.namespaces, tables, keyed, index, checks, files)
+    upgrades = replace(
+        services.hive.upgrades, database=database, tables=tables, keyed=keyed, index=index, checks=checks, files=files
+    )
+    operations = Operations(database, checks)
     switches = Switches(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, switches)
-    publishes = Publishes(database, metadata, index, files, switches)
+    publishes = Publishes(database, metadata, index, files, switches, syncs.columns)
     published = PublishedFiles(database, metadata, committer, index, files, switches)
-    return BesideHive(services, upgrades, syncs, publishes, published, metastore, fuse, directory, real, numbers)
+    return BesideHive(
+        services,
+        operations,
+        upgrades,
+        syncs,
+        publishes,
+        published,
+        Downgrades(database, metadata, index, files, syncs, publishes),
+        metastore,
+        fuse,
+        directory,
+        real,
+        numbers,
+    )

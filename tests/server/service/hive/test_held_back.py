@@ -12,7 +12,7 @@ from catalog.errors import AlreadyExists, Unavailable
 from catalog.names import CatalogName, TableName
 from server.service.hive.sync import SyncOutcome
 from tests.factories import LAKE
-from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage, columns
+from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage, columns
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 
 
@@ -78,10 +78,10 @@ def test_sub_directories_that_the_upgrade_passed_over_hold_nothing_up(beside: Be
 
 def test_other_partitions_are_taken_over_while_one_is_held(beside: BesideHive) -> None:
     table = upgraded(beside)
-    orc = a_storage(uri(table.path / "p=z"), serde=ORC)
-    beside.metastore.add_partition("db", table.short, a_hive_partition("z", storage=orc))
+    text = a_storage(uri(table.path / "p=z"), serde=TEXT)
+    beside.metastore.add_partition("db", table.short, a_hive_partition("z", storage=text))
     table.add("y", 9)
-    outcome = check_held(beside, table, "stored as orc: p=z")
+    outcome = check_held(beside, table, "stored as text: p=z")
     assert outcome.did.startswith("partitions new files: 1; ")
     assert beside.live(table) == table.files()
 
@@ -275,4 +275,4 @@ def test_catalogs_of_one_metastore_do_not_both_take_a_table_over(beside: BesideH
     warehouse = (beside.directory / "other").as_uri()
     beside.services.namespaces.create_catalog(other, warehouse, "thrift://fake:9083", {})
     with pytest.raises(AlreadyExists, match=r"it is lake\.db\.t0"):
-        beside.upgrades.start(other, table.name, None, {})
+        beside.operations.start(other, table.name, None, {})

@@ -18,17 +18,20 @@ import pytest
 from catalog.commit import Change
 from catalog.datafile import DataFileEntry
 from catalog.errors import CommitUnknown, Conflict, Invalid
-from catalog.hive.ground import Ground
+from catalog.hive.ground import Ground, Signals
+from catalog.hive.ports import Place
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind, Lease
-from catalog.keyed.spec import BASE
-from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
+from catalog.places import canonical
 from catalog.relation import Relation
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
+from server.service.hive.books import advance
+from server.service.hive.sync import SyncOutcome
 from server.service.optimizers import Coming
 from tests.factories import LAKE
+from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
@@ -60,8 +63,7 @@ def merged(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> str:
         now_ms=metadata["last-updated-ms"],
         summary_extra={"operation": "replace"},
     )
-    name = TableName(beside.table_name(table).as_namespace, BASE)
-    change = Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
+    change = Change(name=beside.target_name(table), requirements=snapshot.requirements(), updates=snapshot.updates())
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
     return location
 
@@ -116,6 +118,12 @@ def assert_published(beside: BesideHive, table: HiveFiles, job: Leased) -> None:
     assert beside.live(table) == {*hives, f"{job.location}/p=x/a.parquet", f"{job.location}/p=new/a.parquet"}
     [partition] = beside.metastore.partitions("db", table.short, ["p=x"])
     assert (partition.parameters["numFiles"], partition.parameters["numRows"]) == ("1", "2")
+    with beside.database.reading() as uow:
+        told = uow.grounds.events(relation_of(beside, table).id, limit=9).items
+    assert sorted((one.kind, one.partition, one.files, one.rows) for one in told) == [
+        ("published", "p=new", 1, 1),
+        ("published", "p=x", 1, 2),
+    ]
 
 
 def overwritten(table: HiveFiles) -> None:
@@ -251,12 +259,80 @@ def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(besid
     assert watched["location"] == f"{job.location}/p=x"
 
 
+def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    table.add("x", 9)
+    outcome = beside.sync(table)
+    taken_over(beside, outcome)
+    overwritten(table)
+    move = beside.metastore.move
+
+    def spelled(database: str, name: str, place: Place, location: str, *told: Any, **named: Any) -> Signals:
+        return move(database, name, place, f"file://{canonical(location)}/", *told, **named)
+
+    monkeypatch.setattr(beside.metastore, "move", spelled)
+    outcome = beside.sync(table)
+    assert outcome.did == "partitions rewritten or moved: 1"
+    assert outcome.job is not None
+    with beside.database.reading() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    assert [source.rpartition("/")[0] for source in staged["task"]["dead"]] == [str(table.path / "p=x")]
+    taken_over(beside, outcome)
+    assert beside.sync(table).did == "nothing changed"
+
+
+def taken_over(beside: BesideHive, outcome: SyncOutcome) -> None:
+    """As if the sync's job had committed."""
+    assert outcome.job is not None
+    with beside.database.writing() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+        assert staged is not None
+        advance(uow, outcome.job.relation_id, staged["books"])
+    beside.services.jobs.cancel(outcome.job.id)
+
+
+def test_a_partition_that_hive_makes_again_where_it_was_before_is_not_watched_there(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    beside.metastore.drop_partition("db", table.short, "p=x")
+    taken_over(beside, beside.sync(table))
+    storage = a_storage(uri(table.path / "p=x"), "id bigint; v string")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("x", storage=storage))
+    taken_over(beside, beside.sync(table))
+    overwritten(table)
+    outcome = beside.sync(table)
+    assert outcome.did == "partitions rewritten or moved: 1"
+    taken_over(beside, outcome)
+    assert beside.sync(table).did == "nothing changed"
+
+
 def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
     relation = relation_of(beside, table)
     note(beside, table, given=-1)  # as if a merge had moved the watermark beyond it
-    assert beside.publishes.activate().planned == 0  # nobody wants it
+    assert beside.publishes.activate().planned == 0  # nobody has ever asked for it
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=9)).isoformat())
+    assert beside.publishes.activate().planned == 0  # it was published a moment ago
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=11)).isoformat())
+    wait_for_merge(beside, relation)
+    assert beside.publishes.activate().planned == 1
+    assert active(beside, relation).kind is JobKind.PUBLISH  # what is pending is merged when its own policy says so
+    beside.services.jobs.cancel(active(beside, relation).id)
+    set_property(beside, table, "firn.hive.publish.interval", "never")
+    assert beside.publishes.activate().planned == 0
+    note(beside, table, published_at=None)
+    wait_for_merge(beside, relation, commits=0)
     set_property(beside, table, "firn.hive.publish.interval", "10 min")
     assert beside.publishes.activate().planned == 1
     job = active(beside, relation)
@@ -266,11 +342,16 @@ def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) ->
     note(beside, table, published_at=datetime.now(UTC).isoformat())
     assert beside.publishes.activate().planned == 0  # it was published a moment ago
     note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
-    with beside.database.writing() as uow:
-        keyed = uow.keyed.lock(relation.id)
-        uow.keyed.put(replace(keyed, pending_commits=1, pending_since=uow.now() - timedelta(hours=1)))
+    wait_for_merge(beside, relation)
     assert beside.publishes.activate().planned == 1
     assert active(beside, relation).kind is JobKind.MERGE  # only what is merged can be given to Hive
+
+
+def wait_for_merge(beside: BesideHive, relation: Relation, *, commits: int = 1) -> None:
+    """Let changes have been pending for an hour, or none."""
+    with beside.database.writing() as uow:
+        keyed, since = uow.keyed.lock(relation.id), uow.now() - timedelta(hours=1)
+        uow.keyed.put(replace(keyed, pending_commits=commits, pending_since=since if commits else None))
 
 
 def active(beside: BesideHive, relation: Relation) -> Job:
@@ -289,9 +370,8 @@ def note(beside: BesideHive, table: HiveFiles, **told: object) -> None:
 
 
 def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:
-    name = TableName(beside.table_name(table).as_namespace, BASE)
     update = {"action": "set-properties", "updates": {key: value}}
-    change = Change(name=name, requirements=[], updates=[update])
+    change = Change(name=beside.target_name(table), requirements=[], updates=[update])
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
 
 

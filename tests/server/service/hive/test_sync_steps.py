@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -18,9 +19,9 @@ from catalog.relation import Relation
 from server.service.hive.books import advance
 from server.service.hive.sync import SyncOutcome, Syncs
 from tests.factories import LAKE
-from tests.hive_tables import a_hive_partition, a_storage
+from tests.hive_tables import a_hive_partition, a_storage, columns
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
 
 
 def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
@@ -143,10 +144,10 @@ def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
         make_due(beside, table)
     whole = Syncs._round
 
-    def fails(syncs: Syncs, relation: Relation, *, everything: bool) -> SyncOutcome:
+    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool) -> SyncOutcome:
         if relation.name == beside.table_name(broken):
             raise KeyError("nobody has thought of it")
-        return whole(syncs, relation, everything=everything)
+        return whole(syncs, relation, everything=everything, only_schema=only_schema)
 
     monkeypatch.setattr(Syncs, "_round", fails)
     with pytest.raises(ExceptionGroup, match=broken.name):
@@ -270,3 +271,30 @@ def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
         uow.jobs.put(canceled(job, uow.now()))
     task: dict[str, Any] = staged["task"]
     return task
+
+
+def test_a_sync_of_the_schema_alone_looks_at_no_file(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    before = beside.live(table)
+    appended(table)
+    there = beside.metastore.table("db", table.short)
+    wider = replace(there.storage, columns=(*there.columns, *columns("n int")))
+    beside.metastore.add_table(replace(there, storage=wider))
+    assert beside.syncs.sync(LAKE, table.name, only_schema=True).did == "added column n int"
+    assert not beside.syncs.sync(LAKE, table.name, only_schema=True).changed
+    assert beside.live(table) == before
+    assert beside.sync(table).did == "partitions new files: 1"
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_files_that_are_too_young_to_be_believed_are_said_to_wait(beside: BesideHive, key: tuple[str, ...]) -> None:
+    """Whoever asks for all that Hive has would take the answer that nothing has changed for true."""
+    table = upgraded(beside, *key)
+    young = table.add("x", 4)
+    ahead = time.time_ns() + 3600 * 10**9
+    aged(young, ahead)
+    outcome = beside.sync(table)
+    assert (outcome.waits, outcome.changed) == (True, False)
+    assert outcome.did == "waits: 1 files are too young to be told from what may replace them"
+    aged(young, LONG_AGO_NS)
+    assert beside.sync(table).changed

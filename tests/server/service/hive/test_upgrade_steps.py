@@ -56,7 +56,7 @@ def test_a_canceled_upgrade_leaves_nothing(beside: BesideHive) -> None:
     for step in range(1, 6):
         table = beside.hive_table()
         operation = beside.start(table, "id")
-        beside.fuse.meanwhile(step, partial(beside.restarted().upgrades.cancel, operation.id))
+        beside.fuse.meanwhile(step, partial(beside.restarted().operations.cancel, operation.id))
         beside.upgrades.activate()
         assert beside.operation(operation).status is OperationStatus.CANCELED
         assert beside.metadata(table) is None
@@ -88,7 +88,7 @@ def test_a_metastore_that_goes_away_fails_the_upgrade_in_words(beside: BesideHiv
 def test_a_table_is_not_upgraded_by_two_at_once(beside: BesideHive) -> None:
     table = beside.hive_table()
     operation = beside.start(table)
-    with pytest.raises(Conflict, match="is being upgraded already"):
+    with pytest.raises(Conflict, match="another upgrade"):
         beside.start(table)
     beside.upgrades.activate()
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
@@ -119,3 +119,28 @@ def test_an_upgrade_whose_end_nobody_saw_is_looked_at_again(beside: BesideHive) 
     beside.restarted().upgrades.activate()
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
     check_upgraded(beside, table)
+
+
+def test_nulls_that_are_found_once_manifests_are_written_leave_nothing(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    null: int = None  # type: ignore[assignment]
+    table.add("y", 4, null)
+    operation = beside.start(table, "id")
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert ended.status is OperationStatus.FAILED
+    assert "null" in (ended.error or "")
+    assert beside.metadata(table) is None
+    assert beside.written() == set()
+
+
+def test_a_table_without_files_has_no_snapshot(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    table.drop("x")
+    table.drop("y")
+    beside.start(table)
+    beside.upgrades.activate()
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    assert metadata["snapshots"] == []
+    assert [path.suffix for path in beside.written()] == [".json"]

@@ -105,7 +105,7 @@ def test_a_server_that_has_lost_its_lead_registers_nothing_more(full: Importing)
 def test_a_canceled_import_stops_and_keeps_what_it_has_registered(full: Importing) -> None:
     for moment in range(1, 7):
         operation = full.start(full.spec())
-        cancel = partial(full.restarted().services.hive.upgrades.cancel, operation.id)
+        cancel = partial(full.restarted().services.hive.operations.cancel, operation.id)
         full.fuse.meanwhile(moment, cancel)
         full.imports.activate()
         full.imports.activate()

@@ -92,4 +92,5 @@ def dying_orphans(lake: Lake, fuse: Fuse) -> Orphans:
     database = cast("Database", DyingDatabase(lake.database.real, fuse))
     files = DyingMoves(QuarantineFiles(storage), fuse)
     quarantine = Quarantine(database, files, DyingReports(storage, fuse))
-    return Orphans(database, MetadataFiles(storage), files, Reachable(storage), quarantine)
+    readers = lake.services.orphans.readers
+    return Orphans(database, MetadataFiles(storage), files, Reachable(storage), quarantine, readers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from catalog.iceberg.json import Json
 from catalog.job import JobKind, JobStatus
 from catalog.names import TableName
 from catalog.orphans import BatchState, SeenFile, Why
-from server.service.orphans.orphans import Orphans
 from server.service.orphans.quarantine import Quarantine
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property, void
@@ -214,7 +214,7 @@ def test_clock_skew_makes_files_younger_and_never_older(lake: Lake, by: timedelt
     two_days = stray(lake, "data/two_days.parquet", seconds=2 * 86_400)
     orphans = lake.services.orphans
     files = SkewedFiles(orphans.files, by)
-    skewed = Orphans(orphans.database, orphans.metadata, files, orphans.named, orphans.quarantine)  # type: ignore[arg-type]
+    skewed = replace(orphans, files=files)  # type: ignore[arg-type]
     lease = begun(lake)
     judged = proposed(lake, lease, [old, older, two_days], skewed)
     behind = by < timedelta()
@@ -227,7 +227,7 @@ def test_a_store_that_does_not_say_what_time_it_is_loses_nothing(lake: Lake) -> 
     orphans = lake.services.orphans
     files = SkewedFiles(orphans.files, timedelta())
     files.clock = lambda directory: None  # type: ignore[method-assign]
-    timeless = Orphans(orphans.database, orphans.metadata, files, orphans.named, orphans.quarantine)  # type: ignore[arg-type]
+    timeless = replace(orphans, files=files)  # type: ignore[arg-type]
     with pytest.raises(Conflict, match="does not say how old"):
         proposed(lake, begun(lake), [orphan], timeless)
     assert orphan.exists()

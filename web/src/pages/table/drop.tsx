@@ -1,6 +1,6 @@
 import { ActionIcon, Checkbox, Menu } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { IconDots, IconTrash } from '@tabler/icons-react';
+import { IconArrowBackUp, IconDots, IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -12,10 +12,12 @@ import { Ask } from '../../components/ask';
 import { useWhyNot } from '../../components/me';
 import { need, onTable } from '../../lib/access';
 import { fullName, paths } from '../../lib/paths';
+import { GiveBack } from './give-back';
 
 /** The rarely wanted, behind three dots. */
 export function DropTable({ table }: { table: Table }) {
   const [asking, { open, close }] = useDisclosure(false);
+  const [isGiving, giving] = useDisclosure(false);
   const [purge, setPurge] = useState(false);
   const navigate = useNavigate();
   const { data } = useQuery(catalogs());
@@ -33,11 +35,17 @@ export function DropTable({ table }: { table: Table }) {
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
+          {table.hive_name !== null && (
+            <Menu.Item leftSection={<IconArrowBackUp size={14} />} disabled={reason !== null} onClick={giving.open}>
+              Give back to Hive{reason === null ? '' : `: ${reason}`}
+            </Menu.Item>
+          )}
           <Menu.Item leftSection={<IconTrash size={14} />} disabled={reason !== null} onClick={open}>
             Drop table{reason === null ? '' : `: ${reason}`}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      {table.hive_name !== null && <GiveBack table={table} hive={table.hive_name} opened={isGiving} close={giving.close} />}
       <Ask
         title={`Drop ${name}`}
         opened={asking}
@@ -58,7 +66,8 @@ export function DropTable({ table }: { table: Table }) {
             {keeps === '0'
               ? `${table.catalog} keeps nothing that is dropped: the table${stores} is gone at once.`
               : `The table${stores} leaves the catalog. For ${keeps} it can be brought back as it is now, under Tables, Dropped.`}
-            {table.hive_name !== null && ` Hive's ${table.hive_name} goes on with the files it has.`}
+            {table.hive_name !== null &&
+              ` Hive's ${table.hive_name} goes on with the files it has: what was changed here and not published, it has not. Give the table back instead to keep that.`}
           </div>
           <Checkbox
             label={keeps === '0' ? 'Delete its files' : 'Delete its files after that time'}

@@ -142,9 +142,21 @@ function HiveBox({ catalog, hive }: { catalog: string; hive: string }) {
           ) : (
             <span className="dim">no drift known</span>
           )}
+          {data?.column_differences
+            .filter((one) => !one.is_conflict)
+            .map((one) => (
+              <div key={one.column + one.what} className="dim wrap-anywhere">
+                {one.what} <When at={one.since} />
+              </div>
+            ))}
           {data?.published_at && (
             <div className="dim">
               published <When at={data.published_at} />
+            </div>
+          )}
+          {data?.unpublished && data.unpublished.commits > 0 && (
+            <div className="accent">
+              {many(data.unpublished.rows, 'change')} not in Hive yet, the oldest <When at={data.unpublished.since} />
             </div>
           )}
         </div>

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 COLUMNS = 20
 _TYPES = (
@@ -24,7 +23,7 @@ _TYPES = (
     ("BOOLEAN", pa.bool_()),
     ("DECIMAL(12,2)", pa.decimal128(12, 2)),
 )
-_AGE_SECONDS = 3600
+AGE_SECONDS = 3600
 """Files that look younger than a listing are not believed; these are to look as if they had been there for a while."""
 
 
@@ -50,7 +49,7 @@ def generate(directory: Path, *, files: int, partitions: int, rows_per_file: int
     columns = {f"c{number}": _values(number, rows_per_file) for number in range(COLUMNS)}
     pq.write_table(pa.table(columns), first, compression="zstd")
     paths = []
-    then = time.time() - _AGE_SECONDS
+    then = time.time() - AGE_SECONDS
     for number in range(files):
         folder = directory / f"day={date(2020, 1, 1) + timedelta(days=number % partitions)}"
         folder.mkdir(exist_ok=True)
@@ -60,18 +59,9 @@ def generate(directory: Path, *, files: int, partitions: int, rows_per_file: int
     return HiveFiles(directory, paths, min(files, partitions), rows_per_file)
 
 
-def columns_sql() -> str:
+def columns_sql(between: str = ", ") -> str:
     """The columns in the files, as Hive and Iceberg spell them both."""
-    return ", ".join(f"c{number} {_type(number)[0]}" for number in range(COLUMNS))
-
-
-def add_hive_table(spark: SparkSession, name: str, files: HiveFiles) -> None:
-    """Tell the metastore of the files, as Hive's users do: an external table, its partitions found by MSCK."""
-    spark.sql(
-        f"CREATE EXTERNAL TABLE {name} ({columns_sql()}) PARTITIONED BY (day STRING) STORED AS PARQUET"
-        f" LOCATION '{files.directory.as_uri()}'"
-    )
-    spark.sql(f"MSCK REPAIR TABLE {name}")
+    return between.join(f"c{number} {_type(number)[0]}" for number in range(COLUMNS))
 
 
 def _type(number: int) -> tuple[str, pa.DataType]:

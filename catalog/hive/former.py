@@ -1,0 +1,58 @@
+"""Directories that a table was published to and Hive has left since: which of its files Hive may still read.
+
+What is in use errs on one side: two ways to write a directory that may be one count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from catalog.hive.ground import Ground
+from catalog.names import RelationId
+from catalog.ownership import readings
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """Directories that a linked table's own Hive table reads, or may be pointed at or written to."""
+
+    relation_id: RelationId
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, relation_id: RelationId, directories: Iterable[str]) -> Self:
+        """Those named here."""
+        return cls(relation_id, frozenset(name for one in directories for name in _names(relation_id, one)))
+
+    def holds(self, location: str) -> bool:
+        """Whether a file lies in or below one of them."""
+        return any(above in self.names for name in _names(self.relation_id, location) for above in _lineage(name))
+
+
+def known_directories(grounds: Iterable[Ground]) -> Iterator[str]:
+    """Where partitions are by a table's books, are to be pointed at, and were when a writer may have begun."""
+    for ground in grounds:
+        yield ground.location
+        if ground.publishing is not None:
+            yield ground.publishing.location
+        yield from (one.location for one in ground.watched)
+
+
+def _names(relation_id: RelationId, location: str) -> Iterator[str]:
+    """What a location is compared by: how it may be read, and what of it begins with the table's id.
+
+    By the latter a published directory is known under any scheme, host or mount.
+    """
+    for reading in readings(location):
+        yield reading.casefold()
+        _, found, below = f"{reading}/".casefold().partition(f"/{relation_id}/")
+        if found:
+            yield f"{relation_id}/{below}".rstrip("/")
+
+
+def _lineage(name: str) -> Iterator[str]:
+    while name:
+        yield name
+        name = name.rpartition("/")[0]

@@ -1,0 +1,88 @@
+"""`firn operation …`"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from firn.cli.show import Show, moment
+from firn.cli.told import Told, command
+from firn.cli.watch import pace_of
+from firn.errors import Invalid
+from firn.wire import Batch, Operation
+
+app = typer.Typer(help="Upgrades and imports, which the server does itself.", no_args_is_help=True)
+
+OperationArg = Annotated[UUID | None, typer.Argument(metavar="OPERATION", help="The operation's id.")]
+BatchOption = Annotated[
+    UUID | None, typer.Option("--batch", metavar="BATCH", help="Everything that one upgrade of many has started.")
+]
+_COLUMNS = ("operation", "kind", "of", "outcome", "phase", "done", "since", "error")
+
+
+@command(app, "list")
+def list_operations(
+    this: Told,
+    batch: BatchOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """List operations, newest first; those of a batch in their order."""
+    show = this.show
+    found = show.first(this.client.operations.list(batch=batch, limit=limit + 1), limit)
+    rows = [_row(one) for one in found]
+    show.emit([one.json_value() for one in found], lambda: show.table(_COLUMNS, rows, none="no operations"))
+
+
+@command(app, "show")
+def show_operation(this: Told, operation: Annotated[UUID, typer.Argument(metavar="OPERATION")]) -> None:
+    """Show an operation."""
+    found = this.client.operations.get(operation)
+    _emit(this.show, found)
+
+
+@command(app, "pause")
+def pause_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+    """Stop it at its next step, until it is resumed; a batch as a whole."""
+    _turn(this, operation, batch, this.client.operations.pause, this.client.hive.pause_batch)
+
+
+@command(app, "resume")
+def resume_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+    """Let it begin anew when its turn comes; a batch as a whole."""
+    _turn(this, operation, batch, this.client.operations.resume, this.client.hive.resume_batch)
+
+
+@command(app, "cancel")
+def cancel_operation(this: Told, operation: OperationArg = None, batch: BatchOption = None) -> None:
+    """Stop it for good; it leaves nothing behind. Of a batch, what is upgraded stays so."""
+    _turn(this, operation, batch, this.client.operations.cancel, this.client.hive.cancel_batch)
+
+
+def _turn(
+    this: Told,
+    operation: UUID | None,
+    batch: UUID | None,
+    one: Callable[[UUID], Operation],
+    all_of: Callable[[UUID], Batch],
+) -> None:
+    if (operation is None) == (batch is None):
+        raise Invalid("it is not clear what is meant", hint="give an OPERATION or a --batch")
+    if operation is not None:
+        _emit(this.show, one(operation))
+    elif batch is not None:
+        moved = all_of(batch)
+        counts = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(moved.outcomes.items()))
+        this.show.emit(moved.json_value(), lambda: this.show.line(f"batch {moved.id}: {counts}"))
+
+
+def _emit(show: Show, found: Operation) -> None:
+    facts = dict(zip(_COLUMNS, _row(found), strict=True))
+    show.emit(found.json_value(), lambda: show.facts({**facts, "what to do": found.hint}))
+
+
+def _row(one: Operation) -> tuple[object, ...]:
+    since = moment(one.created_at)
+    return (one.id, one.kind, one.target, one.outcome, one.phase, pace_of(one) or None, since, one.error)

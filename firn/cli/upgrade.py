@@ -1,0 +1,141 @@
+"""`firn hive upgrade`"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from firn.cli import hive
+from firn.cli.hive import PATTERN, Tables, check_hive, names
+from firn.cli.show import size
+from firn.cli.told import Told, command
+from firn.cli.watch import check_operation, watch_batch, watch_operation
+from firn.errors import Invalid
+from firn.hive import Key
+from firn.transport import Json
+from firn.wire import Operation
+
+app = hive.app  # a command of `firn hive` too; it fills a file of its own
+
+_GOOD = ("upgraded", "eligible")
+
+
+@command(app, "upgrade", waits=True)
+def upgrade_hive(
+    this: Told,
+    tables: Tables,
+    primary_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TABLE=]COLUMNS",
+            help="Columns, separated by commas: makes keyed tables, or that one; may be repeated.",
+        ),
+    ] = None,
+    sequence_field: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[TABLE=]COLUMN", help="Column that decides which change is newer; may be repeated."),
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
+) -> None:
+    """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
+    keys = _keys(_by_table(this, primary_key), _by_table(this, sequence_field))
+    if len(tables) > 1 or any(sign in tables[0] for sign in PATTERN):
+        _upgrade_many(this, tables, keys, dry_run=dry_run)
+        return
+    key = keys.get(_full_name(this, tables[0]), keys.get(""))
+    columns = () if key is None else key.columns
+    if dry_run:
+        check_hive(this, tables, ",".join(columns))
+        return
+    sequence = None if key is None else key.sequence_field
+    ended = watch_operation(this, this.client.hive.upgrade(tables[0], primary_key=columns, sequence_field=sequence))
+    check_operation(ended)
+    this.show.note(f"upgraded {tables[0]}")
+    this.show.emit([ended.json_value()], lambda: None)
+
+
+def _upgrade_many(this: Told, tables: Sequence[str], keys: Mapping[str, Key], *, dry_run: bool) -> None:
+    """Each on its own; those of one catalog are one batch."""
+    show, found = this.show, list[Operation]()
+    for catalog, some in _by_catalog(this, tables).items():
+        mine = {name.partition(".")[2]: key for name, key in keys.items() if name.partition(".")[0] == catalog}
+        started = this.client.hive.upgrade_many(some, catalog=catalog, key=keys.get(""), keys=mine, dry_run=dry_run)
+        for name, why in started.passed_over.items():
+            show.note(f"{name} is passed over: {why}")
+        if started.batch is not None:
+            watch_batch(this, started.batch, catalog)
+            found += this.client.operations.list(batch=started.batch.id)
+    told = [_report(one) if dry_run else one.json_value() for one in found]
+    show.emit(told, lambda: _tell(this, found))
+    if not all(one.outcome in _GOOD for one in found):
+        raise typer.Exit(1)
+
+
+def _report(operation: Operation) -> Json:
+    """As `check` tells of one table."""
+    told = {"table": operation.target, "eligible": operation.outcome == "eligible", "error": operation.error}
+    return {**told, **operation.result}
+
+
+def _tell(this: Told, found: Sequence[Operation]) -> None:
+    """One line a table; what is in the way comes with what to do."""
+    rows = [
+        (
+            one.target,
+            one.outcome,
+            one.result.get("partitions"),
+            one.result.get("files"),
+            size(one.result["bytes"]) if "bytes" in one.result else None,
+            "; ".join(_in_the_way(one)) or None,
+        )
+        for one in found
+    ]
+    columns = ("table", "outcome", "partitions", "files", "bytes", "why not, and what to do")
+    this.show.table(columns, rows, none="nothing to do: every table that matches is upgraded already")
+    counts: dict[str, int] = defaultdict(int)
+    for one in found:
+        counts[one.outcome] += 1
+    this.show.note(", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items())))
+
+
+def _in_the_way(operation: Operation) -> list[str]:
+    checks = operation.result.get("checks", ())
+    blockers = [f"{one['code']}: {one['message']}. {one['advice']}" for one in checks if one["status"] == "blocked"]
+    if blockers or operation.error is None:
+        return blockers
+    return [operation.error if operation.hint is None else f"{operation.error}. {operation.hint}"]
+
+
+def _by_catalog(this: Told, tables: Sequence[str]) -> dict[str, list[str]]:
+    found = defaultdict[str, list[str]](list)
+    for table in tables:
+        catalog, _, name = _full_name(this, table).partition(".")
+        found[catalog].append(name)
+    return dict(found)
+
+
+def _full_name(this: Told, table: str) -> str:
+    """With its catalog; a pattern need not have a dot."""
+    return str(this.client.name(table)) if "." in table else f"{this.client.catalog}.{table}"
+
+
+def _by_table(this: Told, given: Sequence[str] | None) -> dict[str, str]:
+    """What is given for single tables, and under '' what is for all others."""
+    found: dict[str, str] = {}
+    for one in given or ():
+        table, equals, value = one.rpartition("=")
+        found[_full_name(this, table.lower()) if equals else ""] = value
+    return found
+
+
+def _keys(columns: Mapping[str, str], sequence: Mapping[str, str]) -> dict[str, Key]:
+    if sequence.keys() - columns.keys() and not (columns.get("") and "" not in sequence):
+        raise Invalid("--sequence-field orders the changes of keys", hint="give --primary-key too")
+    keys = {table: Key(names(listed), sequence.get(table)) for table, listed in columns.items() if names(listed)}
+    for table in sequence.keys() - keys.keys():
+        keys[table] = Key(keys[""].columns, sequence[table])
+    return keys

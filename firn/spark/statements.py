@@ -1,0 +1,59 @@
+"""Which tables an SQL statement names, so that those over Hive tables can be brought up to Hive before it runs."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from firn.client import Client
+from firn.errors import Invalid, NotFound
+from firn.linked import AutoSync, Linked, linked
+from firn.names import dotted
+from firn.spark.sessions import client_of
+
+_RELATION = re.compile(r"'UnresolvedRelation \[(.*?)\]")
+_CATALOG_AND_NAMESPACE = 2
+
+
+def tables_of(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
+    """Names in a statement, with their catalogs; also those of views and of the statement's own WITH clauses.
+
+    None of what cannot be parsed: running it tells why. Names that hold a comma and a blank are not found.
+    """
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+    except PySparkException:
+        return []
+    named = (tuple(found.split(", ")) for found in _RELATION.findall(plan.treeString()))
+    return list(dict.fromkeys(_qualified(spark, parts) for parts in named))
+
+
+def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:
+    """Bring up to Hive what the statement names and is over a Hive table; errors as of `Linked.follow`."""
+    what = AutoSync(auto_sync)
+    for parts in [] if what is AutoSync.NONE else tables_of(spark, statement):
+        try:
+            client, name = client_of(spark, dotted(parts))
+        except Invalid:  # in no catalog of ours
+            continue
+        with client:
+            found = _linked(client, name)
+            if found is not None:
+                found.follow(what)
+
+
+def _linked(client: Client, name: str) -> Linked | None:
+    try:
+        return linked(client, name)
+    except NotFound:  # a view of an engine's, or a name of the statement's own
+        return None
+
+
+def _qualified(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """As Spark finds it: in the current namespace, or in the current catalog."""
+    if len(parts) == 1:
+        return (spark.catalog.currentCatalog(), spark.catalog.currentDatabase(), *parts)
+    is_whole = len(parts) > _CATALOG_AND_NAMESPACE and spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
+    return parts if is_whole else (spark.catalog.currentCatalog(), *parts)

@@ -1,0 +1,173 @@
+"""What is shown of Hive tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from catalog.hive.events import HiveEvent, HiveEventKind
+from catalog.hive.indexed import HiveTableState, IndexedTable, LinkSummary
+from catalog.names import CatalogName
+from catalog.operation import Operation, OperationKind
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.api.deps import Out
+
+
+class BlockerOut(Out):
+    """Why a table cannot be upgraded as it is, and what to do."""
+
+    code: str
+    message: str
+    advice: str
+
+
+class HiveTableOut(Out):
+    """One table of the metastore, as the last listing saw it."""
+
+    database: str
+    name: str
+    format: str
+    location: str
+    columns: int
+    partitioned: bool
+    partition_columns: list[str]
+    state: HiveTableState
+    upgraded_to: str | None
+    synced_at: datetime | None
+    drift: str | None
+    drift_since: datetime | None
+    published_at: datetime | None
+    blockers: list[BlockerOut]
+    operation_id: str | None
+    seen_at: datetime
+
+
+class UnpublishedOut(Out):
+    """Changes made here that Hive has not been given everywhere; `since` is when the oldest was made."""
+
+    rows: int
+    bytes: int
+    commits: int
+    since: datetime | None
+
+
+class ColumnDifferenceOut(Out):
+    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision."""
+
+    column: str
+    what: str
+    is_conflict: bool
+    since: datetime
+
+
+class HiveTableDetailOut(HiveTableOut):
+    """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind."""
+
+    column_differences: list[ColumnDifferenceOut]
+    unpublished: UnpublishedOut | None
+
+
+class HiveEventOut(Out):
+    """What a sync or publish did to a partition, `""` where the table has none; None sums up `partitions` others."""
+
+    id: int
+    kind: HiveEventKind
+    partition: str | None
+    partitions: int
+    files: int
+    rows: int | None
+    snapshot_id: str | None
+    at: datetime
+
+    @classmethod
+    def of(cls, event: HiveEvent) -> HiveEventOut:
+        """An event as it is shown; JavaScript's numbers are too short for its snapshot."""
+        told = {name: getattr(event, name) for name in cls.model_fields}
+        snapshot_id = None if event.snapshot_id is None else str(event.snapshot_id)
+        return cls(**told | {"snapshot_id": snapshot_id})
+
+
+class DatabaseOut(Out):
+    """A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted."""
+
+    name: str
+    tables: int
+    upgraded: int
+    blocked: int
+    differs: int
+
+
+_UNDER_WAY = {
+    OperationKind.UPGRADE: HiveTableState.UPGRADING,
+    OperationKind.DOWNGRADE: HiveTableState.DOWNGRADING,
+}
+
+
+def tables(uow: UnitOfWork, catalog: CatalogName, tables: Sequence[IndexedTable]) -> list[HiveTableOut]:
+    """A page of them, with what is known here of each."""
+    names = [one.full_name for one in tables]
+    linked, running = uow.relations.of_hives(catalog, names), uow.operations.working_on(catalog, names)
+    links = uow.grounds.summaries([one.id for one in linked.values()])
+    shown = []
+    for table in tables:
+        relation = linked.get(table.full_name)
+        link = None if relation is None else links.get(relation.id)
+        shown.append(_table(table, running.get(table.full_name), relation, link))
+    return shown
+
+
+def _table(
+    table: IndexedTable, running: Operation | None, linked: Relation | None, link: LinkSummary | None
+) -> HiveTableOut:
+    state = HiveTableState.BLOCKED if table.blockers else HiveTableState.HIVE
+    if linked is not None:
+        state = HiveTableState.UPGRADED
+    if running is not None:
+        state = _UNDER_WAY[running.kind]
+    return HiveTableOut(
+        database=table.database,
+        name=table.name,
+        format=table.format,
+        location=table.location,
+        columns=table.columns,
+        partitioned=bool(table.partition_columns),
+        partition_columns=list(table.partition_columns),
+        state=state,
+        upgraded_to=None if linked is None else str(linked.name),
+        synced_at=None if link is None else link.synced_at,
+        drift=None if link is None else link.drift,
+        drift_since=None if link is None else _moment(link.drift_since),
+        published_at=None if link is None else _moment(link.published_at),
+        blockers=[BlockerOut.model_validate(one) for one in table.blockers],
+        operation_id=None if running is None else str(running.id),
+        seen_at=table.seen_at,
+    )
+
+
+def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> list[ColumnDifferenceOut]:
+    """As the last sync has seen them; none of a table that is not upgraded."""
+    relation = uow.relations.of_hive(catalog, full_name)
+    found = None if relation is None else uow.grounds.link(relation.id)
+    return [] if found is None else [ColumnDifferenceOut.model_validate(_shown(one)) for one in found[0]["differences"]]
+
+
+def _shown(kept: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: kept[name] for name in ColumnDifferenceOut.model_fields}
+
+
+def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:
+    """How far Hive is behind; None for a table that is not upgraded, or has no key."""
+    relation = uow.relations.of_hive(catalog, full_name)
+    found = None if relation is None else uow.grounds.link(relation.id)
+    if relation is None or found is None or relation.kind is not RelationKind.KEYED:
+        return None
+    change_id = uow.keyed.get(relation.id).change_id
+    rows, size, commits, since = uow.events.pending_of_writers(change_id, above=found[0]["given"])
+    return UnpublishedOut(rows=rows, bytes=size, commits=commits, since=since)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """A time as a link keeps it."""
+    return None if text is None else datetime.fromisoformat(text)

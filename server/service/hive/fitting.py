@@ -1,0 +1,79 @@
+"""While both sides differ in a column, files are looked at before they are taken over: only those it concerns wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from catalog.datafile import FileFormat, FileStats
+from catalog.errors import Invalid
+from catalog.hive.columns import FileCheck, FileRule
+from catalog.hive.drift import Dropped, Rebuild
+from catalog.ports.hive import TableFiles
+from server.service.hive.books import Linked
+from server.service.hive.look import Changed, Looked
+from server.service.hive.state import join
+
+
+def without_unfit(found: Looked, linked: Linked, checks: Sequence[FileCheck], files: TableFiles) -> Looked:
+    """What was found, with partitions held back to which files came that cannot be read as they are meant."""
+    if not checks:
+        return found
+    units = found.units
+    come = [
+        (name, units[name].format, [join(units[name].location, path) for path in _come(one)])
+        for name, one in found.changed.items()
+        if name in units
+    ]
+    come += [
+        (one.name, units[one.name].format, [join(one.directory.location, file.path) for file in one.files])
+        for one in found.late
+        if one.name in units
+    ]
+    held = {name: why for name, kind, some in come if (why := _why_unfit(files, checks, kind, some))}
+    again = {name: replace(linked.grounds[name], settled=False) for name in held if name in linked.grounds}
+    return replace(
+        found,
+        changed={name: change for name, change in found.changed.items() if name not in held},
+        refreshed={**found.refreshed, **again},
+        held={**found.held, **held},
+        late=[one for one in found.late if one.name not in held],
+    )
+
+
+def _why_unfit(
+    files: TableFiles, checks: Sequence[FileCheck], kind: FileFormat, locations: Sequence[str]
+) -> str | None:
+    """Why one of these files of one format cannot be taken over; None when all can."""
+    formats = dict.fromkeys(locations, kind)
+    for check in checks:
+        schema, nulls_of = {"type": "struct", "fields": [check.field]}, [check.field["id"]]
+        try:
+            for stats in files.footers(schema, locations, formats, nulls_of=nulls_of):
+                if why := _why(check, stats):
+                    return f"{stats.location}: {why}"
+        except Invalid as error:
+            return error.message
+    return None
+
+
+def _why(check: FileCheck, stats: FileStats) -> str | None:
+    holds, name = _holds(check, stats), check.field["name"]
+    if check.rule is FileRule.LACKS and holds:
+        return f"it holds column {name!r}, which both sides mean otherwise"
+    if check.rule is FileRule.HOLDS and (not holds or stats.null_counts.get(check.field["id"])):
+        return f"it has no column {name!r}, or nulls in it, and the table's key needs it"
+    return None
+
+
+def _holds(check: FileCheck, stats: FileStats) -> bool:
+    """Whether the file has the one column that was asked for. Avro tells by its rows: nulls may be no column at all."""
+    if stats.format is FileFormat.AVRO:
+        return stats.null_counts.get(check.field["id"], 0) < stats.record_count
+    return bool(stats.column_sizes or stats.value_counts)
+
+
+def _come(change: Changed) -> list[str]:
+    if isinstance(change, Dropped):
+        return []
+    return [file.path for file in (change.added if isinstance(change, Rebuild) else change.files)]

@@ -1,0 +1,76 @@
+"""Whether the rows of files have keys, as the files' own statistics tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from catalog.datafile import DataFileEntry, FileStats
+from catalog.errors import Invalid
+from catalog.hive.eligibility import key_blockers
+from catalog.iceberg.json import Json
+from catalog.keyed.spec import KeySpec
+from server.service.hive.state import HiveState
+
+
+def needed(state: HiveState, spec: KeySpec | None, schema: Json) -> list[int]:
+    """The columns in files, by field id, that may hold no nulls: the key's, and the sequence field."""
+    return [column["id"] for column in KeyNulls.of(state, spec, schema).columns]
+
+
+@dataclass(slots=True)
+class KeyNulls:
+    """Nulls in the columns that must not hold any, added up file by file."""
+
+    columns: Sequence[Json]
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> KeyNulls:
+        """Nothing counted yet; without a key nothing is to be counted."""
+        if spec is None:
+            return cls(())
+        in_files = {column.name for column in state.table.columns} & {*spec.primary_key, spec.sequence_field}
+        return cls([column for column in schema["fields"] if column["name"] in in_files])
+
+    def add(self, stats: FileStats) -> None:
+        """Invalid when the file does not say how many it holds."""
+        for column in self.columns:
+            self.counts[column["name"]] = self.counts.get(column["name"], 0) + _nulls(stats, column)
+
+    def check(self, state: HiveState, spec: KeySpec | None) -> None:
+        """Invalid when a key column or the sequence field holds nulls, as the footers count them.
+
+        A row that does not say how new it is would stop every sync that has to read it.
+        """
+        if spec is None:
+            return
+        if spec.sequence_field and (count := self.counts.get(spec.sequence_field)):
+            raise Invalid(
+                f"the sequence field {spec.sequence_field!r} holds nulls ({count} found): such rows have no place in "
+                "order",
+                hint="choose another sequence field or none, or remove the rows first",
+            )
+        found = key_blockers(state.table, state.partitions, spec.primary_key, self.counts)
+        if found:
+            raise Invalid(found[0].message, hint=found[0].advice)
+
+
+def check_keys(state: HiveState, spec: KeySpec | None, schema: Json, entries: Iterable[DataFileEntry]) -> None:
+    """The same for files that are at hand."""
+    nulls = KeyNulls.of(state, spec, schema)
+    for entry in entries:
+        nulls.add(entry.stats)
+    nulls.check(state, spec)
+
+
+def _nulls(stats: FileStats, column: Json) -> int:
+    """Nulls of one column in one file; a file that lacks the column holds nothing but nulls."""
+    if column["id"] in stats.null_counts:
+        return stats.null_counts[column["id"]]
+    if column["id"] in stats.value_counts or not stats.record_count:
+        raise Invalid(
+            f"{stats.location} does not say how many nulls column {column['name']!r} has",
+            hint="write the file again with statistics, or choose other key columns",
+        )
+    return stats.record_count

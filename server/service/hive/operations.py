@@ -1,0 +1,220 @@
+"""Upgrades and checks are asked for here, one or many, paused, resumed and canceled; `upgrade` carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+from uuid import uuid4
+
+from catalog.errors import Conflict, Invalid, NotFound
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName
+from catalog.operation import (
+    WAITING,
+    BatchId,
+    Operation,
+    OperationId,
+    OperationKind,
+    OperationStatus,
+    Tally,
+    paused,
+    resumed,
+    to_cancel,
+)
+from catalog.policy.policy import check_settings
+from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Operations as Stored
+from server.service.hive.check import Checks, check_eligible
+from server.service.hive.state import read_state, split_name
+
+PATTERN = "*?["
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Tables to upgrade, named `database.table` or by patterns; those named in `keys` get a key of their own."""
+
+    tables: Sequence[str]
+    key: KeySpec | None = None
+    keys: Mapping[str, KeySpec | None] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What one request has started; `passed_over` are tables that need nothing, and why."""
+
+    batch: BatchId
+    count: int
+    passed_over: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What is asked for is noted, and done by a background task."""
+
+    database: Database
+    checks: Checks
+
+    def start(
+        self, catalog: CatalogName, full_name: str, spec: KeySpec | None, properties: Mapping[str, str]
+    ) -> Operation:
+        """Note that a table is to be upgraded; Invalid or AlreadyExists when the metastore tells against it.
+
+        What only its files tell is found by the upgrade itself.
+        """
+        check_settings(properties)
+        database, name = split_name(full_name)
+        state = read_state(self.checks.index.metastore(catalog), database, name)
+        check_eligible(self.checks.looked_at(catalog, state, () if spec is None else spec.primary_key))
+        target = f"{database}.{name}"
+        with self.database.writing() as uow:
+            check_unworked(uow, catalog, target)
+            new = _new(uow, OperationKind.UPGRADE, catalog, properties)
+            operation = replace(new, target=target, params=_params(spec, new))
+            uow.operations.add(operation)
+        return operation
+
+    def start_many(self, catalog: CatalogName, wanted: Wanted) -> Started:
+        """Note that many are to be upgraded, or with a dry run checked: each on its own, and looked at only then.
+
+        NotFound when a pattern matches nothing, Invalid for a key of a table that is not among them.
+        """
+        check_settings(wanted.properties)
+        self.checks.index.metastore(catalog)  # Invalid when there is none
+        keys = {".".join(split_name(name)): spec for name, spec in wanted.keys.items()}
+        with self.database.reading() as uow:
+            chosen, passed_over = _chosen(uow, catalog, wanted.tables)
+        if strange := keys.keys() - chosen - passed_over.keys():
+            raise Invalid(f"a key is given for {min(strange)}, which is not among the tables")
+        batch, kind = BatchId(uuid4()), OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
+        with self.database.writing() as uow:
+            if not wanted.dry_run:
+                running = uow.operations.working_on(catalog, chosen)
+                passed_over |= {name: f"its {one.kind} is under way" for name, one in running.items()}
+                chosen = [name for name in chosen if name not in running]
+            new = _new(uow, kind, catalog, wanted.properties)
+            operations = [
+                replace(new, id=_new_id(), target=name, batch=batch, params=_params(keys.get(name, wanted.key), new))
+                for name in chosen
+            ]
+            uow.operations.add_all(operations)
+        return Started(batch=batch, count=len(chosen), passed_over=passed_over)
+
+    def pause(self, operation_id: OperationId) -> Operation:
+        """It stops at its next step, and stays so until it is resumed, whatever restarts meanwhile."""
+        return self._moved(operation_id, paused)
+
+    def resume(self, operation_id: OperationId) -> Operation:
+        """It begins anew, when its turn comes."""
+        return self._moved(operation_id, resumed)
+
+    def cancel(self, operation_id: OperationId) -> Operation:
+        """It stops at its next step, and leaves nothing behind."""
+        return self._moved(operation_id, to_cancel)
+
+    def tally(self, catalog: CatalogName, batch: BatchId) -> Tally:
+        """Where the operations of a batch stand; NotFound when the catalog has none of that id."""
+        with self.database.reading() as uow:
+            return _tally(uow, catalog, batch)
+
+    def pause_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
+        """Pause all of a batch that can be."""
+        return self._moved_all(catalog, batch, lambda all_of, now: all_of.pause_all(batch, now))
+
+    def resume_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
+        """Resume all of a batch that are paused."""
+        return self._moved_all(catalog, batch, lambda all_of, now: all_of.resume_all(batch, now))
+
+    def cancel_all(self, catalog: CatalogName, batch: BatchId) -> Tally:
+        """Cancel all of a batch that have not ended."""
+        return self._moved_all(catalog, batch, lambda all_of, now: all_of.cancel_all(batch, now))
+
+    def _moved_all(self, catalog: CatalogName, batch: BatchId, move: Callable[[Stored, datetime], int]) -> Tally:
+        with self.database.writing() as uow:
+            _tally(uow, catalog, batch)
+            move(uow.operations, uow.now())
+            return _tally(uow, catalog, batch)
+
+    def _moved(self, operation_id: OperationId, move: Callable[[Operation, datetime], Operation]) -> Operation:
+        with self.database.writing() as uow:
+            operation = move(uow.operations.lock(operation_id), uow.now())
+            uow.operations.put(operation)
+        return operation
+
+
+def check_unworked(uow: UnitOfWork, catalog: CatalogName, target: str) -> None:
+    """Conflict while a table is upgraded or downgraded."""
+    for other in uow.operations.working_on(catalog, [target]).values():
+        raise Conflict(f"another {other.kind} of {target} is under way", hint=f"operation {other.id}")
+
+
+def _tally(uow: UnitOfWork, catalog: CatalogName, batch: BatchId) -> Tally:
+    tally = uow.operations.tally(batch)
+    if tally.catalog != catalog:
+        raise NotFound(f"catalog {catalog} has no batch {batch} of operations")
+    return tally
+
+
+def _chosen(uow: UnitOfWork, catalog: CatalogName, patterns: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Names as they are, patterns as what they match in Firn's index; of these, what is upgraded is passed over."""
+    chosen: dict[str, None] = {}
+    passed_over: dict[str, str] = {}
+    linked = {one.hive_name: one.name for one in uow.relations.linked_to_hive(catalog)}
+    for pattern in patterns:
+        if not any(sign in pattern for sign in PATTERN):
+            chosen[".".join(split_name(pattern))] = None
+            continue
+        matching = [name for name in _indexed(uow, catalog, pattern) if fnmatchcase(name, pattern.lower())]
+        if not matching:
+            raise NotFound(f"no Hive table matches {pattern!r}", hint="`firn hive list --refresh` shows what there is")
+        passed_over |= {name: f"it is {linked[name]} already" for name in matching if name in linked}
+        chosen |= dict.fromkeys(name for name in matching if name not in linked)
+    return list(chosen), passed_over
+
+
+def _indexed(uow: UnitOfWork, catalog: CatalogName, pattern: str) -> Iterator[str]:
+    """Names in the pattern's database, or in all where that is a pattern itself."""
+    database = database_of(pattern)
+    cursor: str | None = None
+    while True:
+        page = uow.hive.list(catalog, database=database, limit=_PAGE, cursor=cursor)
+        yield from (one.full_name for one in page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def database_of(pattern: str) -> str | None:
+    """The one database that a name or pattern is about; None for one about several."""
+    database, dot, _ = pattern.partition(".")
+    return database.lower() if dot and not any(sign in database for sign in PATTERN) else None
+
+
+def _new(uow: UnitOfWork, kind: OperationKind, catalog: CatalogName, properties: Mapping[str, str]) -> Operation:
+    now = uow.now()
+    return Operation(
+        id=_new_id(),
+        kind=kind,
+        catalog=catalog,
+        target="",
+        status=OperationStatus.RUNNING,
+        created_at=now,
+        updated_at=now,
+        params={"key": None, "properties": dict(properties)},
+        phase=WAITING,
+        unit="files",
+    )
+
+
+def _new_id() -> OperationId:
+    return OperationId(uuid4())
+
+
+def _params(spec: KeySpec | None, operation: Operation) -> dict[str, Any]:
+    return {**operation.params, "key": None if spec is None else spec.to_properties()}

@@ -1,0 +1,76 @@
+"""A Hive table is published by one Firn: the first that does so marks it, and every other is refused.
+
+The mark is written before the first publish is planned and looked at again before partitions are switched, which is
+much later: of two that mark a table at the same moment one finds the other's mark then, and switches nothing. A server
+that dies between the two has marked a table that it publishes with the next try.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.errors import Conflict
+from catalog.hive.model import HiveTable
+from catalog.hive.owner import OWNER, Owner, owner_for, owner_of
+from catalog.names import RelationId
+from catalog.ports.store import Database
+from catalog.relation import Relation
+from server.service.hive.index import HiveIndex
+from server.service.hive.state import split_name
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Who may publish to a Hive table."""
+
+    database: Database
+    index: HiveIndex
+
+    def other(self, table: HiveTable, relation_id: RelationId | None = None) -> Owner | None:
+        """Who publishes to the table, unless it is that relation or one that this server knows to do so no more."""
+        owner = owner_of(table.parameters)
+        if owner is None or (owner.relation_id is not None and owner.relation_id == relation_id):
+            return None
+        return None if self._has_ended(owner, table.full_name) else owner
+
+    def claim(self, relation: Relation, table: HiveTable) -> None:
+        """Mark the table as published by this relation, once.
+
+        Conflict when another one publishes to it; errors as of `Metastore.set_table_parameters`.
+        """
+        if (other := self.other(table, relation.id)) is not None:
+            raise Conflict(why_not(table, other), hint=what_to_do(table))
+        with self.database.reading() as uow:
+            own = str(owner_for(relation, uow.catalogs.get(relation.catalog).warehouse))
+        if table.parameters.get(OWNER) != own:
+            metastore = self.index.metastore(relation.catalog)
+            metastore.set_table_parameters(table.database, table.name, {OWNER: own})
+
+    def release(self, relation: Relation) -> None:
+        """Take this relation's mark away, where it is there; errors as of `Metastore.set_table_parameters`."""
+        metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        owner = owner_of(metastore.table(database, name).parameters)
+        if owner is not None and owner.relation_id == relation.id:
+            metastore.set_table_parameters(database, name, {}, remove=[OWNER])
+
+    def _has_ended(self, owner: Owner, full_name: str) -> bool:
+        """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""
+        if owner.relation_id is None:
+            return False
+        with self.database.reading() as uow:
+            live = uow.relations.get_many([owner.relation_id]).get(owner.relation_id)
+            is_known = uow.grounds.link(owner.relation_id) is not None
+        return is_known if live is None else live.hive_name != full_name
+
+
+def why_not(table: HiveTable, other: Owner) -> str:
+    """Why nobody else may publish there."""
+    return f"{table.full_name} is published by another table: {other.words}"
+
+
+def what_to_do(table: HiveTable) -> str:
+    """What its owner may do about it."""
+    return (
+        "Two that publish would undo each other's work: use that one. Where it is no more, take its mark away: "
+        f"ALTER TABLE {table.full_name} UNSET TBLPROPERTIES ('{OWNER}')"
+    )

@@ -1,0 +1,75 @@
+"""What of a linked table's published place may be judged: its files are Hive's, until Hive has left them.
+
+The metastore is asked anew for each request. Where it does not answer, or answers for another table, nothing is known.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from catalog.errors import CatalogError
+from catalog.hive.former import InUse, known_directories
+from catalog.hive.ground import Ground
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.hive.index import HiveIndex
+from server.service.hive.publish import published_place
+from server.service.hive.state import HiveState, read_state, split_name
+from server.service.ownership import why_published_not_its_own
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPlace:
+    """Where a table publishes, and why nothing there may be judged: None when that is the table's alone."""
+
+    location: str
+    shared: str | None
+
+
+def place_of(uow: UnitOfWork, relation: Relation) -> PublishedPlace | None:
+    """None for a table that was never published."""
+    found = uow.grounds.link(relation.id) if relation.kind is RelationKind.KEYED else None
+    if found is None or found[0]["published_at"] is None:
+        return None
+    location = published_place(uow, relation)
+    return PublishedPlace(location, why_published_not_its_own(uow, relation, location))
+
+
+@dataclass(frozen=True)
+class HiveReaders:
+    """Knows where Hive's readers and writers are; safe to share between threads."""
+
+    database: Database
+    index: HiveIndex
+
+    def in_use(self, relation: Relation) -> InUse | None:
+        """What they may need of a linked table's directories; None when that is not known.
+
+        The books come first: a directory goes from them to the metastore, and leaves the books long after that.
+        """
+        with self.database.reading() as uow:
+            found = uow.grounds.link(relation.id)
+            grounds = [Ground.from_json(stored) for stored in uow.grounds.of(relation.id).values()]
+        if found is None or relation.hive_name is None:
+            return None
+        try:
+            state = read_state(self.index.metastore(relation.catalog), *split_name(relation.hive_name))
+        except CatalogError as error:
+            log.warning("%s: no file that was published is judged: %s", relation.name, error)
+            return None
+        if state.table.created is None or state.table.created != found[0].get("created"):
+            log.warning(
+                "%s: no file that was published is judged: %s was made anew, and what it was may have another name",
+                relation.name,
+                relation.hive_name,
+            )
+            return None
+        return InUse.of(relation.id, [*known_directories(grounds), *_pointed_at(state)])
+
+
+def _pointed_at(state: HiveState) -> list[str]:
+    table = state.table
+    return [table.location, table.storage.location, *(one.storage.location for one in state.partitions)]

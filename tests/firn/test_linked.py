@@ -1,0 +1,225 @@
+"""Before a read or write a table is brought up to Hive, after a write Hive up to it; a server's answers are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+import firn
+from firn.client import Client
+from firn.errors import Refused, StillRunning, Unavailable
+from firn.linked import AutoSync, Linked, followed, linked
+
+JOB = UUID(int=7)
+NOW = "2026-11-23T00:00:00Z"
+
+
+def answer(did: str = "nothing", **more: Any) -> dict[str, Any]:
+    """What a sync or a publish says."""
+    plain = {"table": "db.t", "did": did, "job": None, "conflict": False, "partitions_wait": 0}
+    changed = did not in ("nothing changed", "nothing to publish") and not did.startswith("waits:")
+    return plain | {"waits": did.startswith("waits:"), "changed": changed} | more
+
+
+def job(kind: str = "sync", status: str = "pending", **more: Any) -> dict[str, Any]:
+    facts = {"id": str(JOB), "catalog": "lake", "table": "db.t", "kind": kind, "status": status}
+    return facts | {"reason": "", "attempt": 1, "created_at": NOW} | more
+
+
+def table(hive_name: str | None, active_job: dict[str, Any] | None) -> dict[str, Any]:
+    row = {"name": "t", "namespace": "db", "kind": "keyed", "records": 0, "bytes": 0, "data_files": 0}
+    facts = {"catalog": "lake", "location": "file:/t", "columns": [], "partition_by": [], "primary_key": ["id"]}
+    rest = {"pending_rows": 0, "stores": {}, "properties": {}, "next": {"due": False, "why": ""}}
+    return row | facts | rest | {"hive_name": hive_name, "active_job": active_job}
+
+
+@dataclass
+class Server:
+    """Answers of one kind come one after another, the last of them for ever."""
+
+    says: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    optimizers: list[str] = field(default_factory=lambda: ["one"])
+    hive_name: str | None = "db.hive_t"
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    active: list[dict[str, Any] | None] = field(default_factory=list)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix("/api/v1")
+        verb = path.rpartition("/")[2]
+        if request.method == "POST":
+            self.asked.append(f"{path} {request.url.query.decode()}")
+            told = _next(self.says[verb])
+            return httpx.Response(told.pop("status_code", 200), json=told)
+        if path == "/optimizers":
+            return httpx.Response(200, json=self.optimizers)
+        if path.startswith("/jobs/"):
+            return httpx.Response(200, json=_next(self.jobs))
+        return httpx.Response(200, json=table(self.hive_name, self.active.pop(0) if self.active else None))
+
+
+def _next(told: list[dict[str, Any]]) -> dict[str, Any]:
+    return dict(told.pop(0) if len(told) > 1 else told[0])
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def client(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with firn.connect("http://127.0.0.1:1", transport=httpx.MockTransport(server)) as made:
+        yield made
+
+
+def test_nothing_is_asked_of_anybody_unless_it_is_wanted(server: Server, client: Client) -> None:
+    followed(client, "db.t", "none")
+    assert server.asked == []
+    with pytest.raises(ValueError, match="'always'"):
+        followed(client, "db.t", "always")
+
+
+SYNC = "/catalogs/lake/hive/db.hive_t/sync everything={}&only_schema={}"
+PUBLISH = "/catalogs/lake/hive/db.hive_t/publish merge={}"
+
+
+def test_only_columns_or_all_files_are_asked_for_and_signals_are_believed_after_that(
+    server: Server, client: Client
+) -> None:
+    server.says["sync"] = [answer("nothing changed")]
+    followed(client, "db.t", "metadata")
+    server.says["sync"] = [answer("partitions new: 1"), answer("nothing changed")]
+    followed(client, "lake.db.t", "data")
+    assert server.asked == [SYNC.format("false", "true"), SYNC.format("true", "false"), SYNC.format("false", "false")]
+
+
+def test_a_table_over_no_hive_table_has_nothing_to_sync(server: Server, client: Client) -> None:
+    server.hive_name = None
+    followed(client, "db.t", "data")
+    assert (server.asked, linked(client, "db.t")) == ([], None)
+
+
+def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Server, client: Client) -> None:
+    server.says["sync"] = [answer("partitions rewritten or moved: 1", job=job()), answer("nothing changed")]
+    server.jobs = [job(status="running"), job(status="succeeded")]
+    followed(client, "db.t", "data")
+    assert len(server.asked) == 2
+
+
+def test_files_that_are_too_young_and_jobs_of_others_are_waited_for(server: Server, client: Client) -> None:
+    server.says["sync"] = [
+        answer("waits: 1 files are too young"), answer("waits: a merge job is running"), answer("nothing changed"),
+    ]  # fmt: skip
+    server.active = [None, None, job("merge", "running")]  # the first is asked for the link
+    server.jobs = [job("merge", "failed")]  # that of somebody else, which is over: no matter how
+    followed(client, "db.t", "data")
+    assert len(server.asked) == 3
+
+
+def test_what_hive_goes_on_writing_does_not_hold_a_read_up_for_ever(server: Server, client: Client) -> None:
+    server.says["sync"] = [answer("partitions new files: 1")]
+    followed(client, "db.t", "data")
+    assert 2 < len(server.asked) < 20
+
+
+@pytest.mark.parametrize("what", ["metadata", "data"])
+def test_a_difference_that_somebody_has_to_settle_refuses_the_read(server: Server, client: Client, what: str) -> None:
+    server.says["sync"] = [answer("the Hive table db.hive_t is gone", conflict=True)]
+    with pytest.raises(Refused, match=r"lake\.db\.t was not brought up to Hive's db\.hive_t: the Hive table"):
+        followed(client, "db.t", what)
+
+
+def test_without_an_optimizer_nobody_waits(server: Server, client: Client) -> None:
+    server.optimizers = []
+    server.says["sync"] = [answer("partitions new files: 1", job=job())]
+    with pytest.raises(Unavailable, match="its sync job waits for an optimizer, and none is registered") as told:
+        followed(client, "db.t", "data")
+    assert str(JOB) in (told.value.hint or "")
+    server.says["sync"] = [answer("waits: a sync job is pending")]
+    server.active = [None, job()]
+    with pytest.raises(Unavailable, match="none is registered"):
+        followed(client, "db.t", "data")
+
+
+def test_a_job_that_fails_fails_the_read_in_its_words(server: Server, client: Client) -> None:
+    server.says["sync"] = [answer("partitions new files: 1", job=job())]
+    server.jobs = [job(status="failed", error="rows without a key")]
+    with pytest.raises(Refused, match="its sync job failed: rows without a key"):
+        followed(client, "db.t", "data")
+
+
+@pytest.mark.parametrize("says", [answer("waits: 1 files are too young"), answer("partitions new: 1", job=job())])
+def test_nobody_waits_longer_than_told(server: Server, client: Client, says: dict[str, Any]) -> None:
+    server.says["sync"] = [says]
+    server.jobs = [job(status="running")]
+    link = Linked(client, client.name("db.t"), "db.hive_t", seconds=0.0)
+    with pytest.raises(StillRunning, match=r"was not brought up to Hive's db\.hive_t within 0 s"):
+        link.follow(AutoSync.DATA)
+
+
+def publish(client: Client) -> None:
+    found = linked(client, "db.t")
+    assert found is not None
+    found.publish()
+
+
+def test_a_publish_merges_once_and_then_gives_hive_what_is_merged(server: Server, client: Client) -> None:
+    """Others may write for ever: what they have written since is not waited for."""
+    server.says["publish"] = [answer("merges first", job=job("merge")), answer("one partition", job=job("publish"))]
+    server.jobs = [job("merge", "succeeded"), job("publish", "succeeded", result={"given_up": 0, "left": 0})]
+    publish(client)
+    assert server.asked == [PUBLISH.format("true"), PUBLISH.format("false")]
+
+
+def test_a_publish_of_what_others_have_merged_needs_no_merge(server: Server, client: Client) -> None:
+    server.says["publish"] = [answer("nothing to publish")]
+    publish(client)
+    assert server.asked == [PUBLISH.format("true")]
+
+
+def test_a_publish_waits_for_the_job_that_is_in_its_way(server: Server, client: Client) -> None:
+    refused = {"status_code": 409, "error": {"code": "conflict", "message": "a merge job is running on db.t"}}
+    server.says["publish"] = [refused, answer("nothing to publish")]
+    server.active = [None, job("merge", "running")]
+    server.jobs = [job("merge", "succeeded")]
+    publish(client)
+    server.says["publish"] = [refused]
+    with pytest.raises(Refused, match="a merge job is running"):  # and none is: it is something else
+        publish(client)
+
+
+@pytest.mark.parametrize(
+    ("says", "ended", "words"),
+    [
+        (answer("one; 1 partitions wait", partitions_wait=1), None, "1 partitions wait"),
+        (answer("one; 1 partitions wait", partitions_wait=1, job=job("publish")), {}, "1 partitions wait"),
+        (answer("one", job=job("publish")), {"given_up": 1, "left": 0}, "in 1 partitions, which it has changed"),
+        (answer("one", job=job("publish")), {"given_up": 0, "left": 2}, "in 2 partitions, which it has changed"),
+    ],
+)
+def test_a_publish_that_leaves_partitions_out_says_so(
+    server: Server, client: Client, says: dict[str, Any], ended: dict[str, Any] | None, words: str
+) -> None:
+    server.says["publish"] = [says]
+    server.jobs = [job("publish", "succeeded", result=ended or {})]
+    with pytest.raises(Unavailable, match=words) as told:
+        publish(client)
+    assert "firn hive publish db.hive_t" in (told.value.hint or "")
+
+
+def test_a_scan_follows_before_each_reading_and_not_before(
+    server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.says["sync"] = [answer("nothing changed")]
+    monkeypatch.setattr("firn.scan.scan.Scan._read_once", lambda _: len(server.asked))
+    scan = client.scan("db.t", auto_sync="data")
+    assert server.asked == []
+    assert (scan.to_arrow(), scan.to_arrow()) == (1, 2)
+    assert client.scan("db.t").to_arrow() == 2

@@ -1,0 +1,138 @@
+"""Hive tables that are not all Parquet: both sides return the same rows, and what comes and goes keeps its format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hmsclient import HMSClient
+from pyarrow import orc
+
+from firn.embedded.metastore import EmbeddedMetastore
+from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
+
+pytestmark = [pytest.mark.hive, pytest.mark.spark]
+KINDS = {**PRIMITIVES, **NESTED, "da": ("DATE", "DATE '1969-12-31'"), "ch": ("CHAR(3)", "'abc'")}
+SHOWN = "id, p, " + ", ".join(f"CAST({name} AS STRING)" for name in KINDS)
+
+
+def of_all_types(side: Side, kind: str) -> HiveTable:
+    table = side.table(
+        f"id BIGINT, {', '.join(f'{name} {kind}' for name, (kind, _) in KINDS.items())}", "p STRING", kind=kind
+    )
+    table.insert(f"{row(1, 'x')} UNION ALL SELECT 2{', NULL' * len(KINDS)}, 'x' UNION ALL {row(3, 'y')}")
+    return table
+
+
+def row(number: int, partition: str) -> str:
+    return f"SELECT {number}, {', '.join(value for _, value in KINDS.values())}, '{partition}'"
+
+
+def test_values_of_all_types_in_orc_read_the_same_through_sync_rebuild_and_publish(side: Side) -> None:
+    table = of_all_types(side, "STORED AS ORC")
+    before = fingerprint(table.path)
+    table.upgrade("id")
+    assert len(table.rows(SHOWN)) == 3
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
+    filtered = "i = -2147483648 AND s > 'u' AND da < DATE '1970-01-01' AND ts > TIMESTAMP_NTZ '1969-12-31' AND p = 'y'"
+    assert side.hive.sql(f"SELECT id FROM lake.{table.name} WHERE {filtered}") == [(3,)]
+    assert fingerprint(table.path) == before
+    table.insert(row(4, "y"))
+    table.insert(row(5, "x"), how="OVERWRITE")
+    table.sync()  # a rebuild first, then upserts
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
+    side.hive.sql(f"INSERT INTO lake.{table.name}.change SELECT *, 'D', NULL FROM lake.{table.name} WHERE id = 3")
+    expected = table.rows(SHOWN)
+    table.publish()
+    assert table.hive_rows(SHOWN) == table.rows(SHOWN) == table.rows(SHOWN, ".base") == expected
+    assert [line[:2] for line in expected] == [(4, "y"), (5, "x")]
+    table.insert(row(6, "y"))
+    table.sync()
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
+
+
+STRUCT = {"type": "record", "name": "st", "fields": [{"name": "inner", "type": ["null", "int"], "default": None}]}
+AVRO = {
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "v", "type": ["string", "null"]},
+        {"name": "st", "type": STRUCT},
+    ],
+}
+
+
+def write_avro(path: Path, *rows: Mapping[str, Any]) -> None:
+    with path.open("wb") as file:
+        fastavro.writer(file, AVRO, rows, codec="deflate")
+
+
+def write_orc(path: Path, *rows: Mapping[str, Any]) -> None:
+    kind = pa.schema({"id": pa.int64(), "v": pa.string(), "st": pa.struct({"inner": pa.int32()})})
+    orc.write_table(pa.Table.from_pylist(list(rows), schema=kind), path)
+
+
+def add_partition(table: HiveTable, name: str, metastore: EmbeddedMetastore, like: HiveTable) -> Path:
+    """A partition in another table's format."""
+    path = table.path / f"p={name}"
+    path.mkdir()
+    table.alter(f"ADD PARTITION (p='{name}') LOCATION 'file:{path}'")
+    host, _, port = metastore.uri.removeprefix("thrift://").partition(":")
+    with HMSClient(host=host, port=int(port)) as hive:
+        partition, other = hive.get_partition("db", table.short, [name]), hive.get_table("db", like.short)
+        partition.sd.inputFormat, partition.sd.outputFormat = other.sd.inputFormat, other.sd.outputFormat
+        partition.sd.serdeInfo = other.sd.serdeInfo
+        hive.alter_partition("db", table.short, partition)
+    return path
+
+
+def test_partitions_of_one_table_in_three_formats(side: Side, metastore: EmbeddedMetastore) -> None:
+    columns = "id BIGINT, v STRING, st STRUCT<inner: INT>"
+    table = side.table(columns, "p STRING", "SELECT 1, 'a', named_struct('inner', 1), 'avro'", kind="STORED AS AVRO")
+    write_avro(table.path / "p=avro" / "by_others", {"id": 2, "v": "b", "st": {"inner": 2}})
+    as_orc, as_parquet = (side.table(columns, "p STRING", kind=f"STORED AS {kind}") for kind in ("ORC", "PARQUET"))
+    in_orc = add_partition(table, "orc", metastore, as_orc)
+    write_orc(in_orc / "by_others", {"id": 3, "v": "c", "st": {"inner": 3}}, {"id": 4, "v": None, "st": None})
+    add_partition(table, "parquet", metastore, as_parquet)
+    side.hive.sql(f"INSERT INTO {as_parquet.name} SELECT 5, 'e', named_struct('inner', 5), 'parquet'")
+    for path in (as_parquet.path / "p=parquet").glob("part-*"):
+        path.rename(table.path / "p=parquet" / path.name)
+    before = fingerprint(table.path)
+    rows = [
+        (1, "a", 1, "avro"),
+        (2, "b", 2, "avro"),
+        (3, "c", 3, "orc"),
+        (4, None, None, "orc"),
+        (5, "e", 5, "parquet"),
+    ]
+    shown = "id, v, st.inner, p"
+    assert table.hive_rows(shown) == rows
+    assert "holds nulls (1 found)" in refused_or_failed(table, "v")
+    table.upgrade("id", **{"firn.merge.mode": "vectors"})
+    assert table.rows(shown) == rows
+    write_avro(
+        table.path / "p=avro" / "more", {"id": 2, "v": "old", "st": {"inner": 2}}, {"id": 2, "v": "last", "st": {}}
+    )
+    write_orc(in_orc / "more", {"id": 3, "v": "again", "st": {"inner": 30}})
+    table.sync(everything=True)
+    rows[1:3] = [(2, "last", None, "avro"), (3, "again", 30, "orc")]
+    assert table.rows(shown) == rows
+    side.hive.sql(
+        f"INSERT INTO lake.{table.name}.change SELECT *, 'D', NULL FROM lake.{table.name} WHERE id IN (1, 4, 5)"
+    )
+    table.job("merge")
+    asked = table.ask_publish()
+    assert asked["did"].endswith("1 partitions wait, because they are stored as Avro, which is not written")
+    assert table.worked(asked["job"])["result"]["switched"] == 2
+    assert table.rows(shown) == table.rows(shown, ".base") == rows[1:3]
+    assert [line for line in table.hive_rows(shown) if line[3] != "avro"] == rows[2:3]
+    assert before.items() <= fingerprint(table.path).items()
+    (table.path / "p=avro" / "by_others").unlink()
+    table.sync(everything=True)
+    assert table.rows(shown) == table.rows(shown, ".base") == rows[1:3]

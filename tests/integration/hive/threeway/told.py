@@ -1,0 +1,32 @@
+"""Rows compared, and told in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.integration.keyed.model import Row
+
+
+def told(changes: Iterable[tuple[int, Row | None]]) -> str:
+    return ", ".join(f"{key}={row['v']} in {row.get('p')}" if row else f"{key} deleted" for key, row in changes)
+
+
+def same(found: Mapping[Any, Any], expected: Mapping[Any, Any], what: str) -> None:
+    """Fails with what differs, and with nothing else."""
+    differing = [key for key in {*found, *expected} if found.get(key) != expected.get(key)]
+    words = [f"{key} is {found.get(key)} instead of {expected.get(key)}" for key in sorted(differing, key=str)]
+    assert not words, f"{what}: {'; '.join(words)}"
+
+
+def by_key(rows: Iterable[Row]) -> dict[int, Row]:
+    """Rows that were read; fails when a key is there twice."""
+    found: dict[int, Row] = {}
+    for row in rows:
+        assert row["id"] not in found, f"two rows of key {row['id']}: {found[row['id']]} and {row}"
+        found[row["id"]] = row
+    return found
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: repr(sorted(row.items(), key=repr)))

@@ -1,0 +1,290 @@
+"""A table is given back to Hive: it dies at each of its steps, or meets others, and no row is lost."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from catalog.blocker import Blocker
+from catalog.commit import Change
+from catalog.datafile import AddSnapshot, DataFileEntry
+from catalog.errors import CommitRefused, Conflict, NoSuchTable, NotFound, Protected
+from catalog.hive.ground import Ground
+from catalog.hive.owner import OWNER
+from catalog.iceberg.table import current_schema
+from catalog.job import JobKind
+from catalog.keyed.spec import CHANGE
+from catalog.names import TableName
+from catalog.operation import Operation, OperationStatus
+from server.files.locations import local_path
+from server.service.commit import CommitRequest
+from server.service.facts import existing_table, load_metadata
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_publish_steps import Leased, active, leased, merged, set_property, write
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+
+
+def ended(beside: BesideHive, operation: Operation) -> Operation:
+    """After as many steps as it needs while no job is asked for."""
+    for _ in range(5):
+        beside.downgrades.activate()
+    return beside.operation(operation)
+
+
+def published(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
+    """A table whose partitions base holds otherwise, published."""
+    for part, ids in rows.items():
+        merged(beside, table, part, *ids)
+    job = leased(beside, table, **rows)
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    return job
+
+
+def appended(beside: BesideHive, table: HiveFiles, store: str | None, *ids: int, follows_hive: bool = False) -> None:
+    """A writer of this side adds a file to a plain table, or to a store."""
+    name = beside.table_name(table)
+    name = name if store is None else TableName(name.as_namespace, store)
+    with beside.database.reading() as uow:
+        relation = existing_table(uow, LAKE, name)
+    metadata = load_metadata(beside.services.metadata, relation)
+    files = beside.upgrades.files
+    location = f"{beside.warehouse.as_uri()}/written-{secrets.token_hex(4)}.parquet"
+    write(location, *ids)
+    [stats] = files.footers(current_schema(metadata), [location])
+    snapshot: AddSnapshot = files.write_snapshot(
+        metadata,
+        [DataFileEntry(stats=stats, partition=("x",))],
+        (),
+        snapshot_id=secrets.randbits(62) + 1,
+        now_ms=metadata["last-updated-ms"],
+    )
+    change = Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], follows_hive=follows_hive))
+
+
+def exists(beside: BesideHive, table: HiveFiles) -> bool:
+    with beside.database.reading() as uow:
+        return uow.relations.of_hive(LAKE, table.name) is not None
+
+
+def content(table: HiveFiles) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in table.path.rglob("*.parquet")}
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_table_that_hive_has_whole_is_given_back_as_it_was(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = beside.hive_table()
+    before, told = content(table), beside.metastore.table("db", table.short)
+    beside.start(table, *key)
+    beside.upgrades.activate()
+    operation = ended(beside, beside.downgrades.start(LAKE, table.name))
+    assert (operation.status, operation.error) == (OperationStatus.SUCCEEDED, None)
+    assert operation.result["partitions"] == 2
+    assert operation.result["published"] == 0
+    assert not exists(beside, table)
+    assert (content(table), beside.metastore.table("db", table.short)) == (before, told)
+    beside.start(table, *key)
+    beside.upgrades.activate()
+    assert beside.live(table) == table.files()  # and back again
+
+
+def test_what_differs_is_published_first(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    before = content(table)
+    merged(beside, table, "x", 1, 7)
+    operation = beside.downgrades.start(LAKE, table.name, watch=False)
+    beside.downgrades.activate()
+    assert active(beside, relation_of(beside, table)).kind is JobKind.PUBLISH
+    assert beside.operation(operation).phase == "publishing what differs"
+    beside.downgrades.activate()
+    assert beside.operation(operation).phase == "waits: a publish job is pending"
+    beside.services.jobs.cancel(active(beside, relation_of(beside, table)).id)
+    failed = ended(beside, operation)
+    assert failed.status is OperationStatus.FAILED
+    assert failed.error == "its publish job was canceled"
+
+    job = published(beside, table, x=(1, 7))
+    done = ended(beside, beside.downgrades.start(LAKE, table.name, watch=False))
+    assert done.status is OperationStatus.SUCCEEDED
+    assert done.result["published"] == 1
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+    assert Path(str(local_path(f"{job.location}/p=x/a.parquet"))).exists()
+    assert content(table) == before
+    assert OWNER not in beside.metastore.table("db", table.short).parameters
+    assert not exists(beside, table)
+
+
+def test_pending_changes_are_merged_first(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    appended_change(beside, table)
+    beside.downgrades.start(LAKE, table.name)
+    beside.downgrades.activate()
+    assert active(beside, relation_of(beside, table)).kind is JobKind.MERGE
+
+
+def appended_change(beside: BesideHive, table: HiveFiles, *, follows_hive: bool = False) -> None:
+    appended(beside, table, CHANGE, 1, follows_hive=follows_hive)
+
+
+def test_directories_that_were_left_are_watched_to_the_end(beside: BesideHive) -> None:
+    """A writer that began before the publish puts rows where Hive does not look any more."""
+    table = upgraded(beside, "id")
+    published(beside, table, x=(1, 7))
+    operation = beside.downgrades.start(LAKE, table.name)
+    waiting = ended(beside, operation)
+    assert waiting.status is OperationStatus.RUNNING
+    assert waiting.phase.startswith("Hive has everything; former directories (1) are watched until 20")
+    table.add("x", 9)
+    looked_again(beside, operation)
+    assert active(beside, relation_of(beside, table)).kind is JobKind.SYNC
+    assert exists(beside, table)
+
+
+def test_a_watch_ends(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    published(beside, table, x=(1, 7))
+    operation = beside.downgrades.start(LAKE, table.name)
+    ended(beside, operation)
+    relation = relation_of(beside, table)
+    with beside.database.writing() as uow:  # a day later
+        for name, stored in uow.grounds.of(relation.id).items():
+            ground = Ground.from_json(stored)
+            old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in ground.watched)
+            uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
+    looked_again(beside, operation)
+    assert beside.operation(operation).status is OperationStatus.SUCCEEDED
+
+
+def looked_again(beside: BesideHive, operation: Operation) -> None:
+    """As soon as its next look is due."""
+    with beside.database.writing() as uow:
+        current = uow.operations.lock(operation.id)
+        uow.operations.put(replace(current, journal={**current.journal, "next_at": current.created_at.isoformat()}))
+    beside.downgrades.activate()
+
+
+@pytest.mark.parametrize(("key", "store"), [((), None), (("id",), CHANGE)])
+def test_a_table_that_is_given_back_takes_no_changes_until_that_is_canceled(
+    beside: BesideHive, key: tuple[str, ...], store: str | None
+) -> None:
+    table = upgraded(beside, *key)
+    operation = beside.downgrades.start(LAKE, table.name)
+    with pytest.raises(CommitRefused, match="given back to Hive"):
+        appended(beside, table, store, 5)
+    assert beside.blocked(table, JobKind.MERGE) is None
+    assert isinstance(beside.blocked(table, JobKind.COMPACT), Blocker)
+    beside.operations.cancel(operation.id)
+    assert ended(beside, operation).status is OperationStatus.CANCELED
+    appended(beside, table, store, 5)
+    assert beside.blocked(table, JobKind.COMPACT) is None
+
+
+def test_hive_side_changes_are_taken_over_on_the_way(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    operation = beside.downgrades.start(LAKE, table.name)
+    table.add("x", 9)
+    assert ended(beside, operation).status is OperationStatus.SUCCEEDED
+
+
+def test_rows_that_only_this_side_has_stop_it(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    appended(beside, table, None, 5)
+    failed = ended(beside, beside.downgrades.start(LAKE, table.name))
+    assert failed.status is OperationStatus.FAILED
+    assert failed.error == f"1 partitions of {beside.table_name(table)} hold what was written here and not to Hive"
+    appended(beside, table, None, 6)  # it goes on as before
+
+
+def test_changes_that_come_at_any_moment_of_the_last_step_are_not_dropped(beside: BesideHive) -> None:
+    """A commit that was judged before the downgrade began may land at any time."""
+    moments = 0
+    while True:
+        table = upgraded(beside, "id")
+        operation, others = beside.downgrades.start(LAKE, table.name), beside.restarted()
+        come = partial(appended, others, table, CHANGE, 1, follows_hive=True)
+        beside.fuse.meanwhile(moments + 1, come)
+        try:
+            beside.downgrades.activate()
+        except ExceptionGroup as group:  # the table was dropped before it came
+            [error] = group.exceptions
+            assert isinstance(error, NoSuchTable)
+        has_come, beside.fuse.others = beside.fuse.others is None, None
+        if not has_come or not exists(beside, table):
+            break
+        moments += 1
+        beside.downgrades.activate()
+        assert active(beside, relation_of(beside, table)).kind is JobKind.MERGE
+        beside.operations.cancel(operation.id)
+        beside.downgrades.activate()
+    assert moments >= 2
+
+
+def test_a_killed_downgrade_goes_on(beside: BesideHive) -> None:
+    died = 0
+    while True:
+        table = upgraded(beside, "id")
+        published(beside, table, x=(1, 7))
+        operation = beside.downgrades.start(LAKE, table.name, watch=False)
+        beside.fuse.left = died + 1
+        try:
+            beside.downgrades.activate()
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+        else:
+            beside.fuse.left = None
+            break
+        assert ended(beside, operation).status is OperationStatus.SUCCEEDED
+        assert OWNER not in beside.metastore.table("db", table.short).parameters
+        assert not exists(beside, table)
+    assert died >= 6  # the mark is taken away before the table is let go of
+
+
+def test_what_cannot_be_given_back_is_refused_at_once(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    with pytest.raises(NotFound, match="nothing to give back"):
+        beside.downgrades.start(LAKE, table.name)
+    beside.start(table, "id")
+    with pytest.raises(NotFound, match="nothing to give back"):
+        beside.downgrades.start(LAKE, table.name)
+    beside.upgrades.activate()
+    set_property(beside, table, "firn.protected", "true")
+    with pytest.raises(Protected):
+        beside.downgrades.start(LAKE, table.name)
+    set_property(beside, table, "firn.protected", "false")
+    beside.downgrades.start(LAKE, table.name)
+    with pytest.raises(Conflict, match="another downgrade"):
+        beside.downgrades.start(LAKE, table.name)
+
+
+def gone(table: HiveFiles) -> None:
+    table.beside.metastore.drop_table("db", table.short)
+
+
+def repartitioned(table: HiveFiles) -> None:
+    beside = table.beside
+    old = beside.metastore.table("db", table.short)
+    beside.metastore.drop_table("db", table.short)
+    beside.metastore.add_table(replace(old, partition_columns=()))
+
+
+@pytest.mark.parametrize("act", [gone, repartitioned])
+def test_a_hive_table_that_is_another_one_now_gets_nothing(
+    beside: BesideHive, act: Callable[[HiveFiles], None]
+) -> None:
+    table = upgraded(beside, "id")
+    operation = beside.downgrades.start(LAKE, table.name)
+    act(table)
+    failed = ended(beside, operation)
+    assert failed.status is OperationStatus.FAILED
+    assert "nobody has decided" in (failed.error or "")
+    assert exists(beside, table)
+    appended_change(beside, table)

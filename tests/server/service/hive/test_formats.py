@@ -1,0 +1,145 @@
+"""Partitions in formats of their own: upgraded, registered and published as what they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from catalog.errors import Invalid
+from catalog.operation import OperationStatus
+from server.files.manifests import Manifests
+from server.files.storage import Storage
+from tests.factories import LAKE
+from tests.hive_tables import AVRO, ORC, a_hive_partition, a_storage
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, uri
+from tests.server.service.hive.test_publish_steps import merged, set_property
+
+SCHEMA = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": "id", "type": ["null", "long"]}, {"name": "v", "type": "string"}],
+}
+
+
+@pytest.fixture
+def mixed(beside: BesideHive) -> HiveFiles:
+    """A Parquet table with a partition in ORC and one in Avro."""
+    table = beside.hive_table()
+    for part, serde in (("orc", ORC), ("avro", AVRO)):
+        directory = table.path / f"p={part}"
+        directory.mkdir()
+        storage = a_storage(uri(directory), "id bigint; v string", serde=serde)
+        beside.metastore.add_partition("db", table.short, a_hive_partition(part, storage=storage))
+    write_orc(table, "f", 4)
+    write_avro(table, "f", 5, 6)
+    return table
+
+
+def write_orc(table: HiveFiles, name: str, *ids: int | None) -> None:
+    rows = pa.table({"ID": pa.array(ids, pa.int64()), "v": ["" for _ in ids]})
+    orc.write_table(rows, table.path / "p=orc" / name)
+    long_ago(table.path / "p=orc" / name)
+
+
+def write_avro(table: HiveFiles, name: str, *ids: int | None) -> None:
+    with (table.path / "p=avro" / name).open("wb") as file:
+        fastavro.writer(file, SCHEMA, [{"id": one, "v": ""} for one in ids])
+    long_ago(table.path / "p=avro" / name)
+
+
+def long_ago(path: Path) -> None:
+    """So it is believed at once."""
+    os.utime(path, ns=(LONG_AGO_NS, LONG_AGO_NS))
+
+
+def registered(beside: BesideHive, table: HiveFiles) -> dict[str, tuple[str, int]]:
+    """Format and rows of each file, by its name in the table's directory."""
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    manifests = Manifests(Storage(), metadata)
+    files: list[Mapping[str, Any]] = [
+        entry["data_file"]
+        for manifest in manifests.of_snapshot(metadata["snapshots"][-1])
+        for entry in manifests.entries(manifest)
+    ]
+    return {
+        file["file_path"].removeprefix(uri(table.path)): (file["file_format"], file["record_count"]) for file in files
+    }
+
+
+def test_each_file_is_registered_as_what_it_is(beside: BesideHive, mixed: HiveFiles) -> None:
+    beside.start(mixed)
+    beside.upgrades.activate()
+    found = registered(beside, mixed)
+    assert sorted(found.values()) == [("AVRO", 2), ("ORC", 1), ("PARQUET", 1), ("PARQUET", 2)]
+    metadata = beside.metadata(mixed)
+    assert metadata is not None
+    assert '"names":["id","ID"]' in metadata["properties"]["schema.name-mapping.default"]
+    write_orc(mixed, "g", 7, 8)
+    write_avro(mixed, "g", 9)
+    assert beside.sync(mixed).did == "partitions new files: 2"
+    assert registered(beside, mixed) == found | {"/p=orc/g": ("ORC", 2), "/p=avro/g": ("AVRO", 1)}
+
+
+@pytest.mark.parametrize(("write", "part"), [(write_orc, "orc"), (write_avro, "avro")])
+def test_nulls_in_keys_are_found_in_every_format(beside: BesideHive, mixed: HiveFiles, write: Any, part: str) -> None:
+    operation = beside.start(mixed, "id")
+    write(mixed, "g", 7, None, None)
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert (ended.status, ended.error) == (
+        OperationStatus.FAILED, "primary key column 'id' holds nulls (2 found)",
+    )  # fmt: skip
+    (mixed.path / f"p={part}" / "g").unlink()
+    beside.start(mixed, "id")
+    beside.upgrades.activate()
+    assert len(registered(beside, mixed)) == 4
+
+
+@pytest.mark.parametrize(("write", "part"), [(write_orc, "orc"), (write_avro, "avro")])
+def test_trusted_files_go_into_base_as_what_they_are_if_they_have_keys(
+    beside: BesideHive, mixed: HiveFiles, write: Any, part: str
+) -> None:
+    beside.start(mixed, "id")
+    beside.upgrades.activate()
+    set_property(beside, mixed, "firn.hive.keyed-sync", "trust")
+    write(mixed, "g", 7, 8)
+    assert beside.sync(mixed).did == "partitions new files: 1"
+    assert registered(beside, mixed)[f"/p={part}/g"] == (part.upper(), 2)
+    write(mixed, "h", None)
+    with pytest.raises(Invalid, match="nulls"):
+        beside.sync(mixed)
+
+
+def test_a_file_in_another_format_than_its_partition_s_is_named(beside: BesideHive, mixed: HiveFiles) -> None:
+    operation = beside.start(mixed)
+    (mixed.path / "p=orc" / "f").rename(mixed.path / "p=x" / "strange")
+    beside.upgrades.activate()
+    ended = beside.operation(operation)
+    assert ended.error is not None
+    assert "/p=x/strange is not a readable Parquet file" in ended.error
+    assert beside.metadata(mixed) is None
+
+
+def test_a_publish_keeps_each_partition_s_format_and_leaves_out_what_it_cannot_write(
+    beside: BesideHive, mixed: HiveFiles
+) -> None:
+    beside.start(mixed, "id")
+    beside.upgrades.activate()
+    for part, ids in (("x", (1,)), ("orc", (4,)), ("avro", (5, 6))):
+        merged(beside, mixed, part, *ids)
+    outcome = beside.publishes.publish(LAKE, mixed.name)
+    assert outcome.did.endswith("; 1 partitions wait, because they are stored as Avro, which is not written")
+    assert outcome.job is not None
+    with beside.database.reading() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    told = {one["name"]: one["format"] for one in staged["task"]["partitions"]}
+    assert told == {"p=x": "PARQUET", "p=orc": "ORC"}

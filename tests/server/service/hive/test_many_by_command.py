@@ -1,0 +1,139 @@
+"""Many Hive tables by the command line, against a server in this process beside a Hive in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from firn.client import connect
+from server.app import create_app
+from server.schedule import build_background
+from server.settings import Settings
+from tests.factories import LAKE
+from tests.firn.cli.conftest import Command
+from tests.integration.hive.tables import fingerprint
+from tests.server.listening import listening
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_many_upgrades import a_text_table
+
+
+@dataclass
+class Site:
+    """A server with two tables that can be upgraded, `db.raw` that cannot, and the command line."""
+
+    beside: BesideHive
+    run: Command
+    orders: HiveFiles
+    events: HiveFiles
+
+    def works(self) -> None:
+        """Carry out in the background what is asked for, as a server does."""
+        self.beside.services.hive.poke = lambda: threading.Thread(target=self.beside.upgrades.activate).start()
+
+
+@pytest.fixture
+def site(beside: BesideHive) -> Iterator[Site]:
+    orders, events = beside.hive_table(), beside.hive_table()
+    a_text_table(beside, "raw")
+    hive = beside.services.hive
+    hive.index, hive.checks, hive.operations = beside.upgrades.index, beside.upgrades.checks, beside.operations
+    hive.index.refresh(beside.services.namespaces.catalog(LAKE))
+    settings = Settings(data_dir=beside.directory / "data")
+    background = build_background(settings, beside.services)
+    hive.poke = lambda: None
+    with listening(create_app(settings, beside.services, background)) as url:
+        yield Site(beside, Command(url), orders, events)
+
+
+def test_a_dry_run_of_a_database_is_a_report(site: Site) -> None:
+    site.works()
+    said = site.run("hive", "upgrade", "db.*", "--dry-run", "--json")
+    assert said.code == 1, "one table is blocked"
+    found = {one["table"]: one for one in said.json}
+    assert {name: one["eligible"] for name, one in found.items()} == {
+        site.orders.name: True,
+        site.events.name: True,
+        "db.raw": False,
+    }
+    assert found[site.orders.name]["files"] == 2
+    people = site.run("hive", "upgrade", "db.*", "--dry-run")
+    assert "format: " in people.out
+    assert "2 eligible" in people.err
+    assert site.beside.written() == set()
+
+
+def test_a_database_is_upgraded_with_keys_of_their_own(site: Site) -> None:
+    site.works()
+    before = fingerprint(site.beside.directory / "hive")
+    keyed = f"{site.orders.name}=id"
+    said = site.run("hive", "upgrade", "db.*", "--primary-key", keyed, "--json")
+    assert said.code == 1, "one table is blocked"
+    assert {one["target"]: one["outcome"] for one in said.json} == {
+        site.orders.name: "upgraded",
+        site.events.name: "upgraded",
+        "db.raw": "blocked",
+    }
+    listed = site.run("hive", "list", "--json").json
+    assert {one["name"]: one["state"] for one in listed if one["name"] != "raw"} == {
+        site.orders.short: "upgraded",
+        site.events.short: "upgraded",
+    }
+    kinds = {one["name"]: one["kind"] for one in site.run("table", "list", "--json").json}
+    assert kinds == {site.orders.short: "keyed", site.events.short: "plain"}
+    again = site.run("hive", "upgrade", "db.t*")
+    assert (again.code, "passed over" in again.err) == (0, True)
+    assert fingerprint(site.beside.directory / "hive") == before
+
+
+def test_a_batch_is_paused_resumed_and_canceled(site: Site) -> None:
+    batch = connect(site.run.url).hive.upgrade_many(["db.t*"]).batch
+    assert batch is not None
+    said = site.run("operation", "pause", "--batch", str(batch.id))
+    assert (said.code, said.out) == (0, f"batch {batch.id}: 2 paused\n")
+    first, second = site.run("operation", "list", "--batch", str(batch.id), "--json").json
+    assert site.run("operation", "resume", first["id"], "--json").json["outcome"] == "waiting"
+    refused = site.run("operation", "resume", first["id"])
+    assert (refused.code, "it is running" in refused.err) == (1, True)
+    assert site.run("operation", "cancel", second["id"], "--json").json["outcome"] == "canceled"
+    site.beside.upgrades.activate()
+    assert site.run("operation", "show", first["id"], "--json").json["outcome"] == "upgraded"
+    assert site.beside.metadata(site.orders) is not None
+    assert site.beside.metadata(site.events) is None
+
+
+def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site) -> None:
+    client = connect(site.run.url)
+    client.hive.upgrade_many([site.orders.name, site.events.name])
+    listed = client.transport.get("/catalogs/lake/hive", {"state": "upgrading"})["items"]
+    assert {one["name"] for one in listed} == {site.orders.short, site.events.short}
+    site.beside.upgrades.activate()
+    site.orders.drop("x")
+    site.beside.metastore.drop_table("db", site.events.short)
+    site.beside.syncs.sync(LAKE, site.orders.name)
+    site.beside.syncs.sync(LAKE, site.events.name)
+
+    counts = client.transport.get("/catalogs/lake/hive/databases")
+    assert counts == [{"name": "db", "tables": 3, "upgraded": 2, "blocked": 1, "differs": 1}]
+    states = {
+        state: [one["name"] for one in client.transport.get("/catalogs/lake/hive", {"state": state})["items"]]
+        for state in ("hive", "blocked", "upgrading", "upgraded")
+    }
+    assert states == {
+        "hive": [],
+        "blocked": ["raw"],
+        "upgrading": [],
+        "upgraded": sorted([site.orders.short, site.events.short]),
+    }
+    [gone] = client.transport.get("/catalogs/lake/hive", {"differs": "true"})["items"]
+    assert (gone["name"], "is gone" in gone["drift"]) == (site.events.short, True)
+    assert gone["drift_since"] is not None
+
+    [event] = client.transport.get(f"/catalogs/lake/hive/{site.orders.name}/history")["items"]
+    assert (event["kind"], event["partition"], event["files"]) == ("dropped", "p=x", 1)
+    metadata = site.beside.metadata(site.orders)
+    assert metadata is not None
+    assert event["snapshot_id"] == str(metadata["current-snapshot-id"])
+    assert client.hive.show(site.orders.name)["unpublished"] is None, "a plain table publishes nothing"

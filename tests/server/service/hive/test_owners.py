@@ -1,0 +1,181 @@
+"""Two Firns on one metastore: what one publishes the other never undoes, whatever dies or meets on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.errors import AlreadyExists, CommitUnknown, Conflict, Invalid
+from catalog.hive.owner import OWNER
+from catalog.keyed.spec import KeySpec
+from server.files.locations import local_path
+from server.store.session import Sessions, open_engine
+from server.store.uow import SqlDatabase
+from tests.factories import LAKE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, beside_hive
+from tests.server.service.hive.test_publish_steps import leased, merged, overwritten
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+
+
+@pytest.fixture
+def other(beside: BesideHive, migrated_sqlite: Path, tmp_path: Path) -> BesideHive:
+    """Another Firn, with a database and a warehouse of its own."""
+    directory = tmp_path / "other"
+    directory.mkdir()
+    (directory / "firn.db").write_bytes(migrated_sqlite.read_bytes())
+    engine = open_engine(f"sqlite:///{directory / 'firn.db'}")
+    return beside_hive(SqlDatabase(Sessions(engine)), directory, of=beside)
+
+
+def both(beside: BesideHive, other: BesideHive) -> HiveFiles:
+    """A table that both have upgraded; in both a merge has put other rows into p=x."""
+    table = upgraded(beside, "id")
+    other.start(table, "id")
+    other.upgrades.activate()
+    merged(beside, table, "x", 1, 7)
+    merged(other, table, "x", 1, 8)
+    return table
+
+
+def mark(beside: BesideHive, table: HiveFiles) -> str | None:
+    return beside.metastore.table("db", table.short).parameters.get(OWNER)
+
+
+def test_an_upgrade_leaves_no_mark_and_the_first_publish_does(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    before = beside.metastore.table("db", table.short)
+    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+    assert beside.metastore.table("db", table.short) == before
+    merged(beside, table, "x", 1, 7)
+    leased(beside, table, x=(1, 7))
+    relation = relation_of(beside, table)
+    assert mark(beside, table) == f"{relation.id} lake.{table.name} in {beside.warehouse.as_uri()}"
+
+
+def test_the_second_firn_is_refused_and_follows_what_the_first_publishes(beside: BesideHive, other: BesideHive) -> None:
+    table = both(beside, other)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    with pytest.raises(Conflict, match=rf"published by another table: lake\.{table.name} in file:") as refused:
+        other.publishes.publish(LAKE, table.name)
+    assert "UNSET TBLPROPERTIES ('firn.owner')" in (refused.value.hint or "")
+    aged(Path(str(local_path(f"{job.location}/p=x/a.parquet"))), LONG_AGO_NS)
+    assert other.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+
+
+def test_a_table_that_another_firn_publishes_is_not_upgraded(beside: BesideHive, other: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    leased(beside, table, x=(1, 7))
+    spec = KeySpec(primary_key=("id",))
+    with pytest.raises(AlreadyExists, match="published by another table"):
+        other.operations.start(LAKE, table.name, spec, {})
+    report = other.upgrades.checks.report(LAKE, table.name, ("id",))
+    assert [one.code for one in report.checks if one.status == "blocked"] == ["upgraded_elsewhere"]
+    # As the advice says, where the other is no more.
+    beside.metastore.set_table_parameters("db", table.short, {}, remove=[OWNER])
+    other.operations.start(LAKE, table.name, spec, {})
+
+
+def test_of_two_that_mark_a_table_at_once_one_switches(beside: BesideHive, other: BesideHive) -> None:
+    """Both have seen no mark; the one that wrote first finds the other's when it comes to switch."""
+    table = both(beside, other)
+    mine = leased(beside, table, x=(1, 7))
+    beside.metastore.set_table_parameters("db", table.short, {}, remove=[OWNER])  # not there yet when it looked
+    theirs = leased(other, table, x=(1, 8))
+    told = beside.published.accept(mine.lease, mine.location, rows=mine.rows)
+    assert (told.switched, told.given_up) == (0, 1)
+    told = other.published.accept(theirs.lease, theirs.location, rows=theirs.rows)
+    assert told.switched == 1
+    assert beside.where(table, "x") == f"{theirs.location}/p=x"
+
+
+def test_one_that_publishes_no_more_points_no_partition_back(beside: BesideHive, other: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    beside.metastore.set_table_parameters("db", table.short, {OWNER: "3e0f7a52-7a0f-4b6f-9f0f-0123456789ab theirs"})
+    overwritten(table)
+    outcome = beside.sync(table)
+    assert outcome.conflict
+    assert "published by another table: theirs" in outcome.did
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+
+
+@pytest.mark.parametrize("written", ["", "somebody"])
+def test_a_mark_that_makes_no_sense_is_somebody_else_s(beside: BesideHive, written: str) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    beside.metastore.set_table_parameters("db", table.short, {OWNER: written})
+    with pytest.raises(Conflict, match="published by another table"):
+        beside.publishes.publish(LAKE, table.name)
+    assert mark(beside, table) == written
+
+
+def test_a_server_that_dies_around_its_mark_publishes_with_the_next_try(beside: BesideHive) -> None:
+    for moment in range(1, 3):
+        table = upgraded(beside, "id")
+        merged(beside, table, "x", 1, 7)
+        beside.fuse.left = moment  # before the mark and after it
+        with pytest.raises(Killed, match="a mark"):
+            beside.publishes.publish(LAKE, table.name)
+        beside = beside.restarted()
+        assert beside.publishes.publish(LAKE, table.name).job is not None
+        assert mark(beside, table) is not None
+
+
+@pytest.mark.parametrize("has_landed", [True, False])
+def test_a_mark_without_an_answer_is_asked_for_again(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, *, has_landed: bool
+) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    write = beside.metastore.set_table_parameters
+
+    def unanswered(*told: Any, **named: Any) -> None:
+        if has_landed:
+            write(*told, **named)
+        raise CommitUnknown("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(beside.metastore, "set_table_parameters", unanswered)
+        outcome = beside.publishes.publish(LAKE, table.name)
+    assert (outcome.job, outcome.did) == (None, "waits: no answer")
+    assert beside.publishes.publish(LAKE, table.name).job is not None
+    assert mark(beside, table) is not None
+
+
+def test_a_mark_that_is_refused_refuses_the_publish(beside: BesideHive, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+
+    def refused(*_told: Any, **_named: Any) -> None:
+        raise Invalid("not allowed")
+
+    monkeypatch.setattr(beside.metastore, "set_table_parameters", refused)
+    with pytest.raises(Invalid, match="not allowed"):
+        beside.publishes.publish(LAKE, table.name)
+    with beside.database.reading() as uow:
+        assert uow.jobs.active_of(relation_of(beside, table).id) is None
+
+
+def test_a_table_that_was_dropped_here_and_upgraded_again_takes_its_own_mark_over(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    before = mark(beside, table)
+    beside.services.drop(LAKE, beside.table_name(table))
+    beside.start(table, "id")
+    beside.upgrades.activate()
+    merged(beside, table, "x", 1, 9)
+    assert mark(beside, table) == before
+    leased(beside, table, x=(1, 9))
+    assert (mark(beside, table) or "").startswith(str(relation_of(beside, table).id))

@@ -1,0 +1,285 @@
+"""What storage and people do to a table under Firn's hands ends in one clear message, and the next try goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from catalog.datafile import FileStats
+from catalog.errors import Unavailable
+from catalog.hive.owner import OWNER
+from catalog.operation import Operation, OperationStatus
+from server.files.storage import Storage
+from server.files.table_files import TableFiles
+from tests.factories import LAKE
+from tests.hive_tables import a_hive_partition, a_storage
+from tests.integration.hive.tables import fingerprint
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
+from tests.server.service.hive.test_publish_steps import leased, merged
+from tests.server.service.hive.test_sync_steps import make_due, upgraded
+
+
+def carried_out(beside: BesideHive, operation: Operation) -> Operation:
+    beside.upgrades.activate()
+    return beside.operation(operation)
+
+
+def check_upgraded_by_the_next_try(beside: BesideHive, table: HiveFiles, *key: str) -> None:
+    """Nothing of the failed one is left, and nothing of Hive's was touched."""
+    before = fingerprint(table.path)
+    assert beside.metadata(table) is None
+    assert beside.written() == set()
+    assert carried_out(beside, beside.start(table, *key)).status is OperationStatus.SUCCEEDED
+    assert beside.live(table) == table.files()
+    assert beside.sync(table).did == "nothing changed"
+    assert fingerprint(table.path) == before
+
+
+def refusing(name: str, real: Callable[..., object]) -> Callable[..., object]:
+    """An operating system that lets nobody at directories or files of this name."""
+
+    def refused(path: str, *rest: object, **named: object) -> object:
+        if str(path).rstrip("/").endswith(name):
+            raise PermissionError(13, os.strerror(13), str(path))
+        return real(path, *rest, **named)
+
+    return refused
+
+
+def test_a_directory_that_may_not_be_listed_stops_the_upgrade_in_words(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = beside.hive_table()
+    operation = beside.start(table)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refusing("p=y", os.scandir))
+        ended = carried_out(beside, operation)
+    assert ended.status is OperationStatus.FAILED
+    assert (ended.error or "").endswith("/p=y: Permission denied")
+    check_upgraded_by_the_next_try(beside, table)
+
+
+def test_a_file_that_may_not_be_read_stops_upgrade_and_sync_in_words(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = beside.hive_table()
+    closed = table.add("x", 4).name
+    tail = Storage.tail
+
+    def refused(storage: Storage, location: str, length: int) -> tuple[bytes, int]:
+        if location.endswith(closed):
+            raise Unavailable(f"cannot read {location}: Permission denied")
+        return tail(storage, location, length)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "tail", refused)
+        ended = carried_out(beside, beside.start(table))
+    assert (ended.status, (ended.error or "")[-17:]) == (OperationStatus.FAILED, "Permission denied")
+    check_upgraded_by_the_next_try(beside, table)
+    closed = table.add("x", 5).name
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "tail", refused)
+        with pytest.raises(Unavailable, match=rf"{closed}: Permission denied"):
+            beside.sync(table)
+    beside.sync(table)
+    assert beside.live(table) == table.files()
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_damaged_file_stops_the_upgrade_until_it_is_mended(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = beside.hive_table()
+    damaged = table.add("y", 9)
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-9])
+    aged(damaged, LONG_AGO_NS)
+    ended = carried_out(beside, beside.start(table, *key))
+    assert ended.status is OperationStatus.FAILED
+    assert f"{damaged.name} is not a readable Parquet file" in (ended.error or "")
+    assert "Remove the file or write it again" in (ended.hint or "")
+    damaged.write_bytes(whole)
+    aged(damaged, LONG_AGO_NS + 1)
+    check_upgraded_by_the_next_try(beside, table, *key)
+
+
+def test_a_damaged_file_stops_the_sync_of_its_table_alone_until_it_is_mended(beside: BesideHive) -> None:
+    table, other = upgraded(beside), upgraded(beside)
+    before = beside.live(table)
+    damaged = table.add("x", 4)
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-9])
+    aged(damaged, LONG_AGO_NS)
+    other.add("x", 4)
+    for one in (table, other):
+        make_due(beside, one)
+    status = beside.syncs.activate()
+    assert (status.changed, status.unavailable) == (1, 1)
+    assert beside.live(table) == before
+    assert beside.live(other) == other.files()
+    with beside.database.reading() as uow:
+        [drift] = [
+            link["drift"]
+            for one in uow.relations.linked_to_hive(LAKE)
+            if (found := uow.grounds.link(one.id)) and (link := found[0])["drift"]
+        ]
+    assert f"{damaged.name} is not a readable Parquet file" in drift
+    damaged.write_bytes(whole)
+    aged(damaged, LONG_AGO_NS + 1)
+    beside.sync(table)
+    assert beside.live(table) == table.files()
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Hive's side acts once, between a listing and the reading of footers."""
+    read, left = TableFiles.footers, [act]
+
+    def footers(files: TableFiles, *told: Any, **named: Any) -> Iterator[FileStats]:
+        while left:
+            left.pop()()
+        return read(files, *told, **named)
+
+    monkeypatch.setattr(TableFiles, "footers", footers)
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_file_that_vanishes_while_a_table_is_upgraded_is_named(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]
+) -> None:
+    table = beside.hive_table()
+    gone = table.add("x", 4)
+    meanwhile(monkeypatch, gone.unlink)
+    ended = carried_out(beside, beside.start(table, *key))
+    assert ended.status is OperationStatus.FAILED
+    assert ended.error == f"{table.name} is being written: {uri(gone)} does not exist, and was listed a moment ago"
+    assert "try again" in (ended.hint or "")
+    check_upgraded_by_the_next_try(beside, table, *key)
+
+
+def test_a_file_that_vanishes_while_it_is_synced_is_not_missed(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = upgraded(beside)
+    gone = table.add("x", 4)
+    table.add("y", 5)
+    meanwhile(monkeypatch, gone.unlink)
+    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.live(table) == table.files()
+
+
+def grown(table: HiveFiles) -> None:
+    """Written anew with more rows under its name."""
+    (path,) = (table.path / "p=x").iterdir()
+    table.add("x", 1, 2, 70, 71, file=path.name)
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_file_that_grows_while_a_table_is_upgraded_is_read_again(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch, key: tuple[str, ...]
+) -> None:
+    table = beside.hive_table()
+    meanwhile(monkeypatch, lambda: grown(table))
+    assert carried_out(beside, beside.start(table, *key)).status is OperationStatus.SUCCEEDED
+    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+
+
+def test_a_file_that_grows_while_it_is_synced_is_read_again(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = upgraded(beside)
+    path = table.add("z", 4)
+    meanwhile(monkeypatch, lambda: table.add("z", 4, 5, 6, file=path.name))
+    assert beside.sync(table).did == "partitions new: 1"
+    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    assert metadata["snapshots"][-1]["summary"]["total-records"] == "6"
+    assert beside.sync(table).did == "nothing changed"
+
+
+def linked(beside: BesideHive, table: HiveFiles) -> Path:
+    """A partition that is a link to a directory elsewhere, with a file, a link to one, and one that leads nowhere."""
+    real = beside.directory / "elsewhere"
+    real.mkdir()
+    for name, number in (("own.parquet", 10), ("far.parquet", 11)):
+        path = (real if name == "own.parquet" else beside.directory) / name
+        pq.write_table(pa.table({"id": pa.array([number], pa.int64()), "v": ["v"]}), path)
+        aged(path, LONG_AGO_NS)
+    (real / "link.parquet").symlink_to(beside.directory / "far.parquet")
+    (real / "nowhere.parquet").symlink_to(beside.directory / "nothing")
+    partition = table.path / "p=link"
+    partition.symlink_to(real)
+    storage = a_storage(uri(partition), "id bigint; v string")
+    beside.metastore.add_partition("db", table.short, a_hive_partition("link", storage=storage))
+    return real
+
+
+def test_links_are_followed_to_what_they_lead_to_and_no_further(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    real = linked(beside, table)
+    assert carried_out(beside, beside.start(table)).status is OperationStatus.SUCCEEDED
+    found = {one for one in beside.live(table) if "/p=link/" in one}
+    assert found == {uri(table.path / "p=link" / name) for name in ("own.parquet", "link.parquet")}
+    assert beside.sync(table).did == "nothing changed"
+    # The file behind a link is another one: that is a change like any other.
+    far = beside.directory / "far.parquet"
+    pq.write_table(pa.table({"id": pa.array([11, 12], pa.int64()), "v": ["v", "v"]}), far)
+    aged(far, LONG_AGO_NS + 10**9)
+    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    (real / "nowhere.parquet").unlink()
+    (real / "round").symlink_to(real)
+    assert "its directory holds others, for example round/" in beside.sync(table).did
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_renamed_table_or_database_is_told_and_followed_again_under_its_name(
+    beside: BesideHive, key: tuple[str, ...]
+) -> None:
+    table = upgraded(beside, *key)
+    before, there = beside.live(table), beside.metastore.table("db", table.short)
+    partitions = beside.metastore.partitions("db", table.short, beside.metastore.partition_names("db", table.short))
+    beside.metastore.drop_table("db", table.short)
+    beside.metastore.add_database("moved")
+    beside.metastore.add_table(replace(there, database="moved"))
+    outcome = beside.sync(table)
+    assert outcome.conflict
+    assert outcome.did == (
+        f"the Hive table {table.name} is gone; nothing was changed here. If it was renamed: rename it back, or upgrade "
+        "it under its new name; changes that were not published are here alone"
+    )
+    assert beside.live(table) == before
+    beside.metastore.drop_table("moved", table.short)
+    beside.metastore.add_table(there)
+    for one in partitions:
+        beside.metastore.add_partition("db", table.short, one)
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_a_keyed_table_that_was_made_anew_under_its_name_is_rebuilt_and_marked_again(beside: BesideHive) -> None:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    there = beside.metastore.table("db", table.short)
+    for part in ("x", "y"):
+        table.drop(part)
+    beside.metastore.drop_table("db", table.short)
+    beside.metastore.add_table(replace(there, parameters={}))
+    table.add("z", 8)
+    outcome = beside.sync(table)
+    assert outcome.did == "partitions new: 1, dropped: 2"
+    assert outcome.job is not None
+    with beside.database.reading() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    assert staged["task"]["mode"] == "rebuild"
+    beside.services.jobs.cancel(outcome.job.id)
+    merged(beside, table, "z", 8, 9)
+    assert beside.publishes.publish(LAKE, table.name).job is not None
+    assert beside.metastore.table("db", table.short).parameters.keys() == {OWNER}

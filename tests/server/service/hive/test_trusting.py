@@ -1,0 +1,82 @@
+"""Keyed tables that trust Hive's side to add rows of new keys only: its files go into base as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import CommitRefused, Invalid
+from catalog.job import JobKind
+from catalog.keyed.guard import watermark_of
+from catalog.keyed.spec import BASE, CHANGE
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_downgrade_steps import appended
+from tests.server.service.hive.test_publish_steps import set_property
+from tests.server.service.hive.test_sync_steps import upgraded
+
+
+def trusting(beside: BesideHive) -> HiveFiles:
+    table = upgraded(beside, "id")
+    set_property(beside, table, "firn.hive.keyed-sync", "trust")
+    return table
+
+
+def test_files_that_hive_has_added_are_in_base_without_a_job(beside: BesideHive) -> None:
+    table = trusting(beside)
+    appended(beside, table, CHANGE, 1)
+    table.add("x", 4)
+    table.add("new", 5)
+    outcome = beside.sync(table)
+    assert (outcome.did, outcome.job) == ("partitions new files: 1, new: 1", None)
+    assert beside.live(table) == table.files()
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    assert watermark_of(metadata) == 0  # what was pending is pending
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_what_is_more_than_an_addition_is_built_anew_as_ever(beside: BesideHive) -> None:
+    table = trusting(beside)
+    table.add("y", 4)
+    for path in (table.path / "p=x").iterdir():
+        path.unlink()
+    outcome = beside.sync(table)
+    assert outcome.job is not None
+    assert outcome.job.kind is JobKind.SYNC
+
+
+def test_rows_without_a_key_are_not_taken(beside: BesideHive) -> None:
+    table = trusting(beside)
+    before = table.files()
+    table.add("x", None)
+    with pytest.raises(Invalid, match="nulls"):
+        beside.sync(table)
+    assert beside.live(table) == before
+
+
+def test_a_killed_registration_is_made_good_by_the_next_sync(beside: BesideHive) -> None:
+    died = 0
+    while True:
+        table = trusting(beside)
+        table.add("x", 4)
+        beside.fuse.left = died + 1
+        try:
+            beside.sync(table)
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+            beside.sync(table)
+        else:
+            beside.fuse.left = None
+            break
+        assert beside.live(table) == table.files()
+        metadata = beside.metadata(table)
+        assert metadata is not None
+        assert metadata["snapshots"][-1]["summary"]["total-records"] == "4"
+    assert died >= 6  # before and after: manifests, metadata, the transaction
+
+
+def test_nobody_else_adds_to_base(beside: BesideHive) -> None:
+    table = trusting(beside)
+    with pytest.raises(CommitRefused, match="linked to Hive"):
+        appended(beside, table, BASE, 4)

@@ -1,0 +1,145 @@
+import { Button, Select } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
+
+import { hiveEvents, hiveTable } from '../../api/queries';
+import type { HiveEvent, HiveTableDetail } from '../../api/types';
+import { DataTable, type Column } from '../../components/data-table';
+import { Bytes, Count, When } from '../../components/figures';
+import { Empty, Note } from '../../components/notes';
+import { Facts } from '../../components/panel';
+import { many } from '../../lib/format';
+import { paths } from '../../lib/paths';
+import { useUrlState } from '../../lib/url-state';
+
+/** How the table and its Hive table stand to each other, and what syncs and publishes did to each partition. */
+export function HiveTab({ catalog, hive, table }: { catalog: string; hive: string; table: string }) {
+  const { data } = useQuery(hiveTable(catalog, hive));
+  return (
+    <div className="stack" style={{ padding: 14 }}>
+      {data && <Standing data={data} />}
+      <Events catalog={catalog} hive={hive} table={table} />
+    </div>
+  );
+}
+
+function Standing({ data }: { data: HiveTableDetail }) {
+  const { unpublished: left } = data;
+  return (
+    <>
+      {data.drift !== null && (
+        <Note
+          tone="warn"
+          title={
+            <>
+              Differs from Hive, first seen <When at={data.drift_since} />
+            </>
+          }
+        >
+          {data.drift}
+        </Note>
+      )}
+      <Facts
+        facts={[
+          { name: 'Hive table', value: <span className="mono">{`${data.database}.${data.name}`}</span> },
+          { name: 'from Hive: synced', value: <When at={data.synced_at} /> },
+          ...(left === null
+            ? []
+            : [
+                { name: 'to Hive: published', value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} /> },
+                { name: 'not in Hive yet', value: notYet(left) },
+                ...(left.commits === 0 ? [] : [{ name: 'the oldest of it', value: <When at={left.since} /> }, { name: 'its size', value: <Bytes value={left.bytes} /> }]),
+              ]),
+        ]}
+      />
+      {left === null && <span className="dim">A plain table stands on Hive’s own files: there is nothing to publish.</span>}
+    </>
+  );
+}
+
+function notYet({ rows, commits }: { rows: number; commits: number }): ReactNode {
+  if (commits === 0) return <span className="dim">nothing: Hive has every change</span>;
+  return (
+    <span className="accent">
+      {many(rows, 'change')} in {many(commits, 'commit')}
+    </span>
+  );
+}
+
+const SAYS: Record<HiveEvent['kind'], string> = {
+  added: 'Hive added files',
+  new: 'Hive made it',
+  rebuilt: 'Hive replaced files',
+  dropped: 'Hive dropped it',
+  late: 'a late writer added files where it was before',
+  published: 'published to Hive',
+};
+
+const COLUMNS = (catalog: string, table: string, only: (partition: string) => void): Column<HiveEvent>[] => [
+  { key: 'at', title: 'When', cell: (one) => <When at={one.at} /> },
+  { key: 'kind', title: 'What', cell: (one) => <span className={one.kind === 'published' ? 'accent' : ''}>{SAYS[one.kind]}</span> },
+  { key: 'partition', title: 'Partition', cell: (one) => <Partition one={one} only={only} />, wide: true },
+  { key: 'files', title: 'Files', cell: (one) => <Count value={one.files} />, right: true },
+  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true, help: 'Known of what was published; a sync reads no rows' },
+  {
+    key: 'snapshot',
+    title: 'Snapshot',
+    cell: (one) =>
+      one.snapshot_id === null ? null : (
+        <Link className="mono" to={paths.table(catalog, table, 'history')}>
+          {one.snapshot_id}
+        </Link>
+      ),
+    right: true,
+    extra: true,
+  },
+];
+
+function Partition({ one, only }: { one: HiveEvent; only: (partition: string) => void }) {
+  if (one.partition === null) return <span className="dim">{many(one.partitions, 'other partition')}</span>;
+  if (one.partition === '') return <span className="dim">the whole table</span>;
+  const { partition } = one;
+  return (
+    <Button variant="subtle" size="compact-xs" className="mono" onClick={() => only(partition)} title="Only this partition">
+      {partition}
+    </Button>
+  );
+}
+
+function Events({ catalog, hive, table }: { catalog: string; hive: string; table: string }) {
+  const [get, set] = useUrlState();
+  const partition = get('partition');
+  const found = useInfiniteQuery(hiveEvents(catalog, hive, partition));
+  const rows = found.data?.pages.flatMap((page) => page.items);
+  const known = [...new Set([...(partition === undefined ? [] : [partition]), ...(rows ?? []).map((one) => one.partition)])].filter((one): one is string => !!one);
+  return (
+    <>
+      <div className="row spread">
+        <b>Syncs and publishes</b>
+        <Select
+          aria-label="partition"
+          w={240}
+          searchable
+          value={partition ?? ''}
+          onChange={(value) => set({ partition: value ?? undefined })}
+          data={[{ value: '', label: 'Every partition' }, ...known.map((one) => ({ value: one, label: one }))]}
+        />
+      </div>
+      <DataTable
+        plain
+        name="syncs and publishes"
+        columns={COLUMNS(catalog, table, (one) => set({ partition: one }))}
+        rows={rows}
+        error={found.error}
+        id={(one) => String(one.id)}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={
+          <Empty title="Nothing has been synced or published since the upgrade">
+            What Hive’s writers do is looked at by each table’s sync interval, or now with the button above.
+          </Empty>
+        }
+      />
+    </>
+  );
+}

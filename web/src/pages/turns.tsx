@@ -1,0 +1,70 @@
+import { answered, api } from '../api/client';
+import type { Batch, Operation } from '../api/types';
+import { Act } from '../components/act';
+import { useDo } from '../components/ask';
+import { need, onTable, scopeOf, type Need } from '../lib/access';
+
+type Verb = 'pause' | 'resume' | 'cancel';
+
+interface TurnProps {
+  verb: Verb;
+  what: string;
+  needs: Need[];
+  can: readonly string[];
+  act: () => Promise<unknown>;
+}
+
+const LABELS: Record<Verb, string> = { pause: 'Pause', resume: 'Resume', cancel: 'Cancel' };
+
+function Turn({ verb, what, needs, can, act }: TurnProps) {
+  const turn = useDo(`cannot ${verb}`, act);
+  return (
+    <Act
+      variant="default"
+      size="compact-xs"
+      needs={needs}
+      loading={turn.isPending}
+      disabledReason={can.includes(verb) ? null : 'It has been asked to stop and does at its next step.'}
+      onClick={() => turn.mutate()}
+      aria-label={`${LABELS[verb]} ${what}`}
+    >
+      {LABELS[verb]}
+    </Act>
+  );
+}
+
+/** Pause or resume, and cancel: what is left of it is begun anew, or nothing is left. */
+export function Turns({ operation }: { operation: Operation }) {
+  const { id, catalog, target, can } = operation;
+  const parts = { what: `the ${operation.kind} of ${target}`, needs: need(onTable(catalog, target), 'maintain'), can };
+  const params = { params: { path: { operation_id: id } } };
+  return (
+    <span className="row" style={{ gap: 6 }}>
+      {operation.status === 'paused' && (
+        <Turn {...parts} verb="resume" act={() => answered(api.POST('/operations/{operation_id}/resume', params))} />
+      )}
+      {operation.status === 'running' && operation.kind !== 'downgrade' && (
+        <Turn {...parts} verb="pause" act={() => answered(api.POST('/operations/{operation_id}/pause', params))} />
+      )}
+      <Turn {...parts} verb="cancel" act={() => answered(api.POST('/operations/{operation_id}/cancel', params))} />
+    </span>
+  );
+}
+
+/** The same for everything that was asked for at once. */
+export function BatchTurns({ catalog, batch }: { catalog: string; batch: Batch }) {
+  const parts = { what: 'all', needs: need(scopeOf(catalog), 'maintain'), can: batch.can };
+  const params = { params: { path: { catalog, batch: batch.id } } };
+  if (batch.can.length === 0) return null;
+  return (
+    <span className="row" style={{ gap: 6 }}>
+      {batch.can.includes('pause') && (
+        <Turn {...parts} verb="pause" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/pause', params))} />
+      )}
+      {batch.can.includes('resume') && (
+        <Turn {...parts} verb="resume" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/resume', params))} />
+      )}
+      <Turn {...parts} verb="cancel" act={() => answered(api.POST('/catalogs/{catalog}/hive/upgrades/{batch}/cancel', params))} />
+    </span>
+  );
+}

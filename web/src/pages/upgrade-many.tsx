@@ -1,0 +1,253 @@
+import { Button, MultiSelect } from '@mantine/core';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+
+import { answered, api } from '../api/client';
+import { batch as batchQuery, batchOperations } from '../api/queries';
+import type { Batch, Operation } from '../api/types';
+import { Act } from '../components/act';
+import { DataTable, type Column } from '../components/data-table';
+import { Bytes, Count } from '../components/figures';
+import { TableName } from '../components/job-parts';
+import { OutcomeMark } from '../components/marks';
+import { Empty, Note, ProblemNote } from '../components/notes';
+import { Page, Panel } from '../components/panel';
+import { need, scopeOf } from '../lib/access';
+import { bytes, many } from '../lib/format';
+import { keysFrom, keysText, type Keys } from '../lib/keys';
+import { paths } from '../lib/paths';
+import { useUrlState } from '../lib/url-state';
+import { BatchBar, OperationBar } from './operations';
+import { BatchTurns, Turns } from './turns';
+
+/** What an operation keeps of the checks that were made for it. */
+interface Found {
+  files?: number;
+  bytes?: number;
+  partitions?: number;
+  primary_key_candidates?: string[];
+  checks?: { code: string; status: string; message: string; advice: string }[];
+}
+
+/** Many Hive tables: first the report of all, with a key for those that want one, then their upgrades side by side. */
+export function UpgradeManyPage() {
+  const { catalog = '' } = useParams();
+  const [get] = useUrlState();
+  const upgrade = get('batch');
+  const check = get('check');
+  return (
+    <Page
+      title="Upgrade many tables"
+      sub={upgrade === undefined ? 'Makes Hive tables Iceberg tables in place. Nothing is changed before you press Upgrade.' : undefined}
+    >
+      {upgrade !== undefined ? (
+        <Progress catalog={catalog} id={upgrade} />
+      ) : check !== undefined ? (
+        <Report catalog={catalog} id={check} />
+      ) : (
+        <Panel>
+          <Empty title="No tables are chosen" action={<Button component={Link} to={paths.hive(catalog)}>Hive tables</Button>}>
+            Select tables in the list, or take a whole database.
+          </Empty>
+        </Panel>
+      )}
+    </Page>
+  );
+}
+
+function useBatch(catalog: string, id: string) {
+  const known = useQuery(batchQuery(catalog, id));
+  const found = useInfiniteQuery(batchOperations(id, known.data?.unfinished !== 0));
+  return { batch: known.data, error: known.error ?? found.error, found, rows: found.data?.pages.flatMap((page) => page.items) };
+}
+
+/** What every table's check has found; those that can be upgraded are, with the keys chosen here. */
+function Report({ catalog, id }: { catalog: string; id: string }) {
+  const [get, set] = useUrlState();
+  const { batch, error, found, rows } = useBatch(catalog, id);
+  const keys = keysFrom(get('keys'));
+  const choose = (table: string, key: string[]) => set({ keys: keysText({ ...keys, [table]: key }) });
+  if (batch === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
+  return (
+    <>
+      <Panel title="Checks" aside={<BatchTurns catalog={catalog} batch={batch} />}>
+        <BatchBar batch={batch} />
+      </Panel>
+      <Start catalog={catalog} batch={batch} rows={rows ?? []} whole={!found.hasNextPage} keys={keys} />
+      <DataTable
+        name="tables to upgrade"
+        columns={reportColumns(keys, choose)}
+        rows={rows}
+        id={(one) => one.id}
+        link={(one) => paths.upgrade(catalog, one.target)}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={null}
+      />
+    </>
+  );
+}
+
+const found = (one: Operation): Found => one.result;
+
+function reportColumns(keys: Keys, choose: (table: string, key: string[]) => void): Column<Operation>[] {
+  return [
+    { key: 'table', title: 'Hive table', cell: (one) => <TableName table={one.target} /> },
+    { key: 'outcome', title: 'Check', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
+    { key: 'partitions', title: 'Partitions', cell: (one) => <Count value={found(one).partitions} />, right: true },
+    { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
+    { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
+    {
+      key: 'key',
+      title: 'Primary key',
+      help: 'Without one it becomes a plain table. It cannot be changed later.',
+      cell: (one) => one.outcome === 'eligible' && <KeyOf one={one} chosen={keys[one.target] ?? []} choose={(key) => choose(one.target, key)} />,
+    },
+    { key: 'why', title: 'In the way, and what to do', cell: (one) => <InTheWay one={one} />, wide: true },
+  ];
+}
+
+function KeyOf({ one, chosen, choose }: { one: Operation; chosen: string[]; choose: (key: string[]) => void }) {
+  return (
+    <MultiSelect
+      aria-label={`primary key of ${one.target}`}
+      placeholder={chosen.length === 0 ? 'plain table' : ''}
+      w={190}
+      searchable
+      clearable
+      clearButtonProps={{ 'aria-label': `no primary key for ${one.target}` }}
+      data={found(one).primary_key_candidates ?? []}
+      value={chosen}
+      onChange={choose}
+    />
+  );
+}
+
+function InTheWay({ one }: { one: Operation }) {
+  const checks = found(one).checks ?? [];
+  const blocked = checks.filter((check) => check.status === 'blocked');
+  const told = blocked.length > 0 ? blocked : checks.filter((check) => check.status === 'warn' && check.code !== 'key');
+  return (
+    <div className="wrap-anywhere" style={{ maxWidth: 560 }}>
+      {told.map((check) => (
+        <div key={check.code + check.message}>
+          <span className="mono">{check.code}</span> {check.message}. <span className="dim">{check.advice}</span>
+        </div>
+      ))}
+      {one.error !== null && blocked.length === 0 && (
+        <div>
+          {one.error} <span className="dim">{one.hint}</span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface StartProps {
+  catalog: string;
+  batch: Batch;
+  rows: Operation[];
+  /** Whether all of the batch is in `rows`. */
+  whole: boolean;
+  keys: Keys;
+}
+
+/** What will happen, and the button. */
+function Start({ catalog, batch, rows, whole, keys }: StartProps) {
+  const [, set] = useUrlState();
+  const eligible = rows.filter((one) => one.outcome === 'eligible');
+  const keyed = eligible.filter((one) => (keys[one.target] ?? []).length > 0);
+  const start = useMutation({
+    mutationFn: () =>
+      answered(
+        api.POST('/catalogs/{catalog}/hive/upgrade', {
+          params: { path: { catalog } },
+          body: {
+            tables: eligible.map((one) => one.target),
+            keys: Object.fromEntries(keyed.map((one) => [one.target, { primary_key: keys[one.target] ?? [], key_scope: 'global' as const }])),
+            properties: {},
+            dry_run: false,
+          },
+        }),
+      ),
+    onSuccess: (started) => set(started.batch === null ? {} : { batch: started.batch.id, check: undefined, keys: undefined }),
+  });
+  const files = eligible.reduce((sum, one) => sum + (found(one).files ?? 0), 0);
+  const size = eligible.reduce((sum, one) => sum + (found(one).bytes ?? 0), 0);
+  const databases = [...new Set(eligible.map((one) => one.target.split('.')[0] ?? ''))];
+  return (
+    <>
+      {start.error && <ProblemNote error={start.error} />}
+      <Note
+        title={
+          eligible.length === 0
+            ? batch.unfinished > 0
+              ? 'The tables are being looked at.'
+              : 'None of these tables can be upgraded as it is.'
+            : `${many(eligible.length, 'table')} with ${many(files, 'file')} (${bytes(size)}) can be upgraded, ${keyed.length} with a key.`
+        }
+        action={
+          <Act
+            needs={databases.flatMap((one) => need(scopeOf(catalog, [one]), 'create', 'read'))}
+            loading={start.isPending}
+            disabledReason={whyNotYet(batch, eligible.length, whole)}
+            onClick={() => start.mutate()}
+          >
+            {`Upgrade ${many(eligible.length, 'table')}`}
+          </Act>
+        }
+      >
+        The footers of the files are read, not the data. No file is moved, rewritten or deleted; Hive’s readers and writers go on. Each table
+        is upgraded on its own, a few at a time: one that fails stays as it was and holds up no other. That no key comes twice is taken from you.
+      </Note>
+    </>
+  );
+}
+
+function whyNotYet(batch: Batch, eligible: number, whole: boolean): string | null {
+  if (batch.unfinished > 0) return 'Not all tables have been looked at yet.';
+  if (!whole) return 'There are more tables below: load them, so that you see what you upgrade.';
+  return eligible === 0 ? 'No table can be upgraded as it is.' : null;
+}
+
+const PROGRESS: Column<Operation>[] = [
+  { key: 'table', title: 'Table', cell: (one) => <TableName table={one.target} /> },
+  { key: 'outcome', title: 'State', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
+  { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
+  { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },
+  { key: 'how', title: 'How far, or why not', cell: (one) => <HowFar one={one} />, wide: true },
+  { key: 'act', title: '', cell: (one) => (one.ended_at === null ? <Turns operation={one} /> : null), right: true },
+];
+
+function HowFar({ one }: { one: Operation }) {
+  if (one.outcome === 'running' || (one.outcome === 'paused' && one.total > 0)) return <OperationBar operation={one} thin />;
+  return <InTheWay one={one} />;
+}
+
+/** All upgrades of one request: they go on whoever looks. */
+function Progress({ catalog, id }: { catalog: string; id: string }) {
+  const { batch, error, found, rows } = useBatch(catalog, id);
+  if (batch === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
+  return (
+    <>
+      <Panel title="Upgrades" aside={<BatchTurns catalog={catalog} batch={batch} />}>
+        <div className="stack">
+          <BatchBar batch={batch} />
+          <span className="dim">
+            {batch.unfinished > 0
+              ? 'Closing this page does not stop them; they are found again under Hive and Home. What is upgraded stays so, whatever becomes of the others.'
+              : 'All have ended. Tables that are not upgraded are as they were.'}
+          </span>
+        </div>
+      </Panel>
+      <DataTable
+        name="upgrades"
+        columns={PROGRESS}
+        rows={rows}
+        id={(one) => one.id}
+        link={(one) => (one.outcome === 'upgraded' ? paths.table(catalog, one.target) : paths.upgrade(catalog, one.target, one.id))}
+        more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
+        empty={null}
+      />
+    </>
+  );
+}
