@@ -30,7 +30,8 @@ class Refusing:
 
 
 def work(*, asked: bool) -> tuple[Work, Refusing]:
-    task = {"tables": [], "published": None, "left_out": None, "before_ms": 0, "dry_run": False, "asked": asked}
+    task: dict[str, Any] = {"tables": [], "published": None, "left_out": None}
+    task |= {"before_ms": 0, "dry_run": False, "asked": asked}
     lease = Lease(
         lease="l", beat_seconds=1, job_id="j", attempt=1, kind="orphans", catalog="lake", table="db.t", task=task
     )
