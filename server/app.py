@@ -6,13 +6,15 @@ import gc
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
 
 from catalog.errors import CatalogError, CommitUnknown
@@ -93,6 +95,15 @@ _API = (
     api_tokens,
     api_audit,
 )
+_ICEBERG = (
+    iceberg_tables,  # these three first: they are asked for most, and tried in order
+    iceberg_delegation,
+    iceberg_scans,
+    iceberg_views,
+    iceberg_namespaces,
+    iceberg_config,
+    iceberg_oauth,
+)
 
 
 def create_app(
@@ -147,7 +158,33 @@ def _spare_the_collector() -> None:
 
 def _gates(services: Services | None, needed: rules.Rules, prefix: str) -> list[Any]:
     """What every route depends on where access control is on; nothing where it is off."""
-    return [Depends(gate(needed, prefix))] if services is not None and services.access.enabled else []
+    return [Depends(gate(needed, prefix))] if _guarded(services) else []
+
+
+def _guarded(services: Services | None) -> bool:
+    return services is not None and services.access.enabled
+
+
+@cache
+def _api_routes(*, guarded: bool) -> list[BaseRoute]:
+    """Routes know nothing of an application, and are costly to make: all applications of a process share them.
+
+    A server makes one; tests make one each, by the thousand.
+    """
+    return _routes_of(_API, [Depends(gate(rules.API, "/api/v1"))] if guarded else [])
+
+
+@cache
+def _iceberg_routes(*, guarded: bool) -> list[BaseRoute]:
+    """The same for the Iceberg REST catalog."""
+    return _routes_of(_ICEBERG, [Depends(gate(rules.ICEBERG, "/iceberg/v1"))] if guarded else [])
+
+
+def _routes_of(modules: tuple[Any, ...], gates: list[Any]) -> list[BaseRoute]:
+    router = APIRouter(dependencies=[Depends(restore_slashes)])
+    for module in modules:
+        router.include_router(module.router, dependencies=gates)
+    return router.routes
 
 
 def create_api(settings: Settings, services: Services | None, background: Background | None) -> FastAPI:
@@ -158,7 +195,6 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
         docs_url="/docs",
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(restore_slashes)],
     )
     app.state.services = services
     app.state.version = VERSION
@@ -169,9 +205,7 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
         app.state.driver = background.driver
         app.state.leads = background.leadership.leads
     app.state.oidc = _oidc_login(settings.access)
-    gates = _gates(services, rules.API, "/api/v1")
-    for module in _API:
-        app.include_router(module.router, dependencies=gates)
+    app.router.routes.extend(_api_routes(guarded=_guarded(services)))
     app.add_exception_handler(CatalogError, api_errors.refused)
     app.add_exception_handler(CommitUnknown, api_errors.unknown)
     app.add_exception_handler(RequestValidationError, api_errors.malformed)
@@ -194,13 +228,9 @@ def create_iceberg(services: Services) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(restore_slashes)],
     )
     app.state.services = services
-    gates = _gates(services, rules.ICEBERG, "/iceberg/v1")
-    tables = (iceberg_tables, iceberg_delegation, iceberg_scans)  # first: they are asked for most, and tried in order
-    for module in (*tables, iceberg_views, iceberg_namespaces, iceberg_config, iceberg_oauth):
-        app.include_router(module.router, dependencies=gates)
+    app.router.routes.extend(_iceberg_routes(guarded=_guarded(services)))
     app.add_exception_handler(CatalogError, iceberg_errors.refused)
     app.add_exception_handler(CommitUnknown, iceberg_errors.unknown)
     app.add_exception_handler(RequestValidationError, iceberg_errors.malformed)
