@@ -8,7 +8,8 @@ tail of old ones, as a change stream brings them. One is optimized by a real opt
 server plans it; the other has `firn.optimize.enabled=false`. Between batches the same query runs on both, in turns. The
 CPU seconds are those of the reading Spark alone: the optimizer works beside it, as it would anywhere.
 
-`flat` is the median of the last quarter of the run over that of the second one: the first warms everything up.
+`flat` is the median of the last quarter of the run over that of the second one: the first warms everything up. A run
+too short for the machine goes on until two batches are written and one merge has ended.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ from bench.keyed import Stage, stage
 from bench.measure import Cost
 from bench.orders import Orders, Skew, generate
 from bench.report import Report
+from firn.wire import Job
 
 WAYS = ("with", "without")
 QUERY = "aggregate"
 STOP_SECONDS = 60
+FIRST_MERGE_SECONDS = 300
 PLANNING = {"FIRN_BACKGROUND__PLAN_SECONDS": "2"}
 
 
@@ -61,7 +64,7 @@ class Stream:
         began = time.monotonic()
         number = 0
         for number in range(len(self.orders.upserts)):
-            if time.monotonic() - began > seconds:
+            if time.monotonic() - began > seconds and number > 1:
                 return number
             for way in WAYS:
                 self.stage.write_batch(self.tables[way], self.orders, number)
@@ -102,6 +105,7 @@ def main(argv: list[str] | None = None) -> int:
         tables = {way: running.keyed_table(orders, **policy[way]) for way in WAYS}
         stream = Stream(running, orders, tables, report)
         written = stream.run(seconds=given.minutes * 60, every=given.every)
+        _wait_for_a_merge(stream)
         for way in WAYS:
             running.check(tables[way], orders.totals[written])
         _conclude(stream, written)
@@ -111,10 +115,23 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def _wait_for_a_merge(stream: Stream) -> None:
+    """TimeoutError when there is none in FIRST_MERGE_SECONDS."""
+    deadline = time.monotonic() + FIRST_MERGE_SECONDS
+    while not any(job.kind == "merge" for job in _ended(stream, "with")):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the optimizer has merged nothing")
+        time.sleep(1)
+
+
+def _ended(stream: Stream, way: str) -> list[Job]:
+    jobs = stream.stage.server.client.tables[stream.tables[way]].jobs(None)
+    return [job for job in jobs if job.status == "succeeded"]
+
+
 def _conclude(stream: Stream, written: int) -> None:
     for way in WAYS:
-        jobs = stream.stage.server.client.tables[stream.tables[way]].jobs(None)
-        ended = [job for job in jobs if job.status == "succeeded"]
+        ended = _ended(stream, way)
         walls = [sample.cost.wall for sample in stream.samples[way]]
         cpus = [sample.cost.cpu for sample in stream.samples[way]]
         stream.report.line(

@@ -63,7 +63,7 @@ def test_read(tmp_path: Path) -> None:
 
 
 def test_cdc(tmp_path: Path) -> None:
-    sizes = ["--minutes", "0.5", "--every", "3", "--rows", "3000", "--changes", "100", "--pending-age", "3 s"]
+    sizes = ["--minutes", "0.2", "--every", "3", "--rows", "3000", "--changes", "100", "--pending-age", "3 s"]
     lines = results(tmp_path, "cdc", *sizes, "--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg"))
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert ways["with"]["jobs"]["merge"] > 0
