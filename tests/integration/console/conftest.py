@@ -49,10 +49,8 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     complaints: list[str] = []
     contexts = []
 
-    def opened(url: str, *, dark: bool = False, width: int = 1440) -> Page:
-        context = browser.new_context(
-            color_scheme="dark" if dark else "light", viewport={"width": width, "height": 900}
-        )
+    def opened(url: str, *, width: int = 1440) -> Page:
+        context = browser.new_context(color_scheme="light", viewport={"width": width, "height": 900})
         contexts.append(context)
         context.set_default_timeout(SLOWEST_MS)
         page = context.new_page()
@@ -83,9 +81,19 @@ def linked_server(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPat
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds wrong with the page as it is."""
+    """What axe finds wrong with the page as it is, and in dark, in which nothing but the colours is another."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
+    light = _found(page, "{}")
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
+    dark = _found(page, "{runOnly: ['color-contrast']}")
+    page.emulate_media(color_scheme="light")
+    return [*light, *(f"in dark: {one}" for one in dark)]
+
+
+def _found(page: Page, rules: str) -> list[str]:
     # Animations that are still running have colours of their own.
     page.wait_for_timeout(400)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)")
+    run = f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}})"
+    found = page.evaluate(f"{run}.then(result => result.violations)")
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]

@@ -76,7 +76,7 @@ def test_a_purge_says_what_will_happen_and_the_table_leaves_the_list(
 
 def test_a_protected_table_cannot_be_dropped_and_says_why(server: ServerProcess, open_page: OpenPage) -> None:
     made(server, "web.precious")
-    page = open_page(f"{server.url}/c/lake/tables/web.precious", dark=True)
+    page = open_page(f"{server.url}/c/lake/tables/web.precious")
     page.get_by_label("protected against dropping").click()
     expect(page.get_by_label("protected against dropping")).to_be_checked()
     page.get_by_role("button", name="more actions").click()
