@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from catalog.errors import Conflict, NotFound, Unavailable
+from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
-from catalog.hive.ports import Place
+from catalog.hive.ports import Move, Place
+from server.metastore.fake_locks import FakeLock, FakeLocks
 
 
 class FakeMetastore:
@@ -18,6 +19,7 @@ class FakeMetastore:
     def __init__(self) -> None:
         self.answers = True
         """Set to False to make every call Unavailable."""
+        self.locks = FakeLocks()
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
         self._about: dict[str, HiveDatabase] = {}
         self._partitions: dict[str, dict[str, HivePartition]] = {}
@@ -83,6 +85,24 @@ class FakeMetastore:
         table = self.table(database, name)
         kept = {key: value for key, value in table.parameters.items() if key not in remove}
         self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
+
+    def lock(self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True) -> FakeLock:
+        del wait
+        self._answer()
+        return self.locks.of(f"{database}.{name}", partitions)
+
+    def move_all(
+        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
+    ) -> list[Signals]:
+        before = dict(self._partitions[self.table(database, name).full_name])
+        try:
+            return [
+                self.move(database, name, one.place, one.location, one.parameters, columns_of_table=columns_of_table)
+                for one in moves
+            ]
+        except CatalogError:
+            self._partitions[f"{database}.{name}"] = before
+            raise
 
     def move(
         self,
