@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
@@ -14,7 +15,7 @@ from server.metastore.fake_locks import FakeLock, FakeLocks
 
 
 class FakeMetastore:
-    """Implements `catalog.hive.ports.Metastore`; `add_…` and `drop_…` are what Hive would do behind our back."""
+    """Implements `catalog.hive.ports.Metastore`; `add_…`, `drop_…` and `others_lock` are what Hive does unseen."""
 
     def __init__(self) -> None:
         self.answers = True
@@ -46,6 +47,9 @@ class FakeMetastore:
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
         del self._partitions[f"{database}.{name}"][partition]
+
+    def others_lock(self, database: str, name: str, *partitions: str) -> AbstractContextManager[None]:
+        return self.locks.others(f"{database}.{name}", *partitions)
 
     def databases(self) -> list[str]:
         self._answer()
