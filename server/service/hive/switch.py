@@ -91,14 +91,13 @@ class Switches:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
         with self.database.reading() as uow:
             found = uow.grounds.link(relation.id)
-            grounds = {unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()}
+            names = [name for name, stored in uow.grounds.of(relation.id).items() if stored["publishing"]]
         if found is None:
             return Switched()
-        names = [name for name, ground in grounds.items() if ground.publishing is not None]
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
             # Others are waited for once: what they have locked then, they will hold for longer.
-            total += self._some(relation, found[0], {name: grounds[name] for name in some}, wait=not total.locked)
+            total += self._some(relation, found[0], some, wait=not total.locked)
         return total
 
     def still_waits(self, relation: Relation, switched: Switched) -> bool:
@@ -121,12 +120,10 @@ class Switches:
             up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
             uow.grounds.put(relation.id, up)
 
-    def _some(
-        self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground], *, wait: bool
-    ) -> Switched:
+    def _some(self, relation: Relation, link: Mapping[str, Any], partitions: Sequence[str], *, wait: bool) -> Switched:
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        with metastore.lock(*names, [*grounds], wait=wait) as lock:
-            free = {name: ground for name, ground in grounds.items() if name not in lock.busy}
+        with metastore.lock(*names, partitions, wait=wait) as lock:
+            free = self._open(relation.id, [name for name in partitions if name not in lock.busy])
             left = Switched(left=len(lock.busy), locked=len(lock.busy), who=next(iter(lock.busy.values()), ""))
             if not free:
                 return left
@@ -141,6 +138,12 @@ class Switches:
         switched = sum(_is_switched(one, free[name]) for name, one in ended.items())
         open_still = Switched(left=len(free) - len(ended))
         return left + open_still + Switched(done=switched, given_up=len(ended) - switched)
+
+    def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, Ground]:
+        """The grounds of those that are open now: while we waited for a lock, another server may have ended them."""
+        with self.database.reading() as uow:
+            stored = uow.grounds.of(relation_id)
+        return {name: Ground.from_json(stored[name]) for name in names if name in stored and stored[name]["publishing"]}
 
     def _ended(
         self, locked: _Locked, grounds: Mapping[str, Ground], now: Mapping[str, Signals]

@@ -190,6 +190,23 @@ def test_a_lock_that_is_lost_before_the_move_moves_nothing(beside: BesideHive) -
     assert at(beside, table, job) == set()
 
 
+def test_what_another_server_has_ended_while_we_waited_for_the_lock_is_not_done_again(beside: BesideHive) -> None:
+    table, job = written(beside)
+    former = beside.where(table, "x")
+    other = beside.restarted()
+
+    def meanwhile(moment: str) -> None:
+        """The other one switches all, and then a tool puts a partition back."""
+        if moment == "before a lock" and not at(beside, table, job):
+            assert other.published.accept(job.lease, job.location, rows=job.rows).switched == 4
+            storage = a_storage(str(former), "id bigint; v string")
+            beside.metastore.add_partition("db", table.short, a_hive_partition("x", storage=storage))
+
+    beside.fuse.at = meanwhile  # type: ignore[method-assign]
+    assert accepted(beside, job).left == 0
+    assert beside.where(table, "x") == former
+
+
 @pytest.mark.parametrize("has_landed", [True, False])
 def test_moves_without_an_answer_are_looked_at_one_by_one(
     beside: BesideHive, monkeypatch: pytest.MonkeyPatch, *, has_landed: bool
