@@ -28,6 +28,7 @@ from server.files.table_files import TableFiles
 from server.foreign.rest import RestCatalogs
 from server.identity.oidc import OidcIssuer, OidcSettings
 from server.launch.processes import Processes
+from server.metastore.locks import Locking, LockSettings
 from server.metastore.registry import MetastoreRegistry, MetastoreWays
 from server.metastore.security import Authentication, MetastoreSecurity
 from server.service.access.access import Access
@@ -240,6 +241,7 @@ def _metastores(hive: HiveSettings) -> MetastoreRegistry:
         read_seconds=hive.read_seconds,
         connections=hive.pool_size,
         security=security,
+        locks=LockSettings(locking=Locking(hive.locks), wait_seconds=hive.lock_seconds, user=hive.user),
     )
     return MetastoreRegistry(ways)
 

@@ -105,6 +105,11 @@ class HiveSettings(Group):
     user: str | None = Field(default=None, description="Whom metastores are told; unset: nobody.")
     password: SecretStr | None = Field(default=None, description="Of `user`, for `plain`.")
     kerberos_service: str = Field(default="hive", description="First part of the metastores' principal.")
+    locks: Literal["auto", "require", "off"] = Field(
+        default="auto",
+        description="Metastores' locks: taken where there are any, needed to alter tables, or never.",
+    )
+    lock_seconds: PositiveFloat = Field(default=5, description="How long to wait for what others have locked.")
 
     @model_validator(mode="after")
     def _whole_identity(self) -> Self:

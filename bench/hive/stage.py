@@ -87,7 +87,7 @@ class Stage:
 
 def stage(ends: ExitStack, scratch: Path) -> Stage:
     """Start both."""
-    embedded = EmbeddedMetastore(scratch / "metastore", port=0, heap_mib=_METASTORE_HEAP_MIB)
+    embedded = EmbeddedMetastore(scratch / "metastore", port=0, heap_mib=_METASTORE_HEAP_MIB, locks=True)
     metastore = ends.enter_context(embedded)
     hive = HiveSide(metastore.uri, scratch)
     ends.callback(hive.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,30 @@ class Place:
 
     values: tuple[str, ...]
     location: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A place, where it is to be pointed at, and its `parameters`: set, or removed where they are None."""
+
+    place: Place
+    location: str
+    parameters: Mapping[str, str | None]
+
+
+class Lock(Protocol):
+    """What came of asking the metastore for a lock."""
+
+    @property
+    def without(self) -> str | None:
+        """Why there is none, and nobody is kept away; None for a lock."""
+
+    @property
+    def busy(self) -> Mapping[str, str]:
+        """What others have locked, by the names that were asked for, and who: that is not locked for us."""
+
+    def keep(self) -> None:
+        """Say that it is still needed; Unavailable when that cannot be said, or the metastore has ended it."""
 
 
 class Metastore(Protocol):
@@ -58,6 +83,17 @@ class Metastore(Protocol):
         CommitUnknown when the change may have been made.
         """
 
+    def lock(
+        self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True
+    ) -> AbstractContextManager[Lock]:
+        """Keep others from writing to some partitions of a table, or with `[""]` to the whole of it, for the block.
+
+        Those are kept away who ask for locks themselves, as Hive does where its locks are on. Readers are not. What
+        others hold is waited for, for a short while, unless not to `wait`; the rest is locked without it.
+        It ends with the block, or, should that not be possible, when the metastore sees that nobody keeps it.
+        Unavailable when the metastore does not answer.
+        """
+
     def move(
         self,
         database: str,
@@ -76,6 +112,15 @@ class Metastore(Protocol):
         Raises Conflict when it is not at `place.location` any more, or is there though it was not to be, NotFound
         without the table or the partition, Invalid when the metastore refuses, Unavailable when nothing was sent, and
         CommitUnknown when it may have been moved.
+        """
+
+    def move_all(
+        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
+    ) -> Sequence[Signals]:
+        """`move` of several partitions in few calls: all are moved or none, as all are there already or none is.
+
+        For as many as are read and written within a moment: what is there is read before the first is changed.
+        Errors as of `move`, whichever partition they are about.
         """
 
     def alter_columns(

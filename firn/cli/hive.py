@@ -57,7 +57,9 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         names = ("state", "format", "location", "partition_columns", "upgraded_to", "synced_at", "published_at")
         facts = {name.replace("_", " "): found[name] for name in names}
         since = f" (since {found['drift_since']})" if found["drift"] else ""
-        show.facts({"table": _name(found), **facts, "differs": f"{found['drift']}{since}" if found["drift"] else None})
+        differs = f"{found['drift']}{since}" if found["drift"] else None
+        unlocked = f"without a lock: {found['unlocked']}" if found["unlocked"] else None
+        show.facts({"table": _name(found), **facts, "differs": differs, "last publish": unlocked})
         rows = [
             (one["column"], one["what"], "to be decided" if one["is_conflict"] else "not in Hive so far", one["since"])
             for one in found["column_differences"]

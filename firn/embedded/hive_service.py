@@ -55,8 +55,10 @@ def announced(stdout: IO[bytes], *, give_up: float) -> Gateway | None:
     return Gateway(port=int(port), token=token.decode())
 
 
-def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
+def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, locks: bool = False) -> None:
     """Have the JVM serve the metastore on `port`, and close the gateway; returns when it listens.
+
+    With `locks` it gets the tables in which Hive keeps transactions and locks.
 
     Raises PortTaken if somebody else listens there, StartFailed if Hive refused (the message is Hive's) or the JVM
     ended or was silent for `seconds`.
@@ -71,7 +73,7 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
         )
     )
     try:
-        _start_service(connection.jvm, port)
+        _start_service(connection.jvm, port, locks=locks)
     except Py4JJavaError as error:
         if "java.net.BindException" in _causes(error):
             raise taken(port, what="The Hive Metastore") from error
@@ -84,7 +86,7 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path) -> None:
         connection.shutdown()
 
 
-def _start_service(jvm: Any, port: int) -> None:
+def _start_service(jvm: Any, port: int, *, locks: bool) -> None:
     """What HiveMetaStore.startMetaStore does without SASL, TLS and compaction, except for the address it binds to."""
     hive, thrift, beans = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift, jvm.java.beans.EventHandler
     # First of all, so that nobody takes the port while the database opens. Who connects until then waits.
@@ -92,6 +94,8 @@ def _start_service(jvm: Any, port: int) -> None:
     conf = hive.conf.HiveConf()
     bare = getattr(hive.metastore, "HiveMetaStore$HMSHandler")("Firn's metastore", conf, False)  # opens the database
     handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(bare, conf)
+    if locks:
+        hive.metastore.txn.TxnDbUtil.prepDb(conf)  # Hive's own schema tool makes them; with the other tables none are
 
     arguments = getattr(thrift.server, "TThreadPoolServer$Args")(hive.metastore.TServerSocketKeepAlive(socket))
     arguments.processor(hive.metastore.TUGIBasedProcessor(handler))

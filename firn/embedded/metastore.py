@@ -51,13 +51,20 @@ class EmbeddedMetastore:
     """
 
     def __init__(
-        self, data_dir: Path, port: int = METASTORE_PORT, *, heap_mib: int = 512, start_seconds: float = 90
+        self,
+        data_dir: Path,
+        port: int = METASTORE_PORT,
+        *,
+        heap_mib: int = 512,
+        start_seconds: float = 90,
+        locks: bool = False,
     ) -> None:
-        """`port` 0 takes a free one.  Nothing is touched before start()."""
+        """`port` 0 takes a free one; with `locks` Hive's can be taken.  Nothing is touched before start()."""
         self.data_dir = data_dir.absolute()
         self.port = port
         self._heap_mib = heap_mib
         self._start_seconds = start_seconds
+        self._locks = locks
         self._process: GuardedProcess | None = None
 
     @property
@@ -160,7 +167,7 @@ class EmbeddedMetastore:
         gateway = announced(process.stdout, give_up=give_up)
         if gateway is None:
             raise self._silent(process)
-        serve(gateway, self.port, seconds=max(1.0, give_up - time.monotonic()), log=self.log)
+        serve(gateway, self.port, seconds=max(1.0, give_up - time.monotonic()), log=self.log, locks=self._locks)
         while not answers(self.port):
             if process.exit_status is not None or time.monotonic() > give_up:
                 raise self._silent(process)

@@ -21,6 +21,7 @@ from server.api.hiveviews import (
     HiveTableOut,
     column_differences,
     tables,
+    unlocked,
     unpublished,
 )
 from server.api.jobs import JobOut
@@ -191,6 +192,7 @@ def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -
                 **dict(shown),
                 column_differences=column_differences(uow, catalog, found.full_name),
                 unpublished=unpublished(uow, catalog, found.full_name),
+                unlocked=unlocked(uow, catalog, found.full_name),
             )
     services.hive.index.metastore(catalog).table(database, name)
     services.hive.index.refresh(services.namespaces.catalog(catalog))

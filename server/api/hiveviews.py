@@ -63,10 +63,14 @@ class ColumnDifferenceOut(Out):
 
 
 class HiveTableDetailOut(HiveTableOut):
-    """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind."""
+    """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
+
+    `unlocked` is why its last publish had no lock of the metastore's.
+    """
 
     column_differences: list[ColumnDifferenceOut]
     unpublished: UnpublishedOut | None
+    unlocked: str | None
 
 
 class HiveEventOut(Out):
@@ -166,6 +170,13 @@ def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Unpubl
     change_id = uow.keyed.get(relation.id).change_id
     rows, size, commits, since = uow.events.pending_of_writers(change_id, above=found[0]["given"])
     return UnpublishedOut(rows=rows, bytes=size, commits=commits, since=since)
+
+
+def unlocked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
+    """Why its last publish could keep no other writer away; None also for a table that was never published."""
+    relation = uow.relations.of_hive(catalog, full_name)
+    found = None if relation is None else uow.grounds.link(relation.id)
+    return None if found is None else found[0]["unlocked"]
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -14,10 +15,11 @@ from thrift.transport.TTransport import TTransportException
 from catalog.errors import Conflict, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
-from catalog.hive.ports import Place
+from catalog.hive.ports import Lock, Move, Place
 from server.ahead import in_threads
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
-from server.metastore.moving import Mover, shown
+from server.metastore.locks import Locks
+from server.metastore.moving import Mover, Movers, shown
 from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
 
@@ -38,6 +40,7 @@ class HiveMetastore:
         """Nothing is opened before the first call."""
         self._pool = Pool(settings)
         self._metastores = len(settings.uris)
+        self._locks = Locks(self._ask, self._change, settings.locks)
 
     def databases(self) -> list[str]:
         return sorted(self._ask("for its databases", lambda hive: hive.get_all_databases()))
@@ -108,6 +111,11 @@ class HiveMetastore:
 
         self._change(change)
 
+    def lock(
+        self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True
+    ) -> AbstractContextManager[Lock]:
+        return self._locks.of(database, name, partitions, wait=wait)
+
     def move(
         self,
         database: str,
@@ -131,6 +139,23 @@ class HiveMetastore:
 
         self._change(change)
         return found[0]
+
+    def move_all(
+        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
+    ) -> Sequence[Signals]:
+        what = f"to move {len(moves)} partitions of {database}.{name}"
+        found: list[Signals] = []
+
+        def change(hive: Client) -> None:
+            movers = Movers(hive, database, name, moves)
+            with asking(what):
+                movers.read()
+            with changing(what):
+                movers.move(columns_of_table=columns_of_table)
+                found.extend(movers.signals())
+
+        self._change(change)
+        return found
 
     def alter_columns(
         self,
@@ -182,10 +207,10 @@ class HiveMetastore:
                             hint="Look whether it is overloaded; FIRN_HIVE__READ_SECONDS says how long to wait for it.",
                         ) from error
 
-    def _change(self, call: Call[None]) -> None:
+    def _change(self, call: Call[T]) -> T:
         """A write: once, and on a new connection, so that a dead one cannot leave us wondering."""
         with self._pool.turn():
-            self._on(self._pool.connect(), call)
+            return self._on(self._pool.connect(), call)
 
     def _on(self, connection: Connection, call: Call[T]) -> T:
         """One call; the connection is kept when it was answered, if only by a refusal."""

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from catalog.errors import Conflict, NotFound, Unavailable
+from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
-from catalog.hive.ports import Place
+from catalog.hive.ports import Move, Place
+from server.metastore.fake_locks import FakeLock, FakeLocks
 
 
 class FakeMetastore:
-    """Implements `catalog.hive.ports.Metastore`; `add_…` and `drop_…` are what Hive would do behind our back."""
+    """Implements `catalog.hive.ports.Metastore`; `add_…`, `drop_…` and `others_lock` are what Hive does unseen."""
 
     def __init__(self) -> None:
         self.answers = True
         """Set to False to make every call Unavailable."""
+        self.locks = FakeLocks()
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
         self._about: dict[str, HiveDatabase] = {}
         self._partitions: dict[str, dict[str, HivePartition]] = {}
@@ -44,6 +47,9 @@ class FakeMetastore:
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
         del self._partitions[f"{database}.{name}"][partition]
+
+    def others_lock(self, database: str, name: str, *partitions: str) -> AbstractContextManager[None]:
+        return self.locks.others(f"{database}.{name}", *partitions)
 
     def databases(self) -> list[str]:
         self._answer()
@@ -83,6 +89,24 @@ class FakeMetastore:
         table = self.table(database, name)
         kept = {key: value for key, value in table.parameters.items() if key not in remove}
         self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
+
+    def lock(self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True) -> FakeLock:
+        del wait
+        self._answer()
+        return self.locks.of(f"{database}.{name}", partitions)
+
+    def move_all(
+        self, database: str, name: str, moves: Sequence[Move], *, columns_of_table: bool = False
+    ) -> list[Signals]:
+        before = dict(self._partitions[self.table(database, name).full_name])
+        try:
+            return [
+                self.move(database, name, one.place, one.location, one.parameters, columns_of_table=columns_of_table)
+                for one in moves
+            ]
+        except CatalogError:
+            self._partitions[f"{database}.{name}"] = before
+            raise
 
     def move(
         self,

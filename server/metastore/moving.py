@@ -1,9 +1,9 @@
-"""A partition or a table is pointed at another directory, all else of it left as it is."""
+"""Partitions or a table are pointed at other directories, all else of them left as it is."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
@@ -15,10 +15,11 @@ from hmsclient.genthrift.hive_metastore.ttypes import (
     Table,
 )
 
-from catalog.errors import Conflict
+from catalog.errors import CommitUnknown, Conflict
 from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER
-from catalog.hive.ports import Place
+from catalog.hive.names import partition_name
+from catalog.hive.ports import Move, Place
 from server.metastore.convert import partition_value, table_value
 
 # Otherwise the metastore lists the directory and rewrites statistics and times.
@@ -52,7 +53,8 @@ class Mover:
         if not self._place.values:
             self._move_table(location, parameters)
         elif self._partition is None:
-            ThriftHiveMetastore.Client.add_partition(self._hive, self._made(location, parameters))
+            assert self._table is not None
+            ThriftHiveMetastore.Client.add_partition(self._hive, _made(self._table, self._place, location, parameters))
         else:
             self._partition.sd.location = location
             if columns_of_table and self._table is not None:
@@ -66,10 +68,7 @@ class Mover:
             table = table_value(self._hive.get_table(self._database, self._name))
             statistics = table.parameters.get("numFiles"), table.parameters.get("totalSize")
             return Signals(location=table.location, ddl_time=table.ddl_time, statistics=statistics)
-        partition = partition_value(self._hive.get_partition(self._database, self._name, list(self._place.values)))
-        return Signals(
-            location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics
-        )
+        return _signals(self._hive.get_partition(self._database, self._name, list(self._place.values)))
 
     def _found(self) -> Partition | None:
         try:
@@ -91,17 +90,71 @@ class Mover:
         table.parameters = _changed(table.parameters, parameters)
         self._hive.alter_table_with_environment_context(self._database, self._name, table, _AS_SENT)
 
-    def _made(self, location: str, parameters: Mapping[str, str | None]) -> Partition:
+
+class Movers:
+    """Moves of several partitions over one connection, each step one call; the metastore makes all of them or none."""
+
+    def __init__(self, hive: Client, database: str, name: str, moves: Sequence[Move]) -> None:
+        self._hive, self._database, self._name, self._moves = hive, database, name, moves
+        self._table: Table | None = None
+        self._partitions: list[Partition] = []
+
+    def read(self) -> None:
+        """What is there now; Conflict when anything is not what was expected."""
+        self._table = self._hive.get_table(self._database, self._name)
+        there = self._found()
+        for move in self._moves:
+            at = there[move.place.values].sd.location if move.place.values in there else None
+            if at != move.place.location:
+                words = shown(self._database, self._name, move.place)
+                raise Conflict(f"{words} is {f'at {at}' if at else 'gone'}, not at {move.place.location}")
+        self._partitions = [there[move.place.values] for move in self._moves if move.place.values in there]
+
+    def move(self, *, columns_of_table: bool) -> None:
+        """Send the changes, in one transaction of the metastore's."""
         assert self._table is not None
-        descriptor: StorageDescriptor = copy.deepcopy(self._table.sd)
-        descriptor.location = location
-        return Partition(
-            values=list(self._place.values),
-            dbName=self._database,
-            tableName=self._name,
-            sd=descriptor,
-            parameters=_changed({}, parameters),
-        )
+        if not self._partitions:
+            made = [_made(self._table, move.place, move.location, move.parameters) for move in self._moves]
+            ThriftHiveMetastore.Client.add_partitions(self._hive, made)
+            return
+        for partition, move in zip(self._partitions, self._moves, strict=True):
+            partition.sd.location = move.location
+            if columns_of_table:
+                partition.sd.cols = self._table.sd.cols
+            partition.parameters = _changed(partition.parameters, move.parameters)
+        self._hive.alter_partitions_with_environment_context(self._database, self._name, self._partitions, _AS_SENT)
+
+    def signals(self) -> list[Signals]:
+        """What the metastore says of them now; CommitUnknown when one is gone again, for they were moved."""
+        there = self._found()
+        lost = [move.place for move in self._moves if move.place.values not in there]
+        if lost:
+            raise CommitUnknown(f"{shown(self._database, self._name, lost[0])} was moved and is gone")
+        return [_signals(there[move.place.values]) for move in self._moves]
+
+    def _found(self) -> dict[tuple[str, ...], Partition]:
+        assert self._table is not None
+        columns = table_value(self._table).partition_columns
+        names = [partition_name(columns, move.place.values) for move in self._moves]
+        found = self._hive.get_partitions_by_names(self._database, self._name, names)
+        return {tuple(one.values): one for one in found}
+
+
+def _signals(found: Partition) -> Signals:
+    partition = partition_value(found)
+    return Signals(location=partition.storage.location, ddl_time=partition.ddl_time, statistics=partition.statistics)
+
+
+def _made(table: Table, place: Place, location: str, parameters: Mapping[str, str | None]) -> Partition:
+    descriptor: StorageDescriptor = copy.deepcopy(table.sd)
+    descriptor.location = location
+    return Partition(
+        values=list(place.values),
+        dbName=table.dbName,
+        tableName=table.tableName,
+        sd=descriptor,
+        parameters=_changed({}, parameters),
+    )
 
 
 def _changed(before: Mapping[str, str] | None, changes: Mapping[str, str | None]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from thrift.Thrift import TException
 
 from catalog.errors import Unavailable
 from catalog.places import metastore_address, metastore_uris
+from server.metastore.locks import LockSettings
 from server.metastore.security import Authentication, MetastoreSecurity
 
 
@@ -28,6 +29,7 @@ class MetastoreSettings:
     connections: int = 8
     idle_seconds: float = 300.0
     security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
+    locks: LockSettings = field(default_factory=LockSettings)
 
     @classmethod
     def parse(cls, uris: str) -> MetastoreSettings:

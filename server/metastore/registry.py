@@ -7,18 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from catalog.hive.ports import Metastore
 from server.metastore.client import HiveMetastore
+from server.metastore.locks import LockSettings
 from server.metastore.pool import MetastoreSettings
 from server.metastore.security import MetastoreSecurity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetastoreWays:
-    """Time-outs, connections and security of every metastore client."""
+    """Time-outs, connections, security and locks of every metastore client."""
 
     connect_seconds: float
     read_seconds: float
     connections: int
     security: MetastoreSecurity = field(default_factory=MetastoreSecurity)
+    locks: LockSettings = field(default_factory=LockSettings)
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class MetastoreRegistry:
                     read_seconds=self.ways.read_seconds,
                     connections=self.ways.connections,
                     security=self.ways.security,
+                    locks=self.ways.locks,
                 )
                 self._clients[uri] = HiveMetastore(settings)
             return self._clients[uri]

@@ -30,6 +30,7 @@ from server.service.commit import Committer
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked
 from server.service.hive.index import HiveIndex
+from server.service.hive.locking import locked
 from server.service.hive.register import Moved, apply
 from server.service.metadata import MetadataFiles
 
@@ -147,7 +148,8 @@ class Columns:
         names = metastore.partition_names(database, name) if table.partition_columns else []
         partitions = metastore.partitions(database, name, names)
         cascade = bool(partitions) and all(_alike(one.storage.columns, as_stored(before)) for one in partitions)
-        metastore.alter_columns(database, name, as_stored(columns), expected=before, cascade=cascade)
+        with locked(metastore, database, name):
+            metastore.alter_columns(database, name, as_stored(columns), expected=before, cascade=cascade)
 
     def _note(self, relation_id: RelationId, before: Any, drift: SchemaDrift) -> None:
         with self.database.reading() as uow:

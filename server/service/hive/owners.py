@@ -16,6 +16,7 @@ from catalog.names import RelationId
 from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
+from server.service.hive.locking import locked
 from server.service.hive.state import split_name
 
 
@@ -36,7 +37,8 @@ class Owners:
     def claim(self, relation: Relation, table: HiveTable) -> None:
         """Mark the table as published by this relation, once.
 
-        Conflict when another one publishes to it; errors as of `Metastore.set_table_parameters`.
+        Conflict when another one publishes to it, Unavailable while others have locked it; else errors as of
+        `Metastore.set_table_parameters`.
         """
         if (other := self.other(table, relation.id)) is not None:
             raise Conflict(why_not(table, other), hint=what_to_do(table))
@@ -44,14 +46,18 @@ class Owners:
             own = str(owner_for(relation, uow.catalogs.get(relation.catalog).warehouse))
         if table.parameters.get(OWNER) != own:
             metastore = self.index.metastore(relation.catalog)
-            metastore.set_table_parameters(table.database, table.name, {OWNER: own})
+            with locked(metastore, table.database, table.name):
+                if (other := self.other(metastore.table(table.database, table.name), relation.id)) is not None:
+                    raise Conflict(why_not(table, other), hint=what_to_do(table))
+                metastore.set_table_parameters(table.database, table.name, {OWNER: own})
 
     def release(self, relation: Relation) -> None:
         """Take this relation's mark away, where it is there; errors as of `Metastore.set_table_parameters`."""
         metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         owner = owner_of(metastore.table(database, name).parameters)
         if owner is not None and owner.relation_id == relation.id:
-            metastore.set_table_parameters(database, name, {}, remove=[OWNER])
+            with locked(metastore, database, name):
+                metastore.set_table_parameters(database, name, {}, remove=[OWNER])
 
     def _has_ended(self, owner: Owner, full_name: str) -> bool:
         """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""

@@ -36,6 +36,7 @@ from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_published
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.index import HiveIndex
+from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
 from server.service.hive.register import Moved
 from server.service.hive.state import HiveState, read_some, split_name
@@ -185,9 +186,9 @@ class Publishes:
             busy = uow.jobs.active_of(relation.id)
         if busy is not None:
             return PublishOutcome(table=name, did=f"{WAITS} a {busy.kind} job is {busy.status}")
-        if left := self.switches.finish(relation).left:
-            did = f"{WAITS} the metastore does not say whether {left} partitions were published"
-            return PublishOutcome(table=name, did=did)
+        open_still = self.switches.finish(relation)
+        if open_still.left:
+            return PublishOutcome(table=name, did=f"{WAITS} {open_still.why_left}")
         with self.database.reading() as uow:
             linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
@@ -217,6 +218,7 @@ class Publishes:
                     note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
             return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING, partitions_wait=waiting)
         task = _task(linked, table, metadata, ready, followed, formats)
+        check_lockable(metastore, *names, [one["name"] for one in task["partitions"]])
         try:
             self.switches.owners.claim(relation, table)
         except CommitUnknown as error:

@@ -3,13 +3,16 @@
 Base stands on the new files already, and the ground says so: whatever dies here, the next server sees from both how far
 it was (rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is given up, and a sync
 takes over what Hive made of it.
+
+The last look and the switch happen under a lock of Hive's own where the metastore has any: writers that ask for locks
+come before both or after both. What such a writer holds waits, and holds up nothing but itself.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +20,7 @@ from catalog.errors import CatalogError, CommitUnknown, Unavailable
 from catalog.hive.ground import Directory, Ground, Signals
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
-from catalog.hive.ports import Metastore, Place
+from catalog.hive.ports import Lock, Metastore, Move, Place
 from catalog.hive.publishing import given
 from catalog.names import RelationId
 from catalog.places import canonical
@@ -27,12 +30,16 @@ from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.owners import Owners
-from server.service.hive.state import HiveState, read_some, split_name
+from server.service.hive.state import read_some, split_name
 
 log = logging.getLogger(__name__)
 
 TOGETHER = 200
-"""Partitions whose switches are noted in one transaction, which reads all grounds of the table."""
+"""Partitions that are locked together, and whose switches are noted in one transaction, which reads all grounds."""
+AT_ONCE = 20
+"""Partitions that are moved together: each was read a moment before, which is all that tools without locks leave us."""
+LONGEST_LOCKED_NS = 600 * 10**9
+"""How long a publish waits for what others have locked, before a sync gives it up to see what they did."""
 UNCOUNTED = ("rawDataSize", "COLUMN_STATS_ACCURATE")
 """Engines that answer from statistics must not believe these: nobody has counted them anew."""
 
@@ -44,7 +51,27 @@ class Switched:
     done: int = 0
     given_up: int = 0
     left: int = 0
-    """Those of which nothing is known, because the metastore did not answer."""
+    """Those that are open still, because others have locked them or the metastore did not answer."""
+    locked: int = 0
+    """Those of them that others have locked."""
+    who: str = ""
+    """Who has locked one of these."""
+
+    def __add__(self, other: Switched) -> Switched:
+        return Switched(
+            done=self.done + other.done,
+            given_up=self.given_up + other.given_up,
+            left=self.left + other.left,
+            locked=self.locked + other.locked,
+            who=self.who or other.who,
+        )
+
+    @property
+    def why_left(self) -> str:
+        """What the open ones wait for."""
+        if self.locked:
+            return f"{self.locked} partitions, which others have locked in the metastore: {self.who}"
+        return f"the metastore does not say whether {self.left} partitions were published"
 
 
 @dataclass(frozen=True)
@@ -64,17 +91,23 @@ class Switches:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
         with self.database.reading() as uow:
             found = uow.grounds.link(relation.id)
-            grounds = {unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()}
+            names = [name for name, stored in uow.grounds.of(relation.id).items() if stored["publishing"]]
         if found is None:
             return Switched()
-        names = [name for name, ground in grounds.items() if ground.publishing is not None]
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
-            one = self._some(relation, found[0], {name: grounds[name] for name in some})
-            total = Switched(
-                done=total.done + one.done, given_up=total.given_up + one.given_up, left=total.left + one.left
-            )
+            # Others are waited for once: what they have locked then, they will hold for longer.
+            total += self._some(relation, found[0], some, wait=not total.locked)
         return total
+
+    def still_waits(self, relation: Relation, switched: Switched) -> bool:
+        """Whether what is left is only locked, and not for long."""
+        if not switched.locked:
+            return False
+        with self.database.reading() as uow:
+            stored = uow.grounds.of(relation.id).values()
+            since = [one.publishing.since_ns for one in map(Ground.from_json, stored) if one.publishing is not None]
+        return time.time_ns() - min(since, default=0) < LONGEST_LOCKED_NS
 
     def give_up(self, relation: Relation) -> None:
         """Wait no longer for a metastore that does not say whether it was pointed there; a sync will see where it is.
@@ -87,24 +120,36 @@ class Switches:
             up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
             uow.grounds.put(relation.id, up)
 
-    def _some(self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground]) -> Switched:
-        metastore = self.index.metastore(relation.catalog)
-        state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
-        if why_unfit(link, state.table) or self.owners.other(state.table, relation.id):
-            # Made anew, perhaps: none of it is where it was. Or another publishes to it.
-            given_up = {name: ground.given_up(time.time_ns()) for name, ground in grounds.items()}
-            self._note(relation.id, grounds, given_up)
-            return Switched(given_up=len(given_up))
-        now = {unit.name: unit.signals for unit in state.units}
-        ended = dict(self._ended(metastore, state, grounds, now))
-        self._note(relation.id, grounds, ended)
-        switched = sum(_is_switched(one, grounds[name]) for name, one in ended.items())
-        return Switched(done=switched, given_up=len(ended) - switched, left=len(grounds) - len(ended))
+    def _some(self, relation: Relation, link: Mapping[str, Any], partitions: Sequence[str], *, wait: bool) -> Switched:
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        with metastore.lock(*names, partitions, wait=wait) as lock:
+            free = self._open(relation.id, [name for name in partitions if name not in lock.busy])
+            left = Switched(left=len(lock.busy), locked=len(lock.busy), who=next(iter(lock.busy.values()), ""))
+            if not free:
+                return left
+            state = read_some(metastore, *names, [*free])
+            if why_unfit(link, state.table) or self.owners.other(state.table, relation.id):
+                # Made anew, perhaps: none of it is where it was. Or another publishes to it.
+                ended = {name: ground.given_up(time.time_ns()) for name, ground in free.items()}
+            else:
+                now = {unit.name: unit.signals for unit in state.units}
+                ended = dict(self._ended(_Locked(metastore, state.table, lock), free, now))
+        self._note(relation.id, free, ended, unlocked=lock.without)
+        switched = sum(_is_switched(one, free[name]) for name, one in ended.items())
+        open_still = Switched(left=len(free) - len(ended))
+        return left + open_still + Switched(done=switched, given_up=len(ended) - switched)
+
+    def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, Ground]:
+        """The grounds of those that are open now: while we waited for a lock, another server may have ended them."""
+        with self.database.reading() as uow:
+            stored = uow.grounds.of(relation_id)
+        return {name: Ground.from_json(stored[name]) for name in names if name in stored and stored[name]["publishing"]}
 
     def _ended(
-        self, metastore: Metastore, state: HiveState, grounds: Mapping[str, Ground], now: Mapping[str, Signals]
+        self, locked: _Locked, grounds: Mapping[str, Ground], now: Mapping[str, Signals]
     ) -> Iterator[tuple[str, Ground]]:
         overtaken = self._overtaken(grounds, now)
+        moved: dict[bool, list[str]] = {True: [], False: []}
         for name, ground in grounds.items():
             signals = now.get(name)
             if signals is not None and ground.publishing and _is_at(signals, ground.publishing):
@@ -112,9 +157,12 @@ class Switches:
             elif name in overtaken:
                 yield name, ground.given_up(time.time_ns())
             else:
-                ended = self._moved(metastore, state.table, name, ground)
-                if ended is not None:
-                    yield name, ended
+                moved[ground.is_dropped].append(name)
+        # Without a lock each is read right before it is moved.
+        size = AT_ONCE if locked.lock.without is None else 1
+        for names in moved.values():  # those that are there, and those that are made
+            for at in range(0, len(names), size):
+                yield from self._moved(locked, {name: grounds[name] for name in names[at : at + size]})
 
     def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
         """Partitions that Hive has dropped, made, moved or written to since the publish began.
@@ -132,25 +180,34 @@ class Switches:
                 found.add(name)
         return found
 
-    def _moved(self, metastore: Metastore, table: HiveTable, name: str, ground: Ground) -> Ground | None:
-        """The ground once the metastore was pointed there, or refused; None when nobody knows."""
-        to = ground.publishing
-        assert to is not None  # it is among those that are open
-        values = partition_values(table.partition_columns, name) if table.partition_columns else ()
-        place = Place(values=values, location=None if ground.is_dropped else ground.location)
+    def _moved(self, locked: _Locked, grounds: Mapping[str, Ground]) -> Iterator[tuple[str, Ground]]:
+        """The grounds once the metastore was pointed there, or refused; without those of which nobody knows."""
+        table = locked.table
+        moves = {name: _move(table, name, ground) for name, ground in grounds.items()}
         try:
-            signals = metastore.move(
-                table.database, table.name, place, to.location, _parameters(to), columns_of_table=True
-            )
+            locked.lock.keep()
+            signals = locked.move(list(moves.values()))
         except (CommitUnknown, Unavailable) as error:
             log.warning("%s: %s", table.full_name, error)
-            return None
-        except CatalogError as error:  # it says that it has not moved: changed meanwhile, gone, or not allowed
+        except CatalogError as error:  # it says that nothing has moved: changed meanwhile, gone, or not allowed
+            if len(grounds) > 1:  # about one of them
+                for name, ground in grounds.items():
+                    yield from self._moved(locked, {name: ground})
+                return
             log.warning("%s: not published: %s", table.full_name, error)
-            return ground.given_up(time.time_ns())
-        return ground.switched(signals, time.time_ns())
+            yield from ((name, ground.given_up(time.time_ns())) for name, ground in grounds.items())
+        else:
+            for (name, ground), one in zip(grounds.items(), signals, strict=True):
+                yield name, ground.switched(one, time.time_ns())
 
-    def _note(self, relation_id: RelationId, before: Mapping[str, Ground], ended: Mapping[str, Ground]) -> None:
+    def _note(
+        self,
+        relation_id: RelationId,
+        before: Mapping[str, Ground],
+        ended: Mapping[str, Ground],
+        *,
+        unlocked: str | None,
+    ) -> None:
         """Write what has ended, unless somebody else has written it meanwhile."""
         if not ended:
             return
@@ -164,7 +221,33 @@ class Switches:
             uow.grounds.put(relation_id, {name: one.to_json() for name, one in mine.items()})
             link, synced_at = found
             through = given((current | mine).values(), link["given"])
-            uow.grounds.put_link(relation_id, {**link, "given": through}, synced_at)
+            uow.grounds.put_link(relation_id, {**link, "given": through, "unlocked": unlocked}, synced_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """A table in the metastore while some of its partitions are locked, or cannot be."""
+
+    metastore: Metastore
+    table: HiveTable
+    lock: Lock
+
+    def move(self, moves: Sequence[Move]) -> Sequence[Signals]:
+        """See Metastore.move and move_all: one alone may be the table itself."""
+        database, name = self.table.database, self.table.name
+        if len(moves) > 1:
+            return self.metastore.move_all(database, name, moves, columns_of_table=True)
+        [one] = moves
+        move = self.metastore.move
+        return [move(database, name, one.place, one.location, one.parameters, columns_of_table=True)]
+
+
+def _move(table: HiveTable, name: str, ground: Ground) -> Move:
+    to = ground.publishing
+    assert to is not None  # it is among those that are open
+    values = partition_values(table.partition_columns, name) if table.partition_columns else ()
+    place = Place(values=values, location=None if ground.is_dropped else ground.location)
+    return Move(place=place, location=to.location, parameters=_parameters(to))
 
 
 def _is_switched(ground: Ground, before: Ground) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from catalog.errors import (
@@ -45,6 +46,7 @@ from server.service.hive.books import (
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.fitting import without_unfit
 from server.service.hive.index import HiveIndex
+from server.service.hive.locking import why_busy
 from server.service.hive.look import Looked, look, why_unfit
 from server.service.hive.owners import what_to_do, why_not
 from server.service.hive.register import Moved, Registering
@@ -214,7 +216,10 @@ class Syncs:
         full_name = relation.hive_name or ""
         try:
             if any(ground.publishing for ground in linked.grounds.values()):
-                if self.switches.finish(relation).left:
+                open_still = self.switches.finish(relation)
+                if self.switches.still_waits(relation, open_still):
+                    return SyncOutcome(table=str(relation.name), did=f"{WAITS} {open_still.why_left}")
+                if open_still.left:
                     self.switches.give_up(relation)
                 raise Moved
             state = read_state(self.index.metastore(relation.catalog), *split_name(full_name))
@@ -257,14 +262,18 @@ class Syncs:
         """
         if (other := self.switches.owners.other(state.table, linked.relation.id)) is not None:
             return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}")
-        metastore = self.index.metastore(linked.relation.catalog)
-        for name, location in found.overwritten.items():
-            unit = found.units[name]
-            place = Place(values=unit.values, location=unit.location)
-            try:
-                metastore.move(state.table.database, state.table.name, place, location, {})
-            except (Conflict, AlreadyExists):
-                continue
+        metastore, table = self.index.metastore(linked.relation.catalog), state.table
+        with metastore.lock(table.database, table.name, [*found.overwritten], wait=False) as lock:
+            for name, location in found.overwritten.items():
+                if name in lock.busy:
+                    continue
+                unit = found.units[name]
+                with suppress(Conflict, AlreadyExists):
+                    metastore.move(
+                        table.database, table.name, Place(values=unit.values, location=unit.location), location, {}
+                    )
+        if lock.busy:
+            return SyncOutcome(table=str(linked.relation.name), did=f"{WAITS} {why_busy(lock.busy)}")
         raise Moved
 
     def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:

@@ -304,6 +304,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "generation": 0,
         "given": 0,
         "published_at": None,
+        "unlocked": None,
         "drift": None,
         "drift_since": None,
     }

@@ -87,6 +87,7 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
     assert (told["job"]["kind"], told["job"]["status"]) == ("publish", "succeeded")
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
     assert "nothing to publish" in command("hive", "publish", orders.name).out
+    assert "without a lock: the metastore has no locks: " in command("hive", "show", orders.name).out
 
 
 def test_rows_that_hive_has_added_are_not_taken_from_its_readers_until_they_are_merged(orders: HiveTable) -> None:

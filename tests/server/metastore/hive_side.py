@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from hmsclient.genthrift.hive_metastore.ttypes import (
     Database,
+    DataOperationType,
     FieldSchema,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockType,
     NoSuchObjectException,
     Partition,
     SerDeInfo,
+    ShowLocksRequest,
     StorageDescriptor,
     Table,
+    UnlockRequest,
 )
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TSocket
@@ -69,6 +77,41 @@ class HiveSide:
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
         self.thrift.add_partitions([_partition(database, name, partition) for partition in partitions])
+
+    def others_lock(self, database: str, name: str, *partitions: str) -> AbstractContextManager[int]:
+        """As a statement of Hive's does that writes there: into partitions, or into the table as a whole."""
+        return self._locked(LockType.EXCLUSIVE, database, name, *partitions)
+
+    def readers_lock(self, database: str, name: str) -> AbstractContextManager[int]:
+        """As a query takes it."""
+        return self._locked(LockType.SHARED_READ, database, name)
+
+    @contextmanager
+    def _locked(self, kind: int, database: str, name: str, *partitions: str) -> Iterator[int]:
+        """The state of the request: it is not waited for."""
+        components = [
+            LockComponent(
+                type=kind,
+                level=LockLevel.PARTITION if one else LockLevel.TABLE,
+                dbname=database,
+                tablename=name,
+                partitionname=one or None,
+                operationType=DataOperationType.NO_TXN,
+            )
+            for one in partitions or ("",)
+        ]
+        request = LockRequest(component=components, user="hive", hostname="elsewhere", agentInfo="hive_2026")
+        lock = self.thrift.lock(request)
+        try:
+            yield lock.state
+        finally:
+            self.thrift.unlock(UnlockRequest(lockid=lock.lockid))
+
+    def end_locks(self, database: str) -> None:
+        """As the metastore does with those that nobody keeps."""
+        for one in self.thrift.show_locks(ShowLocksRequest(dbname=database)).locks:
+            if one.dbname == database:
+                self.thrift.unlock(UnlockRequest(lockid=one.lockid))
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
         self.thrift.drop_partition_by_name(database, name, partition, deleteData=False)

@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from uuid import uuid4
+from dataclasses import replace
 
 import pytest
 
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
-from catalog.hive.ports import Metastore, Place
-from server.metastore.client import HiveMetastore
-from server.metastore.fake import FakeMetastore
+from catalog.hive.ports import Place
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
 from tests.server.metastore.hive_side import HiveSide
-
-
-@dataclass
-class World:
-    """A metastore as we see it, the same one as Hive sees it, and a database of the test's own."""
-
-    metastore: Metastore
-    hive: HiveSide | FakeMetastore
-    db: str
-    place: Path
-
-    def at(self, name: str) -> str:
-        return f"file:{self.place}/{name}"
-
-
-@pytest.fixture
-def fake_world(tmp_path: Path) -> World:
-    fake = FakeMetastore()
-    fake.add_database("d1")
-    return World(fake, fake, "d1", tmp_path)
-
-
-@pytest.fixture
-def hive_world(request: pytest.FixtureRequest, hive_metastore: HiveMetastore, tmp_path: Path) -> Iterator[World]:
-    process = request.getfixturevalue("metastore_process")
-    hive = HiveSide(process.uri, process.warehouse)
-    db = f"d{uuid4().hex[:12]}"
-    hive.add_database(db)
-    yield World(hive_metastore, hive, db, tmp_path)
-    hive.close()
-
-
-@pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.hive)])
-def world(request: pytest.FixtureRequest) -> World:
-    found: World = request.getfixturevalue(f"{request.param}_world")
-    return found
+from tests.server.metastore.world import World
 
 
 def test_databases_and_tables_are_listed(world: World) -> None:

@@ -3191,6 +3191,8 @@ export interface components {
         /**
          * HiveTableDetailOut
          * @description One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
+         *
+         *     `unlocked` is why its last publish had no lock of the metastore's.
          */
         HiveTableDetailOut: {
             /** Blockers */
@@ -3227,6 +3229,8 @@ export interface components {
             state: components["schemas"]["HiveTableState"];
             /** Synced At */
             synced_at: string | null;
+            /** Unlocked */
+            unlocked: string | null;
             unpublished: components["schemas"]["UnpublishedOut"] | null;
             /** Upgraded To */
             upgraded_to: string | null;

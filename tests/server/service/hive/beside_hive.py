@@ -29,6 +29,7 @@ from server.files.locations import local_path
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
+from server.metastore.fake_locks import FakeLock
 from server.service.hive.check import Checks
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
@@ -143,6 +144,29 @@ class MortalMetastore:
         self.fuse.at("after a move")
         return moved
 
+    def move_all(self, *told: Any, **named: Any) -> list[Signals]:
+        self.fuse.at("before moves")
+        moved = self.real.move_all(*told, **named)
+        self.fuse.at("after moves")
+        return moved
+
+    @contextmanager
+    def lock(self, *told: Any, **named: Any) -> Iterator[FakeLock]:
+        """What a process that dies has locked, nobody unlocks."""
+        self.fuse.at("before a lock")
+        lock = self.real.lock(*told, **named).__enter__()
+        self.fuse.at("after a lock")
+        try:
+            yield lock
+        except Killed:
+            raise
+        except BaseException as error:
+            lock.__exit__(type(error), error, None)
+            raise
+        self.fuse.at("before an unlock")
+        lock.__exit__(None, None, None)
+        self.fuse.at("after an unlock")
+
 
 @dataclass
 class OneMetastore:
@@ -175,7 +199,10 @@ class BesideHive:
     def warehouse(self) -> Path:
         return self.directory / "data" / "warehouse"
 
-    def restarted(self) -> BesideHive:
+    def restarted(self, *, later: bool = True) -> BesideHive:
+        """The next process; `later` than the metastore keeps a lock that nobody keeps alive."""
+        if later:
+            self.metastore.locks.time_out()
         return _composed(self.database, self.directory, self.metastore, self.numbers)
 
     def hive_table(self) -> HiveFiles:

@@ -44,6 +44,7 @@ function Standing({ data }: { data: HiveTableDetail }) {
         facts={[
           { name: 'Hive table', value: <span className="mono">{`${data.database}.${data.name}`}</span> },
           { name: 'from Hive: synced', value: <When at={data.synced_at} /> },
+          ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: data.unlocked }]),
           ...(left === null
             ? []
             : [
