@@ -74,6 +74,7 @@ class ReportOut(Out):
     primary_key_candidates: list[str]
     checks: list[CheckOut]
     eligible: bool
+    convertible: bool
 
     @classmethod
     def of(cls, report: Report) -> ReportOut:
@@ -96,6 +97,7 @@ class ReportOut(Out):
             primary_key_candidates=list(report.candidates),
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
+            convertible=report.convertible,
         )
 
 

@@ -30,6 +30,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.service.hive.check import Checks
+from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
@@ -165,6 +166,7 @@ class BesideHive:
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades
+    conversions: Conversions
     metastore: FakeMetastore
     fuse: Fuse
     directory: Path
@@ -329,6 +331,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         publishes,
         published,
         Downgrades(database, metadata, index, files, syncs, publishes),
+        Conversions(database, metadata, replace(services.namespaces, database=database), tables, index, files),
         metastore,
         fuse,
         directory,
