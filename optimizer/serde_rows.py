@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from optimizer.convert_task import Column, Layout
 from optimizer.hive_rows import spark_type
@@ -21,7 +21,7 @@ from optimizer.spark import JobSession
 
 NUMBER = "_firn_unit"
 _ROW, _PIECE = "_firn_row", "_firn_piece"
-_LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+LAZY = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _WRITES = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
 _WHOLE_FILES = "mapreduce.input.fileinputformat.split.minsize"
 _AT_ONCE = 8
@@ -50,7 +50,7 @@ class SerdeRows:
 
         Hive reads a directory that is not there as an empty one.
         """
-        schema = StructType([_field(one) for one in columns]).add(NUMBER, "int")
+        schema = StructType([*map(_field, columns), StructField(NUMBER, IntegerType())])
         there = self._there(directories)
         if not there:
             return self.session.spark.createDataFrame([], schema)
@@ -104,7 +104,7 @@ class SerdeRows:
         told.setTableType("EXTERNAL_TABLE")
         told.setParameters(self._map(self.parameters))
         told.setPartitionKeys(self._fields([Column(name=NUMBER, type="int")]))
-        told.setSd(self._storage("", self.table.model_copy(update={"serde": _LAZY})))
+        told.setSd(self._storage("", self.table.model_copy(update={"serde": LAZY})))
         return self.session.jvm.org.apache.hadoop.hive.ql.metadata.Table(told)
 
     def _partition(self, table: Any, directory: Directory) -> Any:

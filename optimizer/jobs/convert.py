@@ -7,6 +7,7 @@ it names a batch, so that the rows cannot come twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -14,11 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructField, StructType
 
 from firn.names import quoted
-from optimizer.convert_task import Column, ConvertTask
+from optimizer.convert_task import Column, ConvertTask, Layout
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.jobs.merge import signed
 from optimizer.json_rows import parse_lines
-from optimizer.serde_rows import NUMBER, Directory, SerdeRows
+from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
 from optimizer.sync_task import HiveColumn
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -55,34 +56,32 @@ class _Source:
         self._session, self._task = work.session, task
         every = [Directory(at, unit.location, task.layouts[unit.layout]) for at, unit in enumerate(task.units)]
         self._by_serde = [one for one in every if one.layout.reader == "serde"]
-        as_lines = {"serde": "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", "parameters": _WHOLE_LINE}
-        self._as_lines = [
-            Directory(one.number, one.location, one.layout.model_copy(update={**as_lines, "columns": [_LINE]}))
-            for one in every
-            if one.layout.reader == "json"
-        ]
+        self._by_line = [replace(one, layout=_lines_of(one.layout)) for one in every if one.layout.reader == "json"]
 
     def count(self) -> int:
         """Rows, none of whose columns is looked into."""
-        found = [
-            reader.read(directories, ()).count()
-            for reader, directories in ((self._reader(), self._by_serde), (self._lines(), self._as_lines))
-            if directories
-        ]
-        return sum(found)
+        return self._read_by_serde(()).count() + self._read_by_line(()).count()
 
     def rows(self) -> DataFrame:
         """All rows, as the new table has them."""
         columns = self._task.columns
         check_zone(self._session, [HiveColumn(hive=one.name, type=one.type, name=one.name) for one in columns])
-        fields = [StructField(one.name, spark_type(one.type)) for one in columns]
-        found = [self._reader().read(self._by_serde, columns)] if self._by_serde or not self._as_lines else []
-        if self._as_lines:
-            lines = self._lines().read(self._as_lines, [_LINE])
-            found.append(parse_lines(lines, _LINE.name, NUMBER, fields))
-        read = found[0] if len(found) == 1 else found[0].unionByName(found[1])
+        read = self._read_by_serde(columns)
+        if self._by_line:
+            fields = [StructField(one.name, spark_type(one.type)) for one in columns]
+            read = read.unionByName(parse_lines(self._read_by_line([_LINE]), _LINE.name, NUMBER, fields))
         joined = read.join(F.broadcast(self._values()), NUMBER, "left") if self._task.partition_columns else read
         return joined.select(*self._columns(joined.columns))
+
+    def _read_by_serde(self, columns: Sequence[Column]) -> DataFrame:
+        task = self._task
+        reader = SerdeRows(self._session, task.table, task.parameters, task.header_lines)
+        return reader.read(self._by_serde, columns)
+
+    def _read_by_line(self, columns: Sequence[Column]) -> DataFrame:
+        """A row with one column for each line."""
+        reader = SerdeRows(self._session, _lines_of(self._task.table), {}, self._task.header_lines)
+        return reader.read(self._by_line, columns)
 
     def _columns(self, known: Sequence[str]) -> list[SparkColumn]:
         table: StructType = self._session.spark.table(self._session.name(self._task.parts)).schema
@@ -98,12 +97,7 @@ class _Source:
         schema = ", ".join([f"{NUMBER} int", *(f"{name} string" for name in names)])
         return self._session.spark.createDataFrame(rows, schema)
 
-    def _reader(self) -> SerdeRows:
-        task = self._task
-        return SerdeRows(self._session, task.table, task.parameters, task.header_lines)
 
-    def _lines(self) -> SerdeRows:
-        """The same files, a row with one column for each line."""
-        task = self._task
-        whole = self._as_lines[0].layout
-        return SerdeRows(self._session, whole, {}, task.header_lines)
+def _lines_of(layout: Layout) -> Layout:
+    """The same files, as a table with one column."""
+    return layout.model_copy(update={"serde": LAZY, "parameters": _WHOLE_LINE, "columns": [_LINE]})

@@ -42,6 +42,7 @@ from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by
 from server.service.services import Services
+from server.service.tables import Tables
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -331,10 +332,17 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         publishes,
         published,
         Downgrades(database, metadata, index, files, syncs, publishes),
-        Conversions(database, metadata, replace(services.namespaces, database=database), tables, index, files),
+        _conversions(services, database, tables, index, files),
         metastore,
         fuse,
         directory,
         real,
         numbers,
     )
+
+
+def _conversions(
+    services: Services, database: Database, tables: Tables, index: HiveIndex, files: TableFiles
+) -> Conversions:
+    namespaces, tables = replace(services.namespaces, database=database), replace(tables, database=database)
+    return Conversions(database, tables.metadata, namespaces, tables, index, files)
