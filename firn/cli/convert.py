@@ -37,8 +37,9 @@ def convert_hive(
         return
     ended = watch_job(this, this.client.hive.convert(table, name=name))
     if ended.status is not JobStatus.SUCCEEDED:
+        why = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
         raise FirnError(
-            f"the rewrite of {table} {ended.status}: {ended.error}",
+            f"the rewrite of {table} {why}",
             hint=f"{ended.table} stays empty; mend it and convert again, or drop it with `firn table drop`",
         )
     rows = f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"  # its report may have been lost

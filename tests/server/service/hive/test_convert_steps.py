@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind, JobStatus, Lease
 from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
+from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.commit import CommitRequest, Committer
 from server.service.optimizers import Coming
@@ -202,7 +204,7 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
     beside.services.jobs.committing(lease)
     request = CommitRequest(catalog=LAKE, changes=[change], lease=lease)
     with pytest.raises(Killed):
-        replace(beside.services.committer, database=faulty).commit(request)
+        replace(beside.services.committer, database=cast("Database", faulty)).commit(request)
     beside.services.committer.commit(request)  # Java asks again with the same request
     assert rows(beside, name) == ["2"]
     with pytest.raises(LeaseLost, match="has committed"):
