@@ -22,6 +22,7 @@ PATIENCE: Mapping[JobKind, timedelta] = {
     JobKind.SYNC: timedelta(minutes=5),
     JobKind.PUBLISH: timedelta(minutes=5),
     JobKind.TAGS: timedelta(minutes=15),  # a tag is of the head at its time
+    JobKind.CONVERT: timedelta(minutes=30),
     JobKind.COMPACT: timedelta(minutes=30),
     JobKind.REWRITE: timedelta(hours=1),
     JobKind.DELETES: timedelta(hours=1),

@@ -46,13 +46,14 @@ class JobKind(StrEnum):
     TAGS = "tags"  # tag the head, and drop such tags when their time has come
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
     PUBLISH = "publish"  # give Hive what was merged
+    CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
 
 
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
 
-AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH})
-"""Kinds that only a look at Hive plans: what they are to do was written down with it."""
+AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
+"""Kinds that only a look at Hive plans: asking for one again begins with another look."""
 
 BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
 """Kinds that only a schedule makes due."""

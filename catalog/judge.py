@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 
 from catalog.commit import Change, CommitEvent, digest_of
 from catalog.errors import CommitRefused, DuplicateBatch, LeaseLost
+from catalog.hive.filling import check_filling
 from catalog.hive.guard import check_linked, check_stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import check_requirements, snapshot_by_id
-from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobStatus, Lease, check_lease
+from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, Lease, check_lease
 from catalog.keyed.guard import StoreCommit, guarded
 from catalog.keyed.spec import BATCH_ID, WRITER_ID
 from catalog.names import RelationId
@@ -192,6 +193,8 @@ def _check_batch(facts: Facts) -> None:
 
 
 def _ruled(facts: Facts) -> Sequence[Json]:
+    if facts.lease is not None and facts.lease.job.kind is JobKind.CONVERT:
+        check_filling(facts.metadata, facts.change.updates)
     if facts.given_back:
         check_stays(facts.change.updates)
     is_linked = facts.relation.hive_name is not None

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from firn.jobs import waited
 from firn.transport import Json
-from firn.wire import Batch, Operation, StartedBatch
+from firn.wire import Batch, Job, Operation, StartedBatch
 
 if TYPE_CHECKING:
     from firn.client import Client
@@ -146,6 +146,18 @@ class Hive:
         """
         body = {"watch": watch, "purge": purge}
         return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
+
+    def would_convert(self, table: str, *, name: str | None = None) -> Json:
+        """What a conversion would read and write anew, and what stands in its way; changes nothing."""
+        return self.client.transport.get(self._path(table, "/convert"), {} if name is None else {"name": name})
+
+    def convert(self, table: str, *, name: str | None = None) -> Job:
+        """Make a table of its rows by a rewrite, for what cannot be upgraded; returns at once, with the job.
+
+        The table is there from now on, empty until the job has filled it, and does not follow Hive's afterwards. It is
+        named like that one unless `name` says otherwise (`namespace.table`, in the same catalog).
+        """
+        return Job.model_validate(self.client.transport.change("POST", self._path(table, "/convert"), {"name": name}))
 
     def _path(self, table: str, verb: str = "") -> str:
         name = self.client.name(table)

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Lifespan
 from catalog.errors import CatalogError, CommitUnknown
 from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
+from server.api import convert as api_convert
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
@@ -82,6 +83,7 @@ _API = (
     api_hive,
     api_publish,
     api_downgrade,
+    api_convert,
     api_jobs,
     api_optimizers,
     api_leases,

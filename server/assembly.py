@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pydantic import SecretStr
 
 from catalog.access import RoleName
-from catalog.job import AFTER_A_LOOK, JobKind
+from catalog.job import JobKind
 from catalog.names import CatalogName
 from catalog.ports.store import Database
 from catalog.ports.vending import Keys
@@ -46,6 +46,7 @@ from server.service.fleet import Fleet, Ground
 from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
+from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
@@ -124,8 +125,9 @@ def build_services(settings: Settings, database: Database) -> Services:
     orphans = Orphans(database, metadata, movable, reachable, quarantine, HiveReaders(database, index))
     access = build_access(settings.access, database)
     times = _lease_times(settings.lease)
-    staged = dict.fromkeys(AFTER_A_LOOK, staged_task)
-    tasks = Tasks(database, metadata, {**staged, JobKind.ORPHANS: orphans.task})
+    hive = _hive(keyed, committer, index, files, settings.hive)
+    more = {JobKind.SYNC: staged_task, JobKind.PUBLISH: staged_task, JobKind.ORPHANS: orphans.task}
+    tasks = Tasks(database, metadata, more, {JobKind.CONVERT: hive.conversions.task})
     own_places = OwnPlaces(database, metadata)
     optimizers = Optimizers(database, version("firn"), times.lasts)
     return Services(
@@ -146,7 +148,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),
         tasks=tasks,
-        hive=_hive(keyed, committer, index, files, settings.hive),
+        hive=hive,
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
         own_places=own_places,
@@ -193,6 +195,7 @@ def _hive(
         publishes=publishes,
         published=PublishedFiles(database, metadata, committer, index, files, switches),
         downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
+        conversions=Conversions(database, metadata, upgrades.namespaces, keyed.tables, index, files),
     )
 
 

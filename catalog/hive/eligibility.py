@@ -12,9 +12,14 @@ from catalog.errors import Invalid
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import PROVIDER, HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import PARTITION_TYPES, BadPartitionValue, partition_name, partition_record
+from catalog.hive.readers import reader_of
 from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
 
 _REWRITE = "Write the rows into a Parquet table (CREATE TABLE … STORED AS PARQUET AS SELECT …) and take that one over."
+_CONVERT = (
+    "`firn hive convert {}` makes an Iceberg copy of it: a rewrite, for which Spark reads all rows and writes them "
+    "anew; Hive's table stays as it is, and the copy does not follow it."
+)
 _ONLY = "only Parquet, ORC and Avro files can be registered"
 _WITHOUT_SCHEMA = (
     "Give the table its columns in Hive itself, and take the schema's property away (UNSET TBLPROPERTIES)."
@@ -162,7 +167,8 @@ def _format(table: HiveTable) -> Blocker | None:
         return Blocker(BlockerCode.SPARK_FORMAT, message, _REWRITE)
     named = kind.upper() if kind is not HiveFormat.OTHER else f"{table.storage.serde} over {table.storage.input_format}"
     message = f"{table.full_name} is stored as {named}, {_ONLY}"
-    return Blocker(BlockerCode.FORMAT, message, _REWRITE)
+    advice = _REWRITE if reader_of(table.storage) is None else _CONVERT.format(table.full_name)
+    return Blocker(BlockerCode.FORMAT, message, advice)
 
 
 def _spark_schema(table: HiveTable) -> Blocker | None:

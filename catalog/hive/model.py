@@ -28,6 +28,11 @@ class HiveColumn:
     comment: str | None = None
 
 
+def by_the_wall_clock(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
+    """Columns whose timestamps are wall-clock times, nested ones included."""
+    return tuple(replace(one, type=_TIMESTAMP.sub(WALL_CLOCK, one.type)) for one in columns)
+
+
 def as_stored(columns: Iterable[HiveColumn]) -> tuple[HiveColumn, ...]:
     """Columns as the metastore spells them, which does not tell a wall clock from an instant."""
     return tuple(replace(one, type=_WALL_CLOCK.sub("timestamp", one.type)) for one in columns)
@@ -74,7 +79,7 @@ class HiveTable:
         """The columns in the files; partition columns are not among them."""
         if self.file_format is not FileFormat.ORC:
             return self.storage.columns
-        return tuple(replace(one, type=_TIMESTAMP.sub(WALL_CLOCK, one.type)) for one in self.storage.columns)
+        return by_the_wall_clock(self.storage.columns)
 
     @property
     def provider(self) -> str:

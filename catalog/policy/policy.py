@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from catalog.errors import Invalid
+from catalog.hive.filling import CONVERTED_FROM
 from catalog.keyed.spec import KEY_SCOPE, PRIMARY_KEY, SEQUENCE_FIELD
 from catalog.policy.settings import SETTINGS
 from catalog.policy.units import parse_flag
@@ -19,7 +20,7 @@ from catalog.rebase import REBASE
 
 OWN = "firn."
 """What Firn's own properties begin with."""
-FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE)
+FIXED = (PRIMARY_KEY, SEQUENCE_FIELD, KEY_SCOPE, CONVERTED_FROM)
 """Those that are no policy: they say what a table is."""
 DEFAULT = "default"
 """The source of what nobody has set."""

@@ -12,6 +12,7 @@ import typer
 from firn.cli import (
     access,
     catalogs,
+    convert,
     groups,
     history,
     imports,
@@ -25,7 +26,6 @@ from firn.cli import (
     processes,
     sql,
     tables,
-    upgrade,
 )
 from firn.embedded.errors import EmbeddedError
 from firn.errors import FirnError
@@ -43,7 +43,7 @@ app = typer.Typer(
 app.add_typer(catalogs.app, name="catalog")
 app.add_typer(namespaces.app, name="namespace")
 app.add_typer(history.app, name="table")  # with those of tables
-app.add_typer(upgrade.app, name="hive")  # with the other commands of Hive tables
+app.add_typer(convert.app, name="hive")  # with the other commands of Hive tables
 app.add_typer(jobs.app, name="job")
 app.add_typer(operations.app, name="operation")
 app.add_typer(optimizers.app, name="optimizer")

@@ -38,6 +38,7 @@ UNCERTAIN = frozenset(
     )
 )
 """Exceptions after which a commit may have been applied."""
+_TRACEBACK = "Traceback (most recent call last):"
 BAD_REQUEST = _PACKAGE + "BadRequestException"
 
 
@@ -94,7 +95,20 @@ def is_uncertain(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """The innermost message of a failure, first line only: what people need of a Java stack."""
+    """The innermost message of a failure, first line only: what people need of a Java stack.
+
+    Where Python failed in one of Spark's workers it is what Python said last.
+    """
     causes = java_causes(error)
+    said = [message for _, message in causes] + [str(error)]
+    if found := next((text for text in said if _TRACEBACK in text), None):
+        return _said_by_python(found)
     text = causes[-1][1] if causes else str(error)
     return (text.strip() or type(error).__name__).splitlines()[0]
+
+
+def _said_by_python(text: str) -> str:
+    """The last line of the last traceback, without the name of the error's class."""
+    stack = text.rpartition(_TRACEBACK)[2].strip().partition("\n\n")[0]
+    line = stack.splitlines()[-1]
+    return line.partition(": ")[2] or line

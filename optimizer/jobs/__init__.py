@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from optimizer.jobs import (
     clean,
     compact,
+    convert,
     deletes,
     expire,
     manifests,
@@ -35,4 +36,5 @@ JOBS: Mapping[str, RunJob] = {
     "statistics": statistics.run,
     "sync": sync.run,
     "publish": publish.run,
+    "convert": convert.run,
 }

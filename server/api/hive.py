@@ -75,6 +75,7 @@ class ReportOut(Out):
     primary_key_candidates: list[str]
     checks: list[CheckOut]
     eligible: bool
+    convertible: bool
 
     @classmethod
     def of(cls, report: Report) -> ReportOut:
@@ -97,6 +98,7 @@ class ReportOut(Out):
             primary_key_candidates=list(report.candidates),
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
+            convertible=report.convertible,
         )
 
 

@@ -62,6 +62,23 @@ def new_hive_table(asked: Asked) -> Iterator[Demand]:
     yield from on_table(asked, TableName((database,), name), Privilege.READ)
 
 
+def converted(asked: Asked) -> Iterator[Demand]:
+    """A conversion copies what can be read to where a table can be created: under Hive's name if it says no other."""
+    return _converted(asked, asked.body.get("name") if asked.content else None)
+
+
+def would_convert(asked: Asked) -> Iterator[Demand]:
+    """The same of one that is only looked at: the name is in the query."""
+    return _converted(asked, asked.query.get("name"))
+
+
+def _converted(asked: Asked, name: object) -> Iterator[Demand]:
+    database, own = split_name(asked.path["full_name"])
+    yield from on_table(asked, TableName((database,), own), Privilege.READ)
+    namespace = TableName.parse(name).namespace if isinstance(name, str) else (database,)
+    yield from on_namespace(asked, namespace, Privilege.CREATE)
+
+
 def new_hive_tables(asked: Asked) -> Iterator[Demand]:
     """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
     tables = asked.body.get("tables")

@@ -142,6 +142,8 @@ _HIVE_TABLES: Rules = {
     ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
     ("POST", f"{_HIVE}/publish"): changes(on.hive_table(MAINTAIN)),
+    ("GET", f"{_HIVE}/convert"): reads(bodies.would_convert),
+    ("POST", f"{_HIVE}/convert"): changes(bodies.converted),
     ("GET", f"{_HIVE}/downgrade"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/downgrade"): changes(on.hive_table(DROP)),
 }

@@ -97,6 +97,8 @@ def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
         raise Invalid(
             f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`"
         )
+    if kind is JobKind.CONVERT:
+        raise Invalid("a conversion begins with a look at Hive", hint="run `firn hive convert TABLE`")
     is_keyed = relation.kind is RelationKind.KEYED
     allowed = _FOR_KEYED if is_keyed else _FOR_PLAIN
     if kind not in allowed:

@@ -47,6 +47,8 @@ class Tasks:
     metadata: MetadataFiles
     more: Mapping[JobKind, MoreFacts] = field(default_factory=dict)
     """What other parts of the server add for their own kinds."""
+    looks: Mapping[JobKind, Callable[[Moment], Json]] = field(default_factory=dict)
+    """The same of kinds for which somebody has to be asked who is no database: no transaction is open meanwhile."""
 
     def of(self, job: Job) -> Json:
         """The facts for a job; NoSuchTable when its table is gone."""
@@ -55,7 +57,8 @@ class Tasks:
             moment = self._moment(uow, job, relation)
             extra = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
         built: Json = _BUILDERS[job.kind](moment)
-        return built | extra
+        looked = self.looks[job.kind](moment) if job.kind in self.looks else {}
+        return built | extra | looked
 
     def if_asked(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Asked:
         """The facts that a job would be given now; Invalid for a kind that the table does not take."""
@@ -146,6 +149,7 @@ _BUILDERS: Mapping[JobKind, Callable[[Moment], Json]] = {
     JobKind.MANIFESTS: lambda moment: filetasks.manifests(moment.job, moment.policy, is_keyed=moment.keyed is not None),
     JobKind.SYNC: _sync,
     JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
-    JobKind.PUBLISH: lambda _moment: {},  # and of this one from server.service.hive
+    JobKind.PUBLISH: lambda _moment: {},  # and of these two from server.service.hive
+    JobKind.CONVERT: lambda _moment: {},
     **KEEPING,
 }

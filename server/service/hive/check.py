@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from catalog.errors import AlreadyExists, Invalid
+from catalog.hive.conversion import conversion_blockers
 from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
@@ -46,6 +47,8 @@ class Report:
     bytes: int
     candidates: tuple[str, ...]
     checks: tuple[CheckResult, ...]
+    convertible: bool
+    """Whether Spark could read its rows and write them into a table of their own instead."""
 
     @property
     def eligible(self) -> bool:
@@ -76,7 +79,7 @@ class Checks:
         """NotFound when there is no such Hive table, Unavailable when its metastore does not answer."""
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
         found = _blockers(state, primary_key)
-        checks = [_blocked(one) for one in found]
+        checks = [blocked(one) for one in found]
         files = size = 0
         if not any(one.code in ("view", "iceberg") for one in found):
             files, size, missing = self._files(state)
@@ -92,11 +95,12 @@ class Checks:
             bytes=size,
             candidates=tuple(column.name for column in all_columns(state.table) if _may_be_key(column)),
             checks=(*checks, *_passed(state, found, primary_key)),
+            convertible=not conversion_blockers(state.table, state.partitions),
         )
 
     def looked_at(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> list[CheckResult]:
         """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
-        found = [_blocked(one) for one in _blockers(state, primary_key)]
+        found = [blocked(one) for one in _blockers(state, primary_key)]
         said = [CheckResult(code="notice", status="warn", message=one) for one in notices(state.table)]
         return [*found, *said, *self._name_checks(catalog, state)]
 
@@ -165,7 +169,8 @@ def _blockers(state: HiveState, primary_key: Sequence[str]) -> list[Blocker]:
     return [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
 
 
-def _blocked(blocker: Blocker) -> CheckResult:
+def blocked(blocker: Blocker) -> CheckResult:
+    """A blocker as one of the checks."""
     return CheckResult(code=str(blocker.code), status="blocked", message=blocker.message, advice=blocker.advice)
 
 

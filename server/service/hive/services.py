@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from server.service.hive.check import Checks
+from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
@@ -27,5 +28,6 @@ class HiveServices:
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades
+    conversions: Conversions
     poke: Callable[[], None] = field(default=lambda: None)
     poke_downgrades: Callable[[], None] = field(default=lambda: None)

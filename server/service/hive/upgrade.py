@@ -147,7 +147,7 @@ class Upgrades:
         schema = hive_schema(state.table)
         settled = self._settled(attempt, state)
         tally = _Tally(nulls=KeyNulls.of(state, spec, schema))
-        empty = self._empty(attempt, spec, _definition(state.table, schema, operation.params["properties"]))
+        empty = self._empty(attempt, spec, definition_of(state.table, schema, operation.params["properties"]))
         entries = self._entries(attempt, state, schema, needed(state, spec, schema), settled, tally)
         try:
             metadata = self._registered(attempt, empty, entries, tally)
@@ -310,7 +310,8 @@ def link_of(table: HiveTable) -> dict[str, Any]:
     }
 
 
-def _definition(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:
+def definition_of(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:
+    """A table of that schema, partitioned as Hive's is."""
     ids = {field["name"]: field["id"] for field in schema["fields"]}
     parts = [
         {"source-id": ids[column.name], "field-id": 1000 + at, "name": column.name, "transform": "identity"}

@@ -75,6 +75,7 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/views/{view}/rollback": {"version_id": 1},
     "POST /catalogs/{catalog}/imports": {"source": {"kind": "warehouse", "location": "file:/nowhere"}},
     "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
+    "POST /catalogs/{catalog}/hive/{full_name}/convert": {"name": "open.copy"},
     "POST /catalogs/{catalog}/hive/upgrade": {"tables": ["secret.*"]},
     "POST /groups": {"name": "g"},
     "PUT /groups/{group}": {},

@@ -336,6 +336,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/hive/{full_name}/convert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what a conversion would do
+         * @description What would be read and written anew, and what stands in the way; nothing is changed.
+         */
+        get: operations["look_catalogs__catalog__hive__full_name__convert_get"];
+        put?: never;
+        /**
+         * Convert a table by a rewrite
+         * @description Add a table, empty, and the job that fills it with the Hive table's rows; that one is not followed afterwards.
+         */
+        post: operations["convert_catalogs__catalog__hive__full_name__convert_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/hive/{full_name}/downgrade": {
         parameters: {
             query?: never;
@@ -2777,6 +2801,38 @@ export interface components {
             unknown: string[];
         };
         /**
+         * ConversionOut
+         * @description What a rewrite would read, and the table that it would fill.
+         */
+        ConversionOut: {
+            /** Bytes */
+            bytes: number;
+            /** Checks */
+            checks: components["schemas"]["CheckOut"][];
+            /** Convertible */
+            convertible: boolean;
+            /** Files */
+            files: number;
+            /** Format */
+            format: string;
+            /** Notes */
+            notes: string[];
+            /** Partitions */
+            partitions: number;
+            /** Table */
+            table: string;
+            /** Target */
+            target: string;
+        };
+        /**
+         * ConvertIn
+         * @description Under which name, `namespace.table`; without one it is named like Hive's.
+         */
+        ConvertIn: {
+            /** Name */
+            name?: string | null;
+        };
+        /**
          * DatabaseOut
          * @description A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted.
          */
@@ -3404,7 +3460,7 @@ export interface components {
          * @description What a job does to its table.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync" | "publish";
+        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync" | "publish" | "convert";
         /**
          * JobOut
          * @description One job. `can` names what may be done to it now.
@@ -5990,6 +6046,8 @@ export interface components {
             checks: components["schemas"]["CheckOut"][];
             /** Columns */
             columns: components["schemas"]["server__api__hive__ColumnOut"][];
+            /** Convertible */
+            convertible: boolean;
             /** Eligible */
             eligible: boolean;
             /** Files */
@@ -6937,6 +6995,144 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    look_catalogs__catalog__hive__full_name__convert_get: {
+        parameters: {
+            query?: {
+                /** @description As the conversion would be given it. */
+                name?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversionOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    convert_catalogs__catalog__hive__full_name__convert_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ConvertIn"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

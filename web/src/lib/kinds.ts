@@ -59,11 +59,15 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Publish',
     says: 'Partitions that differ from what Hive lists are written as Hive reads them, and the metastore is pointed at them.',
   },
+  convert: {
+    label: 'Convert',
+    says: 'A rewrite: Spark reads all rows of a Hive table and writes them into this one, which does not follow it afterwards.',
+  },
 };
 
 export const JOB_KINDS = Object.keys(KINDS) as JobKind[];
 /** Those that begin with a look at Hive are asked for there. */
-const AFTER_A_LOOK: readonly JobKind[] = ['sync', 'publish'];
+const AFTER_A_LOOK: readonly JobKind[] = ['sync', 'publish', 'convert'];
 /** Shown as buttons of their own; the others are in a menu. */
 const FIRST: readonly JobKind[] = ['merge', 'rewrite', 'expire'];
 

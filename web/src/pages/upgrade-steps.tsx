@@ -14,6 +14,7 @@ import { Facts } from '../components/panel';
 import { need, onTable, scopeOf } from '../lib/access';
 import { partsOf } from '../lib/names';
 import { bytes, many } from '../lib/format';
+import { ConvertOffer } from './convert-offer';
 import styles from './upgrade.module.css';
 
 export interface Choices {
@@ -103,7 +104,7 @@ const ORDER = ['blocked', 'warn', 'ok'];
 const rank = (check: Check): number => ORDER.indexOf(check.status);
 
 /** Step 2: what was looked at, worst first. */
-export function Checks({ report, go, again, looking }: StepProps & { again: () => void; looking: boolean }) {
+export function Checks({ catalog, report, go, again, looking }: StepProps & { again: () => void; looking: boolean }) {
   const sorted = [...report.checks].sort((one, other) => rank(one) - rank(other));
   const blocked = sorted.filter((check) => check.status === 'blocked').length;
   return (
@@ -118,6 +119,7 @@ export function Checks({ report, go, again, looking }: StepProps & { again: () =
           <CheckLine key={`${check.code}${check.message}`} check={check} />
         ))}
       </ul>
+      {report.convertible && <ConvertOffer catalog={catalog} report={report} />}
       <Footer>
         <Back to={0} go={go} />
         <Button variant="default" onClick={again} loading={looking}>

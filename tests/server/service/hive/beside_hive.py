@@ -31,6 +31,7 @@ from server.files.table_files import TableFiles
 from server.metastore.fake import FakeMetastore
 from server.metastore.fake_locks import FakeLock
 from server.service.hive.check import Checks
+from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
@@ -42,6 +43,7 @@ from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by
 from server.service.services import Services
+from server.service.tables import Tables
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
@@ -189,6 +191,7 @@ class BesideHive:
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades
+    conversions: Conversions
     metastore: FakeMetastore
     fuse: Fuse
     directory: Path
@@ -356,9 +359,17 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
         publishes,
         published,
         Downgrades(database, metadata, index, files, syncs, publishes),
+        _conversions(services, database, tables, index, files),
         metastore,
         fuse,
         directory,
         real,
         numbers,
     )
+
+
+def _conversions(
+    services: Services, database: Database, tables: Tables, index: HiveIndex, files: TableFiles
+) -> Conversions:
+    namespaces, tables = replace(services.namespaces, database=database), replace(tables, database=database)
+    return Conversions(database, tables.metadata, namespaces, tables, index, files)

@@ -1,0 +1,83 @@
+"""Conversion: a Hive table that cannot be upgraded is read by Spark, and its rows are written into a new table.
+
+It is a rewrite: every byte is read and written anew. The new table is an ordinary one, linked to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from catalog.hive.eligibility import Blocker, BlockerCode, blockers
+from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable, by_the_wall_clock
+from catalog.hive.names import partition_name
+from catalog.hive.readers import CSV, Reader, reader_of, unknown_settings
+
+HEADER, FOOTER = "skip.header.line.count", "skip.footer.line.count"
+_REGARDLESS = frozenset({BlockerCode.FORMAT, BlockerCode.BUCKETED})
+"""What stands in the way of registering files, and not of reading their rows."""
+_IN_HIVE = "Write the rows into another table with Hive itself (CREATE TABLE … STORED AS PARQUET AS SELECT …)."
+
+
+def conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Blocker]:
+    """Everything that stands in the way of a conversion, as far as the metastore knows."""
+    if table.file_format is not None:
+        message = f"{table.full_name} is stored as {table.storage.format.upper()}, whose files need no rewrite"
+        return [Blocker(BlockerCode.FORMAT, message, f"Run `firn hive upgrade {table.full_name}`.")]
+    found = [one for one in blockers(table, partitions) if one.code not in _REGARDLESS]
+    return found if table.is_view or table.provider else [*found, *_unreadable(table, partitions)]
+
+
+def header_lines(table: HiveTable) -> int:
+    """Lines at the beginning of each file that are no rows."""
+    return max(_number(table.parameters.get(HEADER)) or 0, 0)
+
+
+def converted_columns(table: HiveTable) -> tuple[HiveColumn, ...]:
+    """The columns in the files, with the types that their rows have: a timestamp in text has no time zone.
+
+    Whatever types a CSV table is declared with, Hive's own serializer reads all of them as strings.
+    """
+    columns = table.storage.columns
+    if table.storage.serde == CSV:
+        return tuple(replace(one, type="string") for one in columns)
+    return by_the_wall_clock(columns)
+
+
+def with_converted_columns(table: HiveTable) -> HiveTable:
+    """The table, with those columns in the place of its own."""
+    return replace(table, storage=replace(table.storage, columns=converted_columns(table)))
+
+
+def _unreadable(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[Blocker]:
+    for storage, name in _storages(table, partitions):
+        if reader_of(storage) is None:
+            message = f"{name} is read by {storage.serde or 'nobody'} over {storage.input_format or 'nothing'}"
+            yield Blocker(BlockerCode.FORMAT, f"{message}, which Spark does not have", _IN_HIVE)
+            return
+        if settings := unknown_settings(storage):
+            message = f"the JSON serializer of {name} has settings of its own ({', '.join(settings)})"
+            yield Blocker(BlockerCode.FORMAT, message, _IN_HIVE)
+            return
+    if _number(table.parameters.get(HEADER, "0")) is None or _number(table.parameters.get(FOOTER, "0")) != 0:
+        message = f"{table.full_name} leaves out lines at the end of its files, or a number of lines that is none"
+        yield Blocker(BlockerCode.FORMAT, message, _IN_HIVE)
+    reads_json = any(reader_of(storage) is Reader.JSON for storage, _ in _storages(table, partitions))
+    binary = [column.name for column in table.storage.columns if "binary" in column.type.lower()]
+    if reads_json and binary:
+        message = f"column {binary[0]!r} of {table.full_name} is binary, which JSON serializers spell differently"
+        yield Blocker(BlockerCode.COLUMN_TYPE, message, _IN_HIVE)
+
+
+def _storages(table: HiveTable, partitions: Sequence[HivePartition]) -> Iterator[tuple[HiveStorage, str]]:
+    yield table.storage, table.full_name
+    for partition in partitions:
+        name = partition_name(table.partition_columns, partition.values)
+        yield partition.storage, f"partition {name} of {table.full_name}"
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return int(text or "0")
+    except ValueError:
+        return None

@@ -1,0 +1,47 @@
+"""Who can read rows of Hive tables that Iceberg cannot register: Hive's own classes inside Spark, or Firn's for JSON.
+
+Spark carries Hive 2.3's serializers. None of them reads JSON, so that is read by Firn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from catalog.hive.model import HiveStorage
+
+
+class Reader(StrEnum):
+    """What turns lines or records into rows."""
+
+    SERDE = "serde"
+    JSON = "json"
+
+
+CSV = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
+_TEXT = "org.apache.hadoop.mapred.TextInputFormat"
+_SEQUENCE = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+_RCFILE = "org.apache.hadoop.hive.ql.io.RCFileInputFormat"
+_READERS: Mapping[str, tuple[Reader, frozenset[str]]] = {
+    "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe": (Reader.SERDE, frozenset({_TEXT, _SEQUENCE})),
+    CSV: (Reader.SERDE, frozenset({_TEXT})),
+    "org.apache.hadoop.hive.serde2.RegexSerDe": (Reader.SERDE, frozenset({_TEXT})),
+    "org.apache.hadoop.hive.serde2.columnar.ColumnarSerDe": (Reader.SERDE, frozenset({_RCFILE})),
+    "org.apache.hive.hcatalog.data.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),
+    "org.apache.hadoop.hive.serde2.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),
+    "org.openx.data.jsonserde.JsonSerDe": (Reader.JSON, frozenset({_TEXT})),
+}
+_NO_SETTING = frozenset({"serialization.format", "path"})
+
+
+def reader_of(storage: HiveStorage) -> Reader | None:
+    """Who can read files under this descriptor; None for nobody."""
+    reader, inputs = _READERS.get(storage.serde, (None, frozenset()))
+    return reader if storage.input_format in inputs else None
+
+
+def unknown_settings(storage: HiveStorage) -> list[str]:
+    """What a descriptor sets for its JSON serializer: these classes differ in what they understand by it."""
+    if reader_of(storage) is not Reader.JSON:
+        return []
+    return sorted(storage.serde_parameters.keys() - _NO_SETTING)

@@ -1,0 +1,66 @@
+"""`firn hive convert`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firn.cli import upgrade
+from firn.cli.show import size
+from firn.cli.told import Told, command
+from firn.cli.watch import watch_job
+from firn.errors import FirnError
+from firn.transport import Json
+from firn.wire import JobStatus
+
+app = upgrade.app  # a command of `firn hive` too
+
+
+@command(app, "convert", waits=True)
+def convert_hive(
+    this: Told,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="DATABASE.TABLE")],
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="NAMESPACE.TABLE of the new table; else Hive's name.")
+    ] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read; changes nothing.")] = False,
+) -> None:
+    """Make a table of a text, CSV or JSON table's rows by a REWRITE: Spark reads all of them and writes them anew."""
+    show = this.show
+    if dry_run:
+        found = this.client.hive.would_convert(table, name=name)
+        show.emit(found, lambda: _tell(this, found))
+        if not found["convertible"]:
+            raise typer.Exit(1)
+        return
+    ended = watch_job(this, this.client.hive.convert(table, name=name))
+    if ended.status is not JobStatus.SUCCEEDED:
+        why = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
+        raise FirnError(
+            f"the rewrite of {table} {why}",
+            hint=f"{ended.table} stays empty; mend it and convert again, or drop it with `firn table drop`",
+        )
+    rows = f"the {ended.result['rows']:,}" if "rows" in ended.result else "all"  # its report may have been lost
+    show.note(f"{ended.table} has {rows} rows of {table}, and does not follow it")
+    show.emit(ended.json_value(), lambda: None)
+
+
+def _tell(this: Told, found: Json) -> None:
+    show = this.show
+    show.facts(
+        {
+            "rewrite of": found["table"],
+            "into": found["target"],
+            "format": found["format"],
+            "partitions": found["partitions"],
+            "to read and write anew": f"{found['files']:,} files ({size(found['bytes'])})",
+            "verdict": "can be converted" if found["convertible"] else "blocked",
+        }
+    )
+    for note in found["notes"]:
+        show.note(note)
+    rows = [(one["status"], one["message"], one["advice"]) for one in found["checks"]]
+    if rows:
+        show.table(("check", "found", "what to do"), rows, none="")

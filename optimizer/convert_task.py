@@ -1,0 +1,51 @@
+"""What a lease of kind `convert` tells: where a Hive table's rows lie, how they are stored, and what they fill."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from optimizer.wire import Wire
+
+
+class Column(Wire):
+    """A column as Hive spells it."""
+
+    name: str
+    type: str
+
+
+class Layout(Wire):
+    """How files are stored: the classes and settings of Hive's that read them, and the columns that are in them."""
+
+    reader: Literal["serde", "json"]
+    serde: str
+    input_format: str
+    parameters: dict[str, str]
+    columns: list[Column]
+
+
+class Unit(Wire):
+    """A partition, or a table without: its values as Hive spells them, None for null, and the number of its layout."""
+
+    location: str
+    values: list[str | None]
+    layout: int
+
+
+class ConvertTask(Wire):
+    """One conversion. `columns` have the types that rows get, `table` is how the metastore says that rows are stored.
+
+    The first `header_lines` of each file are no rows. `parameters` are the Hive table's.
+    """
+
+    parts: list[str]
+    source: str
+    columns: list[Column]
+    partition_columns: list[Column]
+    table: Layout
+    parameters: dict[str, str]
+    header_lines: int
+    layouts: list[Layout]
+    units: list[Unit]
+    writer: str
+    batch: str

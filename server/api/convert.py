@@ -1,0 +1,79 @@
+"""Making a table of a Hive table's rows, by a rewrite."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from catalog.names import TableName
+from server.api.deps import CatalogDep, In, Out, ServicesDep
+from server.api.errors import refusals
+from server.api.hive import CheckOut, FullName
+from server.api.jobs import JobOut
+
+router = APIRouter()
+
+
+class ConvertIn(In):
+    """Under which name, `namespace.table`; without one it is named like Hive's."""
+
+    name: str | None = None
+
+
+class ConversionOut(Out):
+    """What a rewrite would read, and the table that it would fill."""
+
+    table: str
+    target: str
+    format: str
+    partitions: int
+    files: int
+    bytes: int
+    notes: list[str]
+    checks: list[CheckOut]
+    convertible: bool
+
+
+@router.get(
+    "/catalogs/{catalog}/hive/{full_name}/convert",
+    tags=["hive"],
+    summary="Show what a conversion would do",
+    responses=refusals(400, 404, 503),
+)
+def look(
+    services: ServicesDep,
+    catalog: CatalogDep,
+    full_name: FullName,
+    name: Annotated[str | None, Query(description="As the conversion would be given it.")] = None,
+) -> ConversionOut:
+    """What would be read and written anew, and what stands in the way; nothing is changed."""
+    found = services.hive.conversions.look(catalog, full_name, _parsed(name))
+    return ConversionOut(
+        table=found.table.full_name,
+        target=str(found.target),
+        format=found.format,
+        partitions=found.partitions,
+        files=found.files,
+        bytes=found.bytes,
+        notes=list(found.notes),
+        checks=[CheckOut.model_validate(check) for check in found.checks],
+        convertible=not found.checks,
+    )
+
+
+@router.post(
+    "/catalogs/{catalog}/hive/{full_name}/convert",
+    status_code=202,
+    tags=["hive"],
+    summary="Convert a table by a rewrite",
+    responses=refusals(400, 404, 409, 503),
+)
+def convert(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: ConvertIn | None = None) -> JobOut:
+    """Add a table, empty, and the job that fills it with the Hive table's rows; that one is not followed afterwards."""
+    name = None if body is None else body.name
+    return JobOut.of(services.hive.conversions.start(catalog, full_name, _parsed(name)))
+
+
+def _parsed(name: str | None) -> TableName | None:
+    return None if name is None else TableName.parse(name)

@@ -1,0 +1,220 @@
+"""Conversion: a new table is made beside a Hive table, and a job of an optimizer fills it with that one's rows.
+
+Table and job are added in one transaction; the table is empty until the job's one commit (catalog.hive.filling). What a
+job that failed has left is an empty table that says what it is to become: converting again fills it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.errors import Conflict
+from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines, with_converted_columns
+from catalog.hive.filling import CONVERTED_FROM, WRITER, is_filled
+from catalog.hive.model import HiveStorage, HiveTable
+from catalog.hive.readers import CSV, reader_of
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema
+from catalog.job import Job, JobKind
+from catalog.names import CatalogName, TableName
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation, RelationKind
+from server.service.facts import load_metadata
+from server.service.hive.check import CheckResult, blocked, check_eligible, target_name
+from server.service.hive.index import HiveIndex, shown_format
+from server.service.hive.state import HiveState, list_units, read_state, split_name
+from server.service.hive.task import told_values
+from server.service.hive.upgrade import definition_of, hive_schema
+from server.service.metadata import MetadataFiles
+from server.service.moment import Moment
+from server.service.namespaces import Namespaces
+from server.service.planner import asked_for, facts_of
+from server.service.relations import NewTable
+from server.service.tables import Tables
+
+_IDS = frozenset({"id", "element-id", "key-id", "value-id"})
+_FOLLOWS_NOT = (
+    "This is a rewrite: all rows are read and written anew. Hive's table stays as it is, and the new one does not "
+    "follow it: it is neither synced nor published."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """What a conversion would read, and what stands in its way."""
+
+    table: HiveTable
+    target: TableName
+    format: str
+    partitions: int
+    files: int
+    bytes: int
+    notes: tuple[str, ...]
+    checks: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True)
+class Conversions:
+    """Starts conversions, and tells their jobs what to read."""
+
+    database: Database
+    metadata: MetadataFiles
+    namespaces: Namespaces
+    tables: Tables
+    index: HiveIndex
+    files: TableFiles
+
+    def look(self, catalog: CatalogName, full_name: str, name: TableName | None = None) -> Conversion:
+        """What there is to read and to write; nothing is changed.
+
+        NotFound without the Hive table, Unavailable when its metastore does not answer.
+        """
+        state = read_state(self.index.metastore(catalog), *split_name(full_name))
+        target, checks = name or target_name(state.table), [*_checks(state)]
+        with self.database.reading() as uow:
+            taken = uow.relations.find(catalog, target)
+        if taken is not None:
+            checks += self._against(taken, state.table)
+        listings = [] if state.table.is_view else [listing for _, listing in list_units(self.files, state.units)]
+        return Conversion(
+            table=state.table,
+            target=target,
+            format=shown_format(state.table),
+            partitions=len(state.partitions),
+            files=sum(len(listing.files) for listing in listings),
+            bytes=sum(file.size for listing in listings for file in listing.files),
+            notes=tuple(_notes(state.table)),
+            checks=tuple(checks),
+        )
+
+    def start(self, catalog: CatalogName, full_name: str, name: TableName | None = None) -> Job:
+        """Add the table, empty, and the job that fills it; one that was left empty gets another job.
+
+        Invalid when something stands in the way, AlreadyExists when the name is taken, Conflict while a job is active.
+        """
+        state = read_state(self.index.metastore(catalog), *split_name(full_name))
+        check_eligible(_checks(state))
+        target = name or target_name(state.table)
+        with self.database.reading() as uow:
+            taken = uow.relations.find(catalog, target)
+        if taken is None:
+            return self._begun(catalog, state.table, target)
+        check_eligible(self._against(taken, state.table))
+        _check_columns(load_metadata(self.metadata, taken), state.table, target)
+        with self.database.writing() as uow:
+            return _asked(uow, taken, state.table)
+
+    def task(self, moment: Moment) -> Json:
+        """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
+        name, metadata = moment.main_store
+        metastore = self.index.metastore(moment.relation.catalog)
+        state = read_state(metastore, *split_name(moment.job.params["hive"]))
+        check_eligible(_checks(state))
+        if is_filled(metadata):
+            raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
+        _check_columns(metadata, state.table, name)
+        return _task(state, moment.relation, name)
+
+    def _begun(self, catalog: CatalogName, table: HiveTable, target: TableName) -> Job:
+        converted = with_converted_columns(table)
+        made = definition_of(converted, hive_schema(converted), {CONVERTED_FROM: table.full_name})
+        self.namespaces.ensure(catalog, target.namespace)
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        metadata = self.tables.defined(catalog, replace(made, name=target), now_ms=now_ms)
+        new, jobs = NewTable(name=target, kind=RelationKind.TABLE, metadata=metadata), list[Job]()
+        self.tables.add(catalog, [new], also=lambda uow: jobs.append(_asked(uow, uow.relations.get(new.id), table)))
+        return jobs[0]
+
+    def _against(self, taken: Relation, table: HiveTable) -> list[CheckResult]:
+        """What a table that has the name means: nothing if it waits for these rows."""
+        if taken.kind is RelationKind.TABLE:
+            metadata = load_metadata(self.metadata, taken)
+            is_copy = metadata.get("properties", {}).get(CONVERTED_FROM) == table.full_name
+            if is_copy and not is_filled(metadata):
+                return []
+            if is_copy:
+                message = f"{taken.name} is a copy of {table.full_name} already"
+                advice = "Drop it for a newer one, or choose another name."
+                return [CheckResult(code="name", status="blocked", message=message, advice=advice)]
+        message = f"catalog {taken.catalog} has a {taken.kind} named {taken.name} already"
+        return [CheckResult(code="name", status="blocked", message=message, advice="Choose another name.")]
+
+
+def _checks(state: HiveState) -> list[CheckResult]:
+    return [blocked(one) for one in conversion_blockers(state.table, state.partitions)]
+
+
+def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable) -> Job:
+    why = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
+    facts = facts_of(uow, relation)
+    return asked_for(uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name}, why)
+
+
+def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:
+    """The table was made of Hive's columns as they were then."""
+    has = {field["name"]: _type(field["type"]) for field in current_schema(metadata)["fields"]}
+    for field in hive_schema(with_converted_columns(table))["fields"]:
+        if has.get(field["name"]) != _type(field["type"]):
+            raise Conflict(
+                f"column {field['name']!r} of {table.full_name} is not as it was when {name} was made",
+                hint=f"drop {name}, which is empty, and convert again",
+            )
+
+
+def _type(kind: Any) -> Any:
+    """A type without the ids in it, which depend on what was added when."""
+    if isinstance(kind, dict):
+        return {key: _type(value) for key, value in kind.items() if key not in _IDS}
+    return [_type(one) for one in kind] if isinstance(kind, list) else kind
+
+
+def _notes(table: HiveTable) -> list[str]:
+    notes = [_FOLLOWS_NOT]
+    if table.storage.serde == CSV:
+        notes.append("All columns become strings: whatever types are declared, Hive reads this format so.")
+    if count := header_lines(table):
+        notes.append(f"The first lines of each file ({count}) are left out, as the table says.")
+    return notes
+
+
+def _task(state: HiveState, relation: Relation, name: TableName) -> Json:
+    """Partitions refer to how they are stored by number: mostly they are all stored alike."""
+    table = state.table
+    layouts: list[Json] = []
+
+    def layout(storage: HiveStorage) -> int:
+        told = _layout(storage)
+        if told not in layouts:
+            layouts.append(told)
+        return layouts.index(told)
+
+    stored = [one.storage for one in state.partitions] if table.partition_columns else [table.storage]
+    return {
+        "parts": [*name.namespace, name.name],
+        "source": table.full_name,
+        "columns": [{"name": one.name, "type": one.type} for one in converted_columns(table)],
+        "partition_columns": [{"name": one.name, "type": one.type} for one in table.partition_columns],
+        "table": _layout(table.storage),
+        "parameters": dict(table.parameters),
+        "header_lines": header_lines(table),
+        "layouts": layouts,
+        "units": [
+            {"location": unit.location, "values": told_values(table, unit.name), "layout": layout(storage)}
+            for unit, storage in zip(state.units, stored, strict=True)
+        ],
+        "writer": WRITER,
+        "batch": str(relation.id),
+    }
+
+
+def _layout(storage: HiveStorage) -> Json:
+    return {
+        "reader": str(reader_of(storage)),
+        "serde": storage.serde,
+        "input_format": storage.input_format,
+        "parameters": dict(storage.serde_parameters),
+        "columns": [{"name": one.name, "type": one.type} for one in storage.columns],
+    }

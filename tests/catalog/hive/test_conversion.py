@@ -1,0 +1,118 @@
+"""Which Hive tables can be rewritten, and how a conversion's commit is judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from catalog.errors import CommitRefused
+from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines
+from catalog.hive.eligibility import blockers
+from catalog.hive.filling import check_filling
+from catalog.hive.model import HiveTable
+from catalog.hive.readers import CSV
+from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage
+
+INPUT = "org.apache.hadoop.mapred.TextInputFormat"
+JSON = "org.apache.hive.hcatalog.data.JsonSerDe"
+
+
+def a_text_table(serde: str = TEXT, cols: str = "id int; at timestamp", **told: Any) -> HiveTable:
+    storage = a_storage("file:/t", cols, serde=serde, **({"input_format": INPUT} | told.pop("stored", {})))
+    return a_hive_table(storage=storage, **told)
+
+
+@pytest.mark.parametrize(
+    ("serde", "stored"),
+    [
+        (TEXT, {}),
+        (TEXT, {"input_format": "org.apache.hadoop.mapred.SequenceFileInputFormat"}),
+        (TEXT, {"buckets": 4, "bucket_columns": ("id",)}),
+        (CSV, {"serde_parameters": {"separatorChar": ";"}}),
+        (JSON, {}),
+        ("org.apache.hadoop.hive.serde2.RegexSerDe", {"serde_parameters": {"input.regex": "(.*)"}}),
+    ],
+)
+def test_what_cannot_be_upgraded_but_read_is_convertible_and_its_blocker_says_so(
+    serde: str, stored: dict[str, Any]
+) -> None:
+    table = a_text_table(serde, stored=stored)
+    assert conversion_blockers(table, []) == []
+    assert "`firn hive convert db.orders`" in next(one.advice for one in blockers(table, []) if one.code == "format")
+
+
+@pytest.mark.parametrize(
+    ("table", "code", "why"),
+    [
+        (a_hive_table(), "format", "whose files need no rewrite"),
+        (a_hive_table(type="VIRTUAL_VIEW", storage=a_storage(serde=TEXT)), "view", "is a view"),
+        (a_text_table(parameters={"transactional": "true"}), "transactional", "known to Hive alone"),
+        (a_text_table(parameters={"spark.sql.sources.provider": "csv"}), "spark_format", "a Spark table in format"),
+        (
+            a_text_table(stored={"input_format": "com.hadoop.Lzo"}),
+            "format",
+            "over com.hadoop.Lzo, which Spark does not",
+        ),
+        (a_text_table("org.apache.hadoop.hive.contrib.Typed"), "format", "contrib.Typed over"),
+        (a_text_table(JSON, stored={"serde_parameters": {"mapping.a": "b"}}), "format", "of its own (mapping.a)"),
+        (a_text_table(JSON, "b array<binary>"), "column_type", "'b' of db.orders is binary"),
+        (a_text_table(parameters={"skip.footer.line.count": "1"}), "format", "leaves out lines at the end"),
+        (a_text_table(parameters={"skip.header.line.count": "one"}), "format", "a number of lines that is none"),
+        (a_text_table(cols="u uniontype<int,string>"), "column_type", "uniontype"),
+    ],
+)
+def test_what_spark_would_read_otherwise_than_hive_is_blocked(table: HiveTable, code: str, why: str) -> None:
+    [found] = conversion_blockers(table, [])
+    assert found.code == code
+    assert why in found.message
+
+
+def test_a_partition_that_cannot_be_read_is_named() -> None:
+    table = a_text_table(partitioned_by="p string")
+    good, bad = a_hive_partition("x", storage=table.storage), a_hive_partition("y")
+    assert conversion_blockers(table, [good]) == []
+    [found] = conversion_blockers(table, [good, bad])
+    assert found.message.startswith("partition p=y of db.orders is read by")
+
+
+def test_times_in_text_have_no_zone_and_csv_has_strings() -> None:
+    assert [one.type for one in converted_columns(a_text_table())] == ["int", "timestamp_ntz"]
+    assert [one.type for one in converted_columns(a_text_table(CSV))] == ["string", "string"]
+
+
+@pytest.mark.parametrize(("told", "count"), [({}, 0), ({"skip.header.line.count": "2"}, 2)])
+def test_header_lines(told: dict[str, str], count: int) -> None:
+    assert header_lines(a_text_table(parameters=told)) == count
+
+
+EMPTY = {"current-snapshot-id": -1, "snapshots": []}
+FILLED = {"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1}]}
+EMPTIED = {"current-snapshot-id": -1, "snapshots": [{"snapshot-id": 1}]}
+
+
+def an_append(read: str, written: str | None, operation: str = "append") -> list[dict[str, Any]]:
+    summary = {"operation": operation, "firn.rows-read": read}
+    summary |= {} if written is None else {"added-records": written}
+    return [{"action": "add-snapshot", "snapshot": {"snapshot-id": 2, "summary": summary}}]
+
+
+def test_every_row_that_was_counted_fills_an_empty_table() -> None:
+    check_filling(EMPTY, an_append("3", "3"))
+    check_filling(EMPTY, an_append("0", None))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "updates", "why"),
+    [
+        (EMPTY, an_append("3", "2"), "3 rows were counted in the Hive table and 2 were written"),
+        (EMPTY, an_append("", "2"), "counted"),
+        (EMPTY, an_append("2", "2", "overwrite"), "one append"),
+        (EMPTY, [], "one append"),
+        (FILLED, an_append("2", "2"), "somebody has written"),
+        (EMPTIED, an_append("2", "2"), "somebody has written"),
+    ],
+)
+def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[str, Any]], why: str) -> None:
+    with pytest.raises(CommitRefused, match=why):
+        check_filling(metadata, updates)
