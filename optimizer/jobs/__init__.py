@@ -9,6 +9,7 @@ from optimizer.jobs import (
     compact,
     deletes,
     expire,
+    keys,
     manifests,
     merge,
     orphans,
@@ -33,6 +34,7 @@ JOBS: Mapping[str, RunJob] = {
     "ttl": ttl.run,
     "tags": tags.run,
     "statistics": statistics.run,
+    "keys": keys.run,
     "sync": sync.run,
     "publish": publish.run,
 }
