@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
 from catalog.commit import Change, Outcome
@@ -15,8 +16,8 @@ from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
-from tests.server.service.hive.test_publish_steps import write
-from tests.server.service.hive.test_sync_steps import upgraded
+from tests.server.service.hive.test_publish_steps import active, note, write
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
 
 def leased(beside: BesideHive, table: HiveFiles) -> Lease:
@@ -50,18 +51,20 @@ def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> Chan
 
 
 def test_hive_is_given_the_partition_without_its_surplus_rows(beside: BesideHive) -> None:
-    """Nothing was changed through the change store, so only a look at files tells that it differs."""
+    """Nothing was changed through the change store: it is published by itself because of the job, and by its files."""
     table = upgraded(beside, "id")
-    table.add("x", 1)  # one more row of a key that the partition has
-    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    assert beside.publishes.activate().planned == 0  # no change has come
     lease = leased(beside, table)
     change = resolved(beside, table, "x", 1, 2)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], lease=lease))
     beside.services.jobs.report(lease, Outcome.COMMITTED, error=None, result={})
-    outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.job is not None
-    told = beside.services.tasks.of(outcome.job)["partitions"]
-    assert [one["name"] for one in told] == ["p=x"]
+    assert beside.publishes.activate().planned == 1
+    job = active(beside, relation_of(beside, table))
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    beside.services.jobs.cancel(job.id)
+    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    assert beside.publishes.activate().planned == 0
 
 
 def test_a_sync_waits_while_keys_are_counted(beside: BesideHive) -> None:

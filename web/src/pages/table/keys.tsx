@@ -102,7 +102,7 @@ function KeepOne({ table, found, opened, close }: { table: Table; found: Found; 
         <div>
           An optimizer counts again and deletes the rows that are too many from base, {many(found.surplus_rows, 'row')} by the last count, in one commit. Time
           travel reaches them until their snapshots expire.
-          {table.hive_name !== null && ' Hive goes on reading them until the next publish; publish by hand to be sure.'}
+          {table.hive_name !== null && ' Hive goes on reading them until the next publish.'}
         </div>
         {isDecided ? (
           <div>
