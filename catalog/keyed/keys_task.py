@@ -43,12 +43,11 @@ class Keep:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self | None:
         """As a job remembers it; None for one that only counts."""
-        keep = params.get("keep")
-        return None if keep is None else cls(keep.get("highest"))
+        return cls(params.get("column")) if "keep" in params else None
 
     def as_params(self) -> dict[str, Any]:
         """The same for a job to remember."""
-        return {"keep": {"highest": self.highest}}
+        return {"keep": "last"} if self.highest is None else {"keep": "highest", "column": self.highest}
 
 
 def keys_task(keyed: KeyedTable, name: TableName, base: Json, keep: Keep | None, *, linked: bool) -> Json:

@@ -7,30 +7,33 @@ import typer
 from firn.cli.keys import show_repeated
 from firn.cli.told import Told
 from firn.cli.watch import check_operation, watch_job, watch_operation
-from firn.errors import FirnError
-from firn.wire import Job, JobStatus
+from firn.errors import FirnError, Refused
+from firn.wire import JobStatus
 
 
-def check_unique(this: Told, table: str, *, keep: bool) -> Job:
-    """The count of an upgraded table's keys. Ends the command with 1 where some occur more than once, unless `keep`:
-    the table is given back to Hive, which nothing was changed for, if nobody has written to it in the meantime.
+def check_unique(this: Told, table: str, *, keep: bool) -> None:
+    """Count an upgraded table's keys. Ends the command with 1 where some occur more than once, unless `keep`: the table
+    is given back to Hive, which nothing was changed for, if nobody has written to it in the meantime.
     """
-    job = watch_job(this, this.client.tables[table].check_keys())
+    try:
+        job = watch_job(this, this.client.tables[table].check_keys())
+    except Refused as error:
+        raise _uncounted(table, str(error)) from error
     if job.status is not JobStatus.SUCCEEDED:
-        raise FirnError(
-            f"{table} is upgraded, but its keys were not counted: {job.error or job.status}",
-            hint=f"`firn table check-keys {table}` tries again, `firn hive downgrade {table}` gives it back",
-        )
-    if not job.result.get("keys"):
-        this.show.note(f"every key of {table} occurs once")
-        return job
-    this.show.note(f"{job.result['keys']:,} keys of {table} occur more than once")
-    if not keep:
-        _give_back(this, table)
+        raise _uncounted(table, job.error or str(job.status))
+    found = job.result.get("keys", 0)
+    this.show.note(f"{found:,} keys of {table} occur more than once" if found else f"every key of {table} occurs once")
     this.show.emit(job.json_value(), lambda: show_repeated(this.show, job.result))
-    if not keep:
+    if found and not keep:
+        _give_back(this, table)
         raise typer.Exit(1)
-    return job
+
+
+def _uncounted(table: str, why: str) -> FirnError:
+    return FirnError(
+        f"{table} is upgraded, but its keys were not counted: {why}",
+        hint=f"`firn table check-keys {table}` tries again, `firn hive downgrade {table}` gives it back",
+    )
 
 
 def _give_back(this: Told, table: str) -> None:
