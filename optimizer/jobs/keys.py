@@ -107,7 +107,8 @@ def _signature(work: Work, task: KeysTask, rows: int) -> dict[str, str]:
 
 def _name_written(work: Work, task: KeysTask) -> None:
     """By which commit each file with such keys came, and when it was written; a file that is gone fails the job."""
-    listed = dict(work.session.spark.sql(task.sql["files"]).collect())
+    rows = work.session.spark.sql(task.sql["files"]).collect()
+    listed = {str(file): int(sequence) for file, sequence in rows}  # each once, whatever base lists twice
     times = [(file, sequence, _time(work, file) if task.by_time else 0) for file, sequence in listed.items()]
     written = work.session.spark.createDataFrame(times, "file string, sequence bigint, written bigint")
     written.createOrReplaceTempView(WRITTEN)

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { answered, api } from '../../api/client';
 import type { Table } from '../../api/types';
 import { Act } from '../../components/act';
-import { Ask } from '../../components/ask';
+import { Ask, useDo } from '../../components/ask';
 import { DataTable, type Column } from '../../components/data-table';
 import { Count, When } from '../../components/figures';
 import { Panel } from '../../components/panel';
@@ -29,7 +29,7 @@ export function keysFact({ keys }: Table) {
     name: 'keys',
     value: <span className={keys === null ? 'dim' : warns ? 'warn' : ''}>{says}</span>,
     ...(keys === null
-      ? { note: '“Check keys” among more jobs counts them' }
+      ? { note: '“Check keys” reads all of them' }
       : {
           note: (
             <>
@@ -43,6 +43,24 @@ export function keysFact({ keys }: Table) {
           ),
         }),
   };
+}
+
+/** Starts a count; what it finds is a fact of the table. */
+export function CheckKeys({ table }: { table: Table }) {
+  const check = useDo('cannot check keys', () =>
+    answered(api.POST('/catalogs/{catalog}/tables/{table}/keys', { params: { path: { catalog: table.catalog, table: fullName(table) } } })),
+  );
+  return (
+    <Act
+      variant="default"
+      loading={check.isPending || table.active_job?.kind === 'keys'}
+      needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
+      disabledReason={table.can.includes('keys') ? null : table.cannot.keys}
+      onClick={() => check.mutate()}
+    >
+      Check keys
+    </Act>
+  );
 }
 
 /** Keys that occur more than once, and what can be done about them; nothing where there are none. */
