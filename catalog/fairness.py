@@ -31,6 +31,7 @@ PATIENCE: Mapping[JobKind, timedelta] = {
     JobKind.EXPIRE: timedelta(hours=3),
     JobKind.STATISTICS: timedelta(hours=6),
     JobKind.ORPHANS: timedelta(hours=6),
+    JobKind.KEYS: timedelta(hours=6),
 }
 """How long a job of a kind may wait before others go first."""
 PRIORITIES: Mapping[str, float] = {"high": 0.25, "normal": 1.0, "low": 4.0}

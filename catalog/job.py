@@ -44,6 +44,7 @@ class JobKind(StrEnum):
     TTL = "ttl"  # delete rows that are too old
     STATISTICS = "statistics"  # count distinct values for query planning
     TAGS = "tags"  # tag the head, and drop such tags when their time has come
+    KEYS = "keys"  # count keys that occur more than once, and make them one row each if told so
     SYNC = "sync"  # bring what Hive-side writers did to a keyed table
     PUBLISH = "publish"  # give Hive what was merged
     CONVERT = "convert"  # fill a new table with the rows of a Hive table, which Spark reads and writes anew
@@ -54,6 +55,9 @@ SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 
 AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
 """Kinds that only a look at Hive plans: asking for one again begins with another look."""
+
+WHEN_ASKED = frozenset({JobKind.KEYS})
+"""Kinds that nothing makes due: they run when somebody asks for them."""
 
 BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
 """Kinds that only a schedule makes due."""

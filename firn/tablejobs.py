@@ -86,6 +86,16 @@ class TableJobs(ABC):
         """Count distinct values now: of `firn.statistics.columns`, or of all columns."""
         return self.run("statistics")
 
+    def check_keys(self) -> Job:
+        """Count the keys that occur more than once in base, now; the table shows what was found."""
+        return self.run("keys")
+
+    def resolve_keys(self, *, keep_highest: str | None = None) -> Job:
+        """Keep one row of each key that occurs more than once, now: the newest, or the one with the highest value of a
+        column.
+        """
+        return self.run("keys/resolve", {"highest": keep_highest})
+
     def plan(self, kind: str, body: Mapping[str, Json] | None = None) -> Planned:
         """What such a job would do now, asked for with the same options as the job itself."""
         told = None if body is None else dict(body)

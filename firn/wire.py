@@ -242,6 +242,31 @@ class Planned(Wire):
     notes: list[str] = []
 
 
+class RepeatedKey(Wire):
+    """One key that more than one row has, and some of the files in which these rows lie."""
+
+    key: dict[str, str]
+    rows: int
+    files: list[str]
+    more_files: int = 0
+
+
+class Keys(Wire):
+    """What the last count of all keys in base has found; `moved` says that base has another snapshot since.
+
+    After a job that made one row of each key `removed_rows` had been too many, and none are.
+    """
+
+    job_id: UUID
+    checked_at: datetime
+    snapshot_id: str | None = None
+    moved: bool
+    keys: int
+    surplus_rows: int
+    removed_rows: int = 0
+    sample: list[RepeatedKey] = []
+
+
 class Table(TableRow):
     """One table in full."""
 
@@ -251,6 +276,7 @@ class Table(TableRow):
     partition_by: list[str]
     primary_key: list[str]
     sequence_field: str | None = None
+    keys: Keys | None = None
     watermark: int | None = None
     version: int | None = None
     stores: dict[str, Store]

@@ -30,6 +30,7 @@ from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
+from server.api import keys as api_keys
 from server.api import launches as api_launches
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
@@ -73,6 +74,7 @@ _API = (
     api_dropped,
     api_tables,
     api_filejobs,
+    api_keys,
     api_upkeep,
     api_history,
     api_refs,

@@ -25,6 +25,7 @@ from catalog.keyed.spec import (
     MERGED_FROM,
     MERGED_THROUGH,
     PRIMARY_KEY,
+    RESOLVED_BASE,
     SEQUENCE_FIELD,
     KeyedTable,
 )
@@ -164,6 +165,8 @@ def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
         _check_change_snapshot(commit, summary)
     elif MERGED_THROUGH in summary:
         _check_merge(commit, snapshot, summary)
+    elif commit.job_kind is JobKind.KEYS:
+        _check_resolved(snapshot, summary)
     else:
         _check_direct(commit, summary)
 
@@ -220,6 +223,18 @@ def _check_nothing_came(commit: StoreCommit, summary: Json) -> None:
             "changes have come since the job looked which of them are about old rows",
             hint="the next ttl job looks again",
         )
+
+
+def _check_resolved(snapshot: Json, summary: Json) -> None:
+    """A job that makes one row of each key may remove rows whatever is pending, and from tables over Hive's too.
+
+    A change is judged by the highest of its key's rows and replaces all that it beats, so the order of this and a merge
+    makes no difference; and a partition that is built anew from Hive's files gets one row of a key in any case. But a
+    base that has moved may have lost the row that was to stay.
+    """
+    parent = snapshot.get("parent-snapshot-id")
+    if summary.get(RESOLVED_BASE) != ("none" if parent is None else str(parent)):
+        raise CommitRefused("the base store has moved since its keys were counted", hint="ask for it again")
 
 
 def _check_direct(commit: StoreCommit, summary: Json) -> None:

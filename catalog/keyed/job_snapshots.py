@@ -26,6 +26,7 @@ ALLOWED: Mapping[JobKind, Mapping[RelationKind, frozenset[str]]] = {
     JobKind.COMPACT: {RelationKind.CHANGE: _REPLACE},
     JobKind.MANIFESTS: {RelationKind.BASE: _REPLACE, RelationKind.CHANGE: _REPLACE},
     JobKind.TTL: {RelationKind.BASE: _CHANGING, RelationKind.CHANGE: frozenset({"delete"})},
+    JobKind.KEYS: {RelationKind.BASE: frozenset({"overwrite", "delete"})},
 }
 """Operations by kind and store; a kind that is not here brings no snapshot at all."""
 

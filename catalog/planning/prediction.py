@@ -46,8 +46,8 @@ def _now(facts: TableFacts) -> _Lies:
 
 
 def _looked_through(kind: JobKind, before: _Lies) -> int:
-    """Statistics and retention read the data; the rest of these kinds reads metadata alone."""
-    return before.bytes if kind in (JobKind.STATISTICS, JobKind.TTL) else 0
+    """Statistics, retention and the count of keys read the data; the rest of these kinds reads metadata alone."""
+    return before.bytes if kind in (JobKind.STATISTICS, JobKind.TTL, JobKind.KEYS) else 0
 
 
 def _merged(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:

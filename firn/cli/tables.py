@@ -10,6 +10,8 @@ import typer
 
 from firn.cli.columns import pairs, parse_columns
 from firn.cli.dropped import add_to, list_dropped
+from firn.cli.keys import add_to as add_keys_to
+from firn.cli.keys import key_facts
 from firn.cli.orphans import add_to as add_orphans_to
 from firn.cli.planned import tell_planned
 from firn.cli.show import Show, moment, size
@@ -24,6 +26,7 @@ app = typer.Typer(help="Plain and keyed tables.", no_args_is_help=True)
 add_to(app)
 add_upkeep(app)
 add_orphans_to(app)
+add_keys_to(app)
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
@@ -269,6 +272,7 @@ def _show(show: Show, table: Table) -> None:
             "kind": table.kind,
             "primary key": table.primary_key or None,
             "sequence field": table.sequence_field,
+            "keys": None if table.keys is None else key_facts(table.keys),
             "partitioned by": table.partition_by or None,
             "rows": table.records,
             "size": size(table.bytes),

@@ -12,6 +12,7 @@ from firn.cli import hive
 from firn.cli.hive import PATTERN, Tables, check_hive, names
 from firn.cli.show import size
 from firn.cli.told import Told, command
+from firn.cli.unique import check_unique
 from firn.cli.watch import check_operation, watch_batch, watch_operation
 from firn.errors import Invalid
 from firn.hive import Key
@@ -39,11 +40,21 @@ def upgrade_hive(
         typer.Option(metavar="[TABLE=]COLUMN", help="Column that decides which change is newer; may be repeated."),
     ] = None,
     *,
+    unique: Annotated[
+        bool, typer.Option("--unique", help="Count its keys then; without unique ones it is given back to Hive.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="With --unique: upgraded it stays, whatever is found.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
 ) -> None:
     """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
     keys = _keys(_by_table(this, primary_key), _by_table(this, sequence_field))
-    if len(tables) > 1 or any(sign in tables[0] for sign in PATTERN):
+    are_many = len(tables) > 1 or any(sign in tables[0] for sign in PATTERN)
+    if unique and (dry_run or not keys or are_many):
+        raise Invalid(
+            "--unique counts the keys of one table once it is upgraded",
+            hint="give one table, --primary-key and no --dry-run; of others `firn table check-keys` counts them",
+        )
+    if are_many:
         _upgrade_many(this, tables, keys, dry_run=dry_run)
         return
     key = keys.get(_full_name(this, tables[0]), keys.get(""))
@@ -55,6 +66,9 @@ def upgrade_hive(
     ended = watch_operation(this, this.client.hive.upgrade(tables[0], primary_key=columns, sequence_field=sequence))
     check_operation(ended)
     this.show.note(f"upgraded {tables[0]}")
+    if unique:
+        check_unique(this, tables[0], keep=keep)
+        return
     this.show.emit([ended.json_value()], lambda: None)
 
 

@@ -16,9 +16,10 @@ from catalog.blocker import longest
 from catalog.dropped import is_protected
 from catalog.errors import NoSuchNamespace
 from catalog.iceberg.json import Json
-from catalog.iceberg.table import current_schema
+from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.spec import KeyedTable
+from catalog.keyed.uniqueness import uniqueness
 from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.page import Page
@@ -29,10 +30,11 @@ from catalog.schematext import partition_text, type_text
 from catalog.standing import Sort, Standing
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
+from server.api.keyviews import KeysOut
 from server.api.upkeep import TableBlockerOut
 from server.service.access.visible import Visible
 from server.service.facts import load_metadata
-from server.service.planner import facts_of, planned_relation
+from server.service.planner import facts_of, past_of, planned_relation
 from server.service.refs import why_no_rollback
 from server.service.services import Services
 
@@ -161,6 +163,8 @@ class TableOut(TableRow):
     primary_key: list[str]
     sequence_field: str | None
     key_scope: str | None
+    keys: KeysOut | None
+    """None before they were counted."""
     watermark: int | None
     change_sequence: int | None
     version: int | None
@@ -273,9 +277,11 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         stores = stores_of(uow, relation, facts.keyed)
         stats = uow.stats.get_many([store.id for store in stores.values()])
         standing = uow.standings.get_many([relation.id]).get(relation.id)
+        past = past_of(uow, relation.id)
     metadata = {role: load_metadata(services.metadata, store) for role, store in stores.items()}
     main = metadata.get("base") or metadata["table"]
     keyed = facts.keyed
+    counted = None if keyed is None else uniqueness(past, ref_snapshot_id(main, "main"))
     can, cannot = _actions(relation, keyed, job)
     blocked = {
         str(kind): f"the table is {blocker}"
@@ -297,6 +303,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         primary_key=[] if keyed is None else list(keyed.spec.primary_key),
         sequence_field=None if keyed is None else keyed.spec.sequence_field,
         key_scope=None if keyed is None else keyed.spec.scope,
+        keys=None if counted is None else KeysOut.of(counted),
         watermark=None if keyed is None else keyed.watermark,
         change_sequence=None if keyed is None else keyed.change_sequence,
         version=None if keyed is None else keyed.version,
@@ -355,7 +362,7 @@ def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> t
     keeping = ["expire", "orphans", "ttl", "statistics", "tags"]
     wanted = ["rewrite", "deletes", "manifests", *keeping, "drop"]
     if keyed is not None:
-        wanted = ["merge", "clean", "compact", *wanted]
+        wanted = ["merge", "clean", "compact", "keys", *wanted]
     kept = wanted if job is not None and not job.gives_way else ["drop"] if job is not None else []
     cannot = dict.fromkeys(kept, "a job is active on this table")
     if keyed is not None and not keyed.pending_commits:

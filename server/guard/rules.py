@@ -69,7 +69,7 @@ _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
 _JOBS = (
     *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
-    *("ttl", "tags", "statistics"),
+    *("ttl", "tags", "statistics", "keys"),
 )
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
@@ -102,6 +102,7 @@ _TABLES: Rules = {
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
         for verb in (*_JOBS, "quarantine/restore", "protect", "unprotect", "blockers")
     },
+    ("POST", f"{_ITEM}/keys/resolve"): changes(on.dotted_table(WRITE)),
     ("DELETE", f"{_ITEM}/blockers"): changes(on.dotted_table(MAINTAIN)),
     ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),

@@ -27,7 +27,7 @@ PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
 _FILES = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS})
 _KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
 _FOR_PLAIN = _FILES | _KEEPING
-_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN}
+_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN, JobKind.KEYS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

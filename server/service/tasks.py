@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
 from catalog.job import ASKED_FOR, Job, JobKind
+from catalog.keyed.keys_task import Keep, keys_task
 from catalog.keyed.merge_task import (
     MergeMode,
     MergePolicy,
@@ -127,6 +128,12 @@ def _clean(moment: Moment) -> Json:
     return clean_task(keyed, moment.relation.name, through=keyed.watermark, policy=policy)
 
 
+def _keys(moment: Moment) -> Json:
+    keyed, name = _keyed(moment), moment.relation.name
+    keep, linked = Keep.from_params(moment.job.params), moment.relation.hive_name is not None
+    return keys_task(keyed, name, moment.metadata[BASE], keep, linked=linked)
+
+
 def _sync(moment: Moment) -> Json:
     """A sync that rebuilds partitions is also a merge, of everything whether pending or not."""
     keyed, base, change = _keyed(moment), moment.metadata[BASE], moment.metadata[CHANGE]
@@ -147,6 +154,7 @@ _BUILDERS: Mapping[JobKind, Callable[[Moment], Json]] = {
     JobKind.COMPACT: lambda moment: filetasks.compact(moment.job, moment.policy, _keyed(moment)),
     JobKind.DELETES: lambda moment: filetasks.deletes(moment.job, moment.policy, is_keyed=moment.keyed is not None),
     JobKind.MANIFESTS: lambda moment: filetasks.manifests(moment.job, moment.policy, is_keyed=moment.keyed is not None),
+    JobKind.KEYS: _keys,
     JobKind.SYNC: _sync,
     JobKind.ORPHANS: lambda _moment: {},  # all of it comes from server.service.orphans
     JobKind.PUBLISH: lambda _moment: {},  # and of these two from server.service.hive

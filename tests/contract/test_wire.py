@@ -18,6 +18,8 @@ READ: dict[type[BaseModel], str] = {
     client.Catalog: "CatalogOut",
     client.TableRow: "TableRow",
     client.Table: "TableOut",
+    client.Keys: "KeysOut",
+    client.RepeatedKey: "RepeatedKeyOut",
     client.Column: "server__api__tableviews__ColumnOut",
     client.Store: "StoreOut",
     client.Next: "NextOut",

@@ -76,3 +76,23 @@ def test_expiry_never_deletes_outside_the_tables_own_location(
     assert len(elsewhere) == 2
     assert table.run("expire")["result"]["expired_snapshots"] > 0
     assert set((tmp_path / "elsewhere").rglob("*.parquet")) == elsewhere
+
+
+def test_keys_that_occur_more_than_once_are_counted_and_made_one_row_each(
+    server: RunningServer, worker: Worker
+) -> None:
+    """Rows of one key in one file and in several, equal ones too; what is pending stays pending."""
+    table = KeyedTable(server, worker, "id BIGINT, v STRING, ts INT", "v", **{"firn.primary-key": "id"})
+    assert table.run("keys")["result"]["keys"] == 0
+    server.spark.sql(f"INSERT INTO {table.name}.base VALUES (1, 'a', 5), (1, 'b', 9), (2, 'a', 1), (3, 'a', 1)")
+    server.spark.sql(f"INSERT INTO {table.name}.base VALUES (1, 'a', 7), (2, 'b', 1), (2, 'b', 1), (4, 'a', 1)")
+    table.upsert((4, "a", 2))
+    job = table.run("keys/resolve", highest="ts")
+    assert job["status"] == "succeeded", job["error"]
+    told = job["result"]
+    assert (told["keys"], told["surplus_rows"], told["removed_rows"]) == (2, 4, 4)
+    one, two = sorted(told["sample"], key=lambda found: found["key"]["id"])
+    assert (one["key"], one["rows"], len(one["files"]), two["rows"], len(two["files"])) == ({"id": "1"}, 3, 3, 3, 2)
+    # Of the rows with the highest value that of the newer commit stays.
+    assert table.rows(".base") == [(1, "b", 9), (2, "b", 1), (3, "a", 1), (4, "a", 1)]
+    assert table.rows() == [(1, "b", 9), (2, "b", 1), (3, "a", 1), (4, "a", 2)]

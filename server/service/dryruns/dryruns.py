@@ -25,6 +25,7 @@ LOOKS: Mapping[JobKind, Callable[[Look], Would]] = {
     JobKind.TTL: keeping.ttl,
     JobKind.TAGS: keeping.tags,
     JobKind.STATISTICS: keeping.statistics,
+    JobKind.KEYS: files.keys,
 }
 """Not among them: a search for orphans lists every file, which is a job's to do, and a sync looks at Hive."""
 
@@ -57,5 +58,5 @@ class DryRuns:
             self.tasks.if_asked(catalog, name, kind, params)
 
 
-CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS})
-"""Kinds that stand on a policy which has no default."""
+CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS, JobKind.KEYS})
+"""Kinds that stand on a policy which has no default, or on a rule that may not fit the table."""

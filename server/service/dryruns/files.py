@@ -1,4 +1,4 @@
-"""What merges and cleans would do."""
+"""What merges, cleans and counts of keys would do."""
 
 from __future__ import annotations
 
@@ -44,4 +44,19 @@ def clean(look: Look) -> Would:
         gain=gained(change, files=len(merged), bytes=size),
         exact=not look.task["keep_deletes"],
         notes=["those with young deletes stay"] if look.task["keep_deletes"] else [],
+    )
+
+
+def keys(look: Look) -> Would:
+    """All rows are read for their keys; how many of these occur more than once is known when it runs."""
+    base = look.moment.main_store[1]
+    now = totals(base)
+    over = f"the keys of {counted(now['rows'], 'row')}"
+    resolves = look.task["resolves"]
+    return Would(
+        would=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
+        touches=[Touch("files to read", now["files"], now["bytes"])],
+        gain=gained(base),
+        exact=not resolves,
+        notes=["how many rows leave is known when it runs"] if resolves else ["only the key columns are read"],
     )

@@ -188,6 +188,6 @@ def _passed(state: HiveState, found: Sequence[Blocker], primary_key: Sequence[st
     ]
     if primary_key:
         message = f"({', '.join(primary_key)}) exists and can be compared; nulls are looked for in every file's footer"
-        advice = "Uniqueness is not checked: of rows with one key all stay until the first merge touches them."
+        advice = "Whether a key comes twice is told by `firn table check-keys` once it is upgraded: it reads all rows."
         passed.append(CheckResult(code="key", status="warn", message=message, advice=advice))
     return passed

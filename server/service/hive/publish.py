@@ -7,7 +7,7 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import unquote
@@ -168,7 +168,8 @@ class Publishes:
             waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
             if waits and not is_default:  # else it is merged when its own policy says so
                 return JobKind.MERGE
-            return JobKind.PUBLISH if keyed.watermark > link["given"] else None
+            news = keyed.watermark > link["given"] or _resolved_since(past, last)
+            return JobKind.PUBLISH if news else None
 
     def _merge_planned(self, relation: Relation) -> None:
         with self.database.writing() as uow:
@@ -246,6 +247,12 @@ class Publishes:
             }
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
+
+
+def _resolved_since(past: Sequence[Job], moment: str | None) -> bool:
+    """Whether rows have left base without a change, because their keys came twice (decision 47)."""
+    resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
+    return any(moment is None or ended > datetime.fromisoformat(moment) for ended in resolved)
 
 
 def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, watermark: int) -> Comparison:

@@ -13,7 +13,15 @@ from catalog.iceberg.table import apply_updates, current_schema, current_snapsho
 from catalog.job import JobKind
 from catalog.keyed.guard import StoreCommit, guarded, watermark_of
 from catalog.keyed.schema import OP_ID, base_schema, change_schema
-from catalog.keyed.spec import LOOKED_AT_CHANGE, MERGED_BASE, MERGED_CHANGE, MERGED_FROM, MERGED_THROUGH, KeySpec
+from catalog.keyed.spec import (
+    LOOKED_AT_CHANGE,
+    MERGED_BASE,
+    MERGED_CHANGE,
+    MERGED_FROM,
+    MERGED_THROUGH,
+    RESOLVED_BASE,
+    KeySpec,
+)
 from catalog.relation import RelationKind
 from tests.factories import a_keyed_table
 
@@ -104,9 +112,10 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
         *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],
         (JobKind.SYNC, change, "append"),
         *[(JobKind.TTL, base, any_) for any_ in ("append", "overwrite", "delete")],  # it may be a merge
+        *[(JobKind.KEYS, base, any_) for any_ in ("overwrite", "delete")],
     }
-    looked = {LOOKED_AT_CHANGE: "70"} if kind is JobKind.TTL else {}
-    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation, **looked), job_kind=kind)
+    signed = {JobKind.TTL: {LOOKED_AT_CHANGE: "70"}, JobKind.KEYS: {RESOLVED_BASE: "none"}}.get(kind, {})
+    made = commit(role, snapshot(BASE if role is base else CHANGE, 99, operation, **signed), job_kind=kind)
     if (kind, role, operation) in allowed:
         guarded(made)
     else:

@@ -150,6 +150,21 @@ def test_a_key_that_hive_listed_twice_is_not_taken_from_it(orders: HiveTable) ->
     assert orders.rows() == orders.rows(store=".base") == [(3, "c", "y"), (8, "theirs", "x")] == orders.hive_rows()
 
 
+def test_a_key_of_two_files_is_made_one_row_for_both_sides(side: Side) -> None:
+    table = side.table(
+        COLUMNS, PARTITION, "VALUES (1, 'old', 'x'), (2, 'b', 'x'), (3, 'c', 'y')", "VALUES (1, '', 'x')"
+    )
+    table.upgrade("id")
+    assert table.job("keys")["result"]["keys"] == 1
+    assert table.job("keys/resolve")["result"]["removed_rows"] == 1
+    kept = [(1, "", "x"), (2, "b", "x"), (3, "c", "y")]
+    assert table.rows() == table.rows(store=".base") == kept
+    assert len(table.hive_rows()) == 4
+    assert table.worked(table.ask_publish()["job"])["result"]["partitions"] == 1
+    assert table.hive_rows() == table.rows() == kept
+    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+
+
 def test_values_of_all_types_come_back_as_they_were(side: Side) -> None:
     columns = (
         "id INT, t TINYINT, s SMALLINT, f FLOAT, d DOUBLE, b BOOLEAN, m DECIMAL(9,2), l DECIMAL(30,3), v VARCHAR(9),"

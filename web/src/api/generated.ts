@@ -919,6 +919,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/tables/{table}/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count repeated keys now
+         * @description Count the keys that occur more than once in base. Changes nothing.
+         */
+        post: operations["count_keys_catalogs__catalog__tables__table__keys_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalogs/{catalog}/tables/{table}/keys/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make one row of each key
+         * @description Count as above, then delete the rows that are too many from base, in one commit.
+         */
+        post: operations["resolve_keys_catalogs__catalog__tables__table__keys_resolve_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/tables/{table}/manifests": {
         parameters: {
             query?: never;
@@ -3460,7 +3500,7 @@ export interface components {
          * @description What a job does to its table.
          * @enum {string}
          */
-        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "sync" | "publish" | "convert";
+        JobKind: "merge" | "rewrite" | "compact" | "deletes" | "manifests" | "clean" | "expire" | "orphans" | "ttl" | "statistics" | "tags" | "keys" | "sync" | "publish" | "convert";
         /**
          * JobOut
          * @description One job. `can` names what may be done to it now.
@@ -3537,6 +3577,15 @@ export interface components {
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
         /**
+         * KeepIn
+         * @description Which row of a key stays: the one with the highest value of a column; without one, and of several such rows, that
+         *     of the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
+         */
+        KeepIn: {
+            /** Highest */
+            highest?: string | null;
+        };
+        /**
          * KeyIn
          * @description The key of one table among many.
          */
@@ -3554,6 +3603,37 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * KeysOut
+         * @description What the last count of all keys in base has found.
+         *
+         *     `keys` occur more than once, with `surplus_rows` rows too many; none where a job has made them one row each, which
+         *     took `removed_rows` away. `moved` says that base has another snapshot since.
+         */
+        KeysOut: {
+            /**
+             * Checked At
+             * Format: date-time
+             */
+            checked_at: string;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Keys */
+            keys: number;
+            /** Moved */
+            moved: boolean;
+            /** Removed Rows */
+            removed_rows: number;
+            /** Sample */
+            sample: components["schemas"]["RepeatedKeyOut"][];
+            /** Snapshot Id */
+            snapshot_id: string | null;
+            /** Surplus Rows */
+            surplus_rows: number;
+        };
         /**
          * LaunchChangeIn
          * @description How a group's optimizers are to be started otherwise. What is left out stays as it is.
@@ -4923,6 +5003,22 @@ export interface components {
             warnings: string[];
         };
         /**
+         * RepeatedKeyOut
+         * @description One key that more than one row has, and some of the files in which these rows lie.
+         */
+        RepeatedKeyOut: {
+            /** Files */
+            files: string[];
+            /** Key */
+            key: {
+                [key: string]: string;
+            };
+            /** More Files */
+            more_files: number;
+            /** Rows */
+            rows: number;
+        };
+        /**
          * ReportIn
          * @description The end of an attempt.
          */
@@ -5517,6 +5613,7 @@ export interface components {
             id: string;
             /** Key Scope */
             key_scope: string | null;
+            keys: components["schemas"]["KeysOut"] | null;
             kind: components["schemas"]["TableKind"];
             /** Last Commit At */
             last_commit_at: string | null;
@@ -8967,6 +9064,136 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    count_keys_catalogs__catalog__tables__table__keys_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    resolve_keys_catalogs__catalog__tables__table__keys_resolve_post: {
+        parameters: {
+            query?: {
+                dry_run?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeepIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -51,6 +51,10 @@ export const KINDS: Record<JobKind, Kind> = {
     label: 'Tag now',
     says: 'The tags that the policy asks for are made, and those whose time is over are dropped.',
   },
+  keys: {
+    label: 'Check keys',
+    says: 'An optimizer reads the key columns of all rows in base and counts the keys that occur more than once. Nothing is changed.',
+  },
   sync: {
     label: 'Sync',
     says: 'What Hive-side writers did is brought into the table.',

@@ -23,6 +23,7 @@ import { HealthPanel } from './table/health';
 import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
 import { LayoutTab } from './table/layout';
+import { keysFact, RepeatedKeys } from './table/keys';
 import { NextStep } from './table/next';
 import { PolicyTab } from './table/policy';
 import { PropertiesTab } from './table/properties';
@@ -70,6 +71,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
         <Figures table={table} />
       </Panel>
       {table.kind === 'keyed' && <StoresStrip table={table} />}
+      <RepeatedKeys table={table} />
       <Timeline catalog={catalog} table={name} />
       <Details table={table} />
     </Page>
@@ -143,6 +145,7 @@ function Figures({ table }: { table: Table }) {
         { name: 'delete files', value: <Count value={table.delete_files} /> },
         { name: 'snapshots', value: <Count value={table.snapshots} /> },
         { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">nothing</span> : <span className="mono">{table.partition_by.join(', ')}</span> },
+        ...(keyed ? [keysFact(table)] : []),
         { name: 'format', value: main === undefined ? '–' : `Iceberg v${main.format_version}` },
         { name: 'last write', value: <When at={table.last_commit_at} /> },
       ]}

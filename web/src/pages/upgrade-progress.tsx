@@ -11,6 +11,7 @@ import { Facts, Panel } from '../components/panel';
 import { secondsBetween } from '../lib/format';
 import { paths } from '../lib/paths';
 import { OperationBar } from './operations';
+import { CheckKeys, keysFact } from './table/keys';
 import { HowToUse } from './table-use';
 import { Turns } from './turns';
 
@@ -72,11 +73,15 @@ function Done({ operation, catalog }: { operation: Operation; catalog: string })
               { name: 'rows', value: <Count value={rows} /> },
               { name: 'files registered', value: <Count value={files} />, note: 'none moved or rewritten' },
               { name: 'took', value: <Span seconds={took} /> },
+              ...(data?.kind === 'keyed' ? [keysFact(data)] : []),
             ]}
           />
-          <Button component={Link} to={paths.table(catalog, name)}>
-            Open the table
-          </Button>
+          <div className="row">
+            {data?.kind === 'keyed' && <CheckKeys table={data} />}
+            <Button component={Link} to={paths.table(catalog, name)}>
+              Open the table
+            </Button>
+          </div>
         </div>
       </Panel>
       {data && (

@@ -196,7 +196,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
           >
             {checking
               ? 'Looking at these columns …'
-              : 'Nulls are known from the files’ footers and stop the upgrade if there are any. That no key comes twice is taken from you: checking it means reading every row.'}
+              : 'Nulls are known from the files’ footers and stop the upgrade if there are any. That no key comes twice is taken from you: to count them means to read every row. “Check keys” does so after the upgrade.'}
           </Note>
           <Select
             label="Sequence field"

@@ -1,0 +1,101 @@
+"""`firn table check-keys` and `resolve-keys`: whether a keyed table's keys are unique, and what makes them so."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from firn.cli.planned import tell_planned
+from firn.cli.show import Show, moment
+from firn.cli.told import Told, command
+from firn.cli.watch import tell_job, watch_job
+from firn.client import TableHandle
+from firn.errors import Invalid
+from firn.wire import Job, JobStatus, Keys, RepeatedKey
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Return at once; `firn job show` tells the rest.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands of `firn table`."""
+    command(app, "check-keys", waits=True)(check_keys)
+    command(app, "resolve-keys", waits=True)(resolve_keys)
+
+
+def key_facts(keys: Keys) -> str:
+    """What the last count has found, in one line."""
+    if keys.keys:
+        found = f"{keys.keys:,} occur more than once ({keys.surplus_rows:,} rows too many)"
+    else:
+        found = f"unique ({keys.removed_rows:,} rows were taken away)" if keys.removed_rows else "unique"
+    as_of = "base was empty" if keys.snapshot_id is None else f"snapshot {keys.snapshot_id}"
+    moved = "; base has moved since" if keys.moved else ""
+    return f"{found}, counted at {moment(keys.checked_at)}, {as_of}{moved}"
+
+
+def show_repeated(show: Show, result: dict[str, Any]) -> None:
+    """Some of the keys that a job has found, with the files in which they lie."""
+    found = [RepeatedKey.model_validate(one) for one in result.get("sample", ())]
+    rows = [(", ".join(f"{name}={value}" for name, value in one.key.items()), one.rows, _files(one)) for one in found]
+    if rows:
+        show.table(("key", "rows", "files"), rows, none="")
+
+
+def check_keys(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
+    """Count the keys that occur more than once in base now; ends with 1 when there are any.
+
+    An optimizer reads the key columns of all rows. Nothing is changed.
+    """
+    handle = this.client.tables[table]
+    if dry_run:
+        _preview(this, handle, "keys", None)
+        return
+    job = _seen(this, handle.check_keys(), wait=not no_wait)
+    if job.result.get("keys"):
+        raise typer.Exit(1)
+
+
+def resolve_keys(
+    this: Told,
+    table: TableArg,
+    keep_highest: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of each key keep the row with the highest value of this.")
+    ] = None,
+    *,
+    keep_last: Annotated[bool, typer.Option("--keep-last", help="Of each key keep the row written last.")] = False,
+    dry_run: DryRun = False,
+    no_wait: NoWait = False,
+) -> None:
+    """Keep one row of each key that occurs more than once in base, and delete the others by one commit."""
+    if keep_last == (keep_highest is not None):
+        raise Invalid("which row of a key is to stay?", hint="give one of --keep-last and --keep-highest COLUMN")
+    handle = this.client.tables[table]
+    if dry_run:
+        _preview(this, handle, "keys/resolve", {"highest": keep_highest})
+        return
+    _seen(this, handle.resolve_keys(keep_highest=keep_highest), wait=not no_wait)
+
+
+def _preview(this: Told, table: TableHandle, verb: str, asked: dict[str, Any] | None) -> None:
+    planned = table.plan(verb, asked)
+    this.show.emit(planned.json_value(), lambda: tell_planned(this.show, planned))
+
+
+def _seen(this: Told, job: Job, *, wait: bool) -> Job:
+    """The job once it has ended, what it has found shown; one that failed ends the command."""
+    if wait:
+        job = watch_job(this, job)
+    if this.show.json:
+        this.show.write_json(job.json_value())
+    tell_job(this.show, job)
+    if not this.show.json and job.status is JobStatus.SUCCEEDED:
+        show_repeated(this.show, job.result)
+    return job
+
+
+def _files(one: RepeatedKey) -> str:
+    more = f" and {one.more_files:,} more" if one.more_files else ""
+    return ", ".join(one.files) + more

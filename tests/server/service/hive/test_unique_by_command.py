@@ -1,0 +1,125 @@
+"""`firn hive upgrade --unique`, and what `firn table` says of keys, by the command line beside a Hive in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from optimizer.client import connect
+from optimizer.wire import Outcome, Result
+from tests.firn.cli.conftest import Command
+from tests.integration.hive.tables import fingerprint
+from tests.server.service.hive.beside_hive import HiveFiles
+from tests.server.service.hive.test_downgrade_steps import appended_change
+from tests.server.service.hive.test_many_by_command import Site, site
+
+__all__ = ["site"]
+
+UNIQUE = {"keys": 0, "surplus_rows": 0, "sample": []}
+REPEATED = {
+    "keys": 1,
+    "surplus_rows": 1,
+    "sample": [{"key": {"id": "3"}, "rows": 2, "files": ["file:/a.parquet", "file:/b.parquet"], "more_files": 0}],
+}
+
+
+@contextmanager
+def optimizer(url: str, found: dict[str, Any], meanwhile: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """What an optimizer does with the first job that counts keys; whoever else acts while it does."""
+    api = connect(url)
+    me = api.register(group="default", host="here", pid=1, version="0", facts={}).id
+
+    def work() -> None:
+        lease = api.take_lease(me, ["keys"], wait_seconds=20)
+        assert lease is not None
+        meanwhile()
+        result = {"snapshot_id": str(lease.task["snapshot_id"]), **found}
+        api.report(lease, Result(outcome=Outcome.NOTHING, result=result), [])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(30)
+        api.unregister(me)
+
+
+def works(site: Site) -> None:
+    """Carry out upgrades and downgrades in the background, as a server does."""
+    site.works()
+    beside = site.beside
+    hive = beside.services.hive
+    hive.downgrades = beside.downgrades
+
+    def let_go() -> None:
+        while not beside.downgrades.activate().finished:
+            pass
+
+    hive.poke_downgrades = lambda: threading.Thread(target=let_go).start()
+
+
+def upgrade(run: Command, table: HiveFiles, *flags: str) -> Any:
+    return run("hive", "upgrade", table.name, "--primary-key", "id", "--unique", *flags)
+
+
+def test_a_table_with_unique_keys_is_upgraded_and_tells_so(site: Site) -> None:
+    works(site)
+    with optimizer(site.run.url, UNIQUE):
+        said = upgrade(site.run, site.orders)
+    assert (said.code, "occurs once" in said.err) == (0, True)
+    shown = site.run("table", "show", site.orders.name).out
+    assert "unique, counted at " in shown
+    assert "base has moved" not in shown
+
+
+def test_a_table_without_unique_keys_is_hives_alone_again(site: Site) -> None:
+    works(site)
+    before = fingerprint(site.beside.directory / "hive")
+    with optimizer(site.run.url, REPEATED):
+        said = upgrade(site.run, site.orders)
+    assert (said.code, "is Hive's alone again" in said.err) == (1, True)
+    assert "id=3" in said.out
+    assert "file:/a.parquet, file:/b.parquet" in said.out
+    assert site.beside.metadata(site.orders) is None
+    assert fingerprint(site.beside.directory / "hive") == before
+    assert site.beside.metastore.table("db", site.orders.short).parameters.get("firn.owner") is None
+    with optimizer(site.run.url, REPEATED):
+        again = upgrade(site.run, site.orders, "--keep")
+    assert again.code == 0
+    assert "1 occur more than once (1 rows too many)" in site.run("table", "show", site.orders.name).out
+
+
+def test_changes_that_were_written_meanwhile_keep_the_table_here(site: Site) -> None:
+    """Given back, they would be merged and published, which nobody has asked for."""
+    works(site)
+    with optimizer(site.run.url, REPEATED, lambda: appended_change(site.beside, site.orders)):
+        said = upgrade(site.run, site.orders)
+    assert (said.code, "stays upgraded" in said.err) == (1, True)
+    assert site.beside.metadata(site.orders) is not None
+
+
+@pytest.mark.parametrize("flags", [("--dry-run",), ()])
+def test_uniqueness_is_asked_of_one_keyed_table(site: Site, flags: tuple[str, ...]) -> None:
+    table = site.orders.name if flags else "db.t*"
+    said = site.run("hive", "upgrade", table, "--primary-key", "id", "--unique", *flags)
+    assert (said.code, "check-keys" in said.err) == (2, True)
+
+
+def test_a_check_that_finds_repeated_keys_ends_with_1_and_names_them(site: Site) -> None:
+    works(site)
+    name = site.orders.name
+    site.run("hive", "upgrade", name, "--primary-key", "id")
+    planned = site.run("table", "check-keys", name, "--dry-run")
+    assert "count the keys of 3 rows" in planned.out
+    with optimizer(site.run.url, REPEATED):
+        said = site.run("table", "check-keys", name)
+    assert (said.code, "id=3" in said.out) == (1, True)
+    unchosen = site.run("table", "resolve-keys", name)
+    assert (unchosen.code, "which row of a key is to stay?" in unchosen.err) == (2, True)
+    with optimizer(site.run.url, UNIQUE):
+        assert site.run("table", "resolve-keys", name, "--keep-highest", "v").code == 0

@@ -1,0 +1,153 @@
+import { Select } from '@mantine/core';
+import { useState } from 'react';
+
+import { answered, api } from '../../api/client';
+import type { Table } from '../../api/types';
+import { Act } from '../../components/act';
+import { Ask, useDo } from '../../components/ask';
+import { DataTable, type Column } from '../../components/data-table';
+import { Count, When } from '../../components/figures';
+import { Panel } from '../../components/panel';
+import { need, onTable } from '../../lib/access';
+import { many } from '../../lib/format';
+import { fullName } from '../../lib/paths';
+import { keysInWords, keyText } from '../../lib/uniqueness';
+
+type Found = NonNullable<Table['keys']>;
+type Repeated = Found['sample'][number];
+
+const COLUMNS: Column<Repeated>[] = [
+  { key: 'key', title: 'Key', cell: (one) => <span className="mono">{keyText(one.key)}</span> },
+  { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.rows} />, right: true },
+  { key: 'files', title: 'In files', cell: (one) => <Files one={one} />, wide: true },
+];
+
+/** What the last count has found, as a fact among others. */
+export function keysFact({ keys }: Table) {
+  const { says, note, warns } = keysInWords(keys);
+  return {
+    name: 'keys',
+    value: <span className={keys === null ? 'dim' : warns ? 'warn' : ''}>{says}</span>,
+    ...(keys === null
+      ? { note: '“Check keys” reads all of them' }
+      : {
+          note: (
+            <>
+              {note !== undefined && `${note}; `}counted <When at={keys.checked_at} />
+              {keys.snapshot_id !== null && (
+                <>
+                  , snapshot <span className="mono">{keys.snapshot_id}</span>
+                </>
+              )}
+            </>
+          ),
+        }),
+  };
+}
+
+/** Starts a count; what it finds is a fact of the table. */
+export function CheckKeys({ table }: { table: Table }) {
+  const check = useDo('cannot check keys', () =>
+    answered(api.POST('/catalogs/{catalog}/tables/{table}/keys', { params: { path: { catalog: table.catalog, table: fullName(table) } } })),
+  );
+  return (
+    <Act
+      variant="default"
+      loading={check.isPending || table.active_job?.kind === 'keys'}
+      needs={need(onTable(table.catalog, fullName(table)), 'maintain')}
+      disabledReason={table.can.includes('keys') ? null : table.cannot.keys}
+      onClick={() => check.mutate()}
+    >
+      Check keys
+    </Act>
+  );
+}
+
+/** Keys that occur more than once, and what can be done about them; nothing where there are none. */
+export function RepeatedKeys({ table }: { table: Table }) {
+  const [asking, ask] = useState(false);
+  const { keys } = table;
+  if (keys === null || keys.keys === 0) return null;
+  return (
+    <Panel
+      flush
+      title={keysInWords(keys).says}
+      aside={
+        <Act
+          variant="default"
+          needs={need(onTable(table.catalog, fullName(table)), 'write')}
+          disabledReason={table.can.includes('keys') ? null : table.cannot.keys}
+          onClick={() => ask(true)}
+        >
+          Keep one row of each
+        </Act>
+      }
+    >
+      <DataTable
+        plain
+        name="keys that occur more than once"
+        columns={COLUMNS}
+        rows={keys.sample}
+        id={(one) => keyText(one.key)}
+        empty={<div className="dim">Which keys they are is not known.</div>}
+      />
+      <KeepOne table={table} found={keys} opened={asking} close={() => ask(false)} />
+    </Panel>
+  );
+}
+
+function KeepOne({ table, found, opened, close }: { table: Table; found: Found; opened: boolean; close: () => void }) {
+  const [highest, choose] = useState('');
+  const isDecided = table.sequence_field !== null;
+  const others = table.columns.filter((column) => !column.is_key).map((column) => ({ value: column.name, label: `the highest ${column.name}` }));
+  return (
+    <Ask
+      title={`Keep one row of each key: ${fullName(table)}`}
+      opened={opened}
+      close={close}
+      yes="Delete the others"
+      danger
+      act={() =>
+        answered(
+          api.POST('/catalogs/{catalog}/tables/{table}/keys/resolve', {
+            params: { path: { catalog: table.catalog, table: fullName(table) } },
+            body: { highest: highest === '' ? null : highest },
+          }),
+        )
+      }
+    >
+      <div className="stack">
+        <div>
+          An optimizer counts again and deletes the rows that are too many from base, {many(found.surplus_rows, 'row')} by the last count, in one commit. Time
+          travel reaches them until their snapshots expire.
+          {table.hive_name !== null && ' Hive goes on reading them until the next publish.'}
+        </div>
+        {isDecided ? (
+          <div>
+            Of each key the row with the highest <span className="mono">{table.sequence_field}</span> stays, and of equal ones the one that was written last.
+          </div>
+        ) : (
+          <Select
+            label="Which row of a key stays"
+            value={highest}
+            onChange={(value) => choose(value ?? '')}
+            data={[{ value: '', label: 'the one that was written last' }, ...others]}
+          />
+        )}
+      </div>
+    </Ask>
+  );
+}
+
+function Files({ one }: { one: Repeated }) {
+  return (
+    <>
+      {one.files.map((file) => (
+        <div key={file} className="mono wrap-anywhere" title={file}>
+          {file.split('/').slice(-2).join('/')}
+        </div>
+      ))}
+      {one.more_files > 0 && <span className="dim">and {many(one.more_files, 'more file')}</span>}
+    </>
+  );
+}
