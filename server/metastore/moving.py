@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from hmsclient.genthrift.hive_metastore.ttypes import (
+from hive_metastore.ttypes import (
     EnvironmentContext,
     NoSuchObjectException,
     Partition,
@@ -19,6 +17,7 @@ from catalog.errors import Conflict
 from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER
 from catalog.hive.ports import Place
+from server.metastore.calls import HiveClient
 from server.metastore.convert import partition_value, table_value
 
 # Otherwise the metastore lists the directory and rewrites statistics and times.
@@ -33,7 +32,7 @@ def shown(database: str, name: str, place: Place) -> str:
 class Mover:
     """One move over one connection: read, change, read what became of it."""
 
-    def __init__(self, hive: Client, database: str, name: str, place: Place) -> None:
+    def __init__(self, hive: HiveClient, database: str, name: str, place: Place) -> None:
         self._hive, self._database, self._name, self._place = hive, database, name, place
         self._table: Table | None = None
         self._partition: Partition | None = None
@@ -52,7 +51,7 @@ class Mover:
         if not self._place.values:
             self._move_table(location, parameters)
         elif self._partition is None:
-            ThriftHiveMetastore.Client.add_partition(self._hive, self._made(location, parameters))
+            self._hive.add_partition(self._made(location, parameters))
         else:
             self._partition.sd.location = location
             if columns_of_table and self._table is not None:
