@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from hive_metastore.ttypes import EnvironmentContext, Partition, Table
+from hive_metastore.ttypes import EnvironmentContext, NotificationEventRequest, Partition, Table
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Conflict, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
+from catalog.hive.notices import Notice, Notices
 from catalog.hive.ports import Place
 from server.ahead import in_threads
 from server.metastore.calls import HiveClient
@@ -27,6 +28,8 @@ Call = Callable[[HiveClient], T]
 _ALL = -1
 _TABLES_PER_CALL = 200
 _PARTITIONS_PER_CALL = 2500
+_NOTICES = 500
+"""Each brings the whole table with it."""
 _CALLS_AT_ONCE = 3
 """For one table's partitions: while one answer is decoded, the metastore works on the next."""
 
@@ -154,6 +157,21 @@ class HiveMetastore:
                 hive.alter_table_with_environment_context(database, name, table, EnvironmentContext(properties))
 
         self._change(change)
+
+    def notices(self, after: int | None) -> Notices | None:
+        end: int = self._ask("for the end of its log", lambda hive: hive.get_current_notificationEventId()).eventId
+        if not end:  # nobody writes it, or nothing has ever happened
+            return None
+        if after is None or end <= after:
+            return Notices(upto=end)
+        asked = NotificationEventRequest(lastEvent=max(after, end - _NOTICES), maxEvents=_NOTICES)
+        answer = self._ask("for its log of changes", lambda hive: hive.get_next_notification(asked))
+        found = [
+            Notice(kind=one.eventType, database=one.dbName, table=one.tableName or None)
+            for one in answer.events
+            if one.dbName
+        ]
+        return Notices(upto=max([end, *(one.eventId for one in answer.events)]), found=tuple(found))
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

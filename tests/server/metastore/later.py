@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -35,9 +36,8 @@ def wanted(version: str) -> list[str]:
 
 
 def home(version: str) -> Path:
-    """Where the jars are once they were fetched, whole: they are moved there."""
-    release = wanted(version)[0].removesuffix(".jar").rpartition("-")[2]
-    return cache_dir() / f"hive-metastore-{release}"
+    """Where these jars are once they were fetched, whole: they are moved there."""
+    return cache_dir() / f"hive-metastore-{version}-{zlib.crc32(' '.join(wanted(version)).encode()):08x}"
 
 
 def fetch(version: str) -> Path:

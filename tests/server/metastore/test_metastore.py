@@ -14,6 +14,7 @@ from hive_metastore.ttypes import PrincipalType
 from catalog.errors import CommitUnknown, Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
+from catalog.hive.notices import Notices
 from catalog.hive.ports import Metastore, Place
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
@@ -74,6 +75,21 @@ def hive4_world(hive4_process: EmbeddedMetastore, tmp_path: Path) -> Iterator[Wo
 
 @pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive", "hive3", "hive4"))])
 def world(request: pytest.FixtureRequest) -> World:
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    return found
+
+
+@pytest.fixture(params=["fake", pytest.param("hive3", marks=pytest.mark.hive)])
+def log_world(request: pytest.FixtureRequest) -> World:
+    """One whose metastore keeps a log of changes."""
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    if isinstance(found.hive, FakeMetastore):
+        found.hive.log = []
+    return found
+
+
+@pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive", "hive4"))])
+def logless_world(request: pytest.FixtureRequest) -> World:
     found: World = request.getfixturevalue(f"{request.param}_world")
     return found
 
@@ -334,3 +350,31 @@ def test_more_partitions_than_are_asked_for_in_one_call(hive_world: World, monke
     assert len(names) == count
     found = hive_world.metastore.partitions(hive_world.db, "orders", names)
     assert sorted(int(p.values[0]) for p in found) == [*range(count)]
+
+
+def test_what_others_change_is_in_the_log(log_world: World) -> None:
+    world = log_world
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
+    before = world.metastore.notices(None)
+    assert before is not None
+    assert before.found == ()
+    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=a_storage(world.at("o/1"))))
+    world.metastore.set_table_parameters(world.db, "orders", {"a": "b"})
+    world.hive.add_table(a_hive_table(world.db, "other", storage=a_storage(world.at("other"))))
+    world.hive.drop_table(world.db, "other")
+    after = world.metastore.notices(before.upto)
+    assert after is not None
+    assert [(one.kind, one.full_name) for one in after.found] == [
+        ("ADD_PARTITION", f"{world.db}.orders"),
+        ("ALTER_TABLE", f"{world.db}.orders"),
+        ("CREATE_TABLE", f"{world.db}.other"),
+        ("DROP_TABLE", f"{world.db}.other"),
+    ]
+    assert world.metastore.notices(after.upto) == Notices(upto=after.upto)
+    assert world.metastore.notices(after.upto + 1000) == Notices(upto=after.upto)
+
+
+def test_a_metastore_that_keeps_no_log_says_so(logless_world: World) -> None:
+    logless_world.hive.add_table(a_hive_table(logless_world.db, storage=a_storage(logless_world.at("o"))))
+    assert logless_world.metastore.notices(None) is None
+    assert logless_world.metastore.notices(0) is None
