@@ -146,6 +146,17 @@ def test_details_leave_out_what_is_gone(world: World) -> None:
     assert world.metastore.tables_detail(world.db, []) == []
 
 
+def test_a_table_that_is_only_inserted_into_hides_no_others(world: World) -> None:
+    """Clients that do not say that they know such tables are refused all that they name in one call."""
+    insert_only = {"transactional": "true", "transactional_properties": "insert_only"}
+    for name, parameters in (("a", insert_only), ("b", {})):
+        world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name)), parameters=parameters))
+    found = {table.name: table for table in world.metastore.tables_detail(world.db, ["a", "b"])}
+    assert found.keys() == {"a", "b"}
+    assert found["a"].parameters["transactional"] == "true"
+    assert world.metastore.table(world.db, "a") == found["a"]
+
+
 def test_partitions_have_the_values_that_were_given(world: World) -> None:
     world.hive.add_table(
         a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day date; city string")
