@@ -135,7 +135,7 @@ class Syncs:
         for relation in linked:
             try:
                 with self.database.reading() as uow:
-                    if relation.id not in hinted and not is_due(uow, relation):
+                    if not is_due(uow, relation, hinted=relation.id in hinted):
                         continue
                     everything = is_sweep_due(uow, relation)
                 status = replace(status, looked_at=status.looked_at + 1)
