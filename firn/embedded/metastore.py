@@ -10,13 +10,14 @@ restarts.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from xml.sax.saxutils import escape
 
-from hmsclient import HMSClient
+from hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
@@ -186,14 +187,25 @@ class EmbeddedMetastore:
         )
 
 
+@contextmanager
+def asking(port: int, *, seconds: float = 60) -> Iterator[Client]:
+    """A client of the metastore on this machine; it hangs up without a word."""
+    socket = TSocket(LOOPBACK, port)
+    socket.setTimeout(seconds * 1000)
+    transport = TBufferedTransport(socket)
+    transport.open()
+    try:
+        yield Client(TBinaryProtocol(transport))
+    finally:
+        transport.close()
+
+
 def answers(port: int) -> bool:
     """Whether a metastore on this machine answers a call, which an open port alone does not tell."""
     if not is_open(port):  # asked first because thrift logs each refused connection as an error
         return False
-    socket = TSocket(LOOPBACK, port)
-    socket.setTimeout(ANSWER_SECONDS * 1000)
     try:
-        with HMSClient(iprot=TBinaryProtocol(TBufferedTransport(socket))) as client:
+        with asking(port, seconds=ANSWER_SECONDS) as client:
             client.get_all_databases()
     except (TException, OSError):
         return False
