@@ -85,7 +85,7 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb flink trino-server) ## the engines beside the installed ones that tests try Firn with
+engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb flink trino-server hive-metastores) ## the engines beside the installed ones that tests try Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
@@ -107,6 +107,12 @@ $(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
 $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-settings.xml trino_files.py) $(STAMPS)/trino
 	@echo "fetching Trino for the tests (about 540 MB) …"
 	@$(BIN)/python -m tests.integration.engines.trino_files
+	@touch $@
+
+# Metastores of later Hives than PySpark's.
+$(STAMPS)/hive-metastores: $(addprefix tests/server/metastore/,hive-3.1.xml hive-4.0.xml later.py) $(STAMPS)/locked
+	@echo "fetching later Hive metastores for the tests (50 MB) …"
+	@$(BIN)/python -m tests.server.metastore.later
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,

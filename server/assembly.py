@@ -48,6 +48,7 @@ from server.service.hive.books import advance_with_job, staged_task
 from server.service.hive.check import Checks
 from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.hearing import Hearing
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
@@ -192,6 +193,7 @@ def _hive(
         operations=Operations(database, checks),
         upgrades=upgrades,
         syncs=syncs,
+        hearing=Hearing(database, index, syncs.hints),
         publishes=publishes,
         published=PublishedFiles(database, metadata, committer, index, files, switches),
         downgrades=Downgrades(database, metadata, index, files, syncs, publishes),

@@ -34,6 +34,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     driver = Driver(tasks, leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
     services.hive.poke_downgrades = lambda: driver.poke("downgrade")
+    services.hive.hearing.poke = lambda: driver.poke("sync")
     services.imports.signals.poke = lambda: driver.poke("import")
     return Background(driver, leadership)
 
@@ -85,6 +86,12 @@ def _taking_over(every: BackgroundSettings, services: Services, leadership: Lead
             does="takes over what Hive-side writers did to linked tables",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.syncs.activate,
+        ),
+        TaskDef(
+            name="hear_hive",
+            does="follows what metastores log of changes, so that the tables named there are synced at once",
+            every_seconds=every.hive_events_seconds,
+            activate=services.hive.hearing.activate,
         ),
         TaskDef(
             name="publish",

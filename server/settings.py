@@ -74,6 +74,9 @@ class BackgroundSettings(Group):
     reap_seconds: PositiveFloat = Field(default=5, description="Pause between two looks for lapsed leases.")
     hive_index_seconds: PositiveFloat = Field(default=60, description="Pause between two listings of each metastore.")
     hive_sync_seconds: PositiveFloat = Field(default=15, description="Pause between two looks for tables due to sync.")
+    hive_events_seconds: PositiveFloat = Field(
+        default=5, description="Pause between two looks into what metastores log of changes."
+    )
     operation_seconds: PositiveFloat = Field(
         default=2, description="Pause between two looks for started upgrades and imports."
     )

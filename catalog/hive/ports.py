@@ -9,6 +9,7 @@ from typing import Protocol
 
 from catalog.hive.ground import Listing, Signals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
+from catalog.hive.notices import Notices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +139,13 @@ class Metastore(Protocol):
         Compare and set as in `move`: raises Conflict when the columns are not the `expected` ones any more, NotFound
         without the table, Invalid when the metastore refuses, as it does for types that it takes for incompatible,
         Unavailable when nothing was sent, and CommitUnknown when it may have been altered.
+        """
+
+    def notices(self, after: int | None) -> Notices | None:
+        """What the metastore's log of changes says behind an entry; for None only where the log ends.
+
+        None when it keeps no log. Of much at once only the newest entries come, and a log that ends earlier than
+        `after` is a new one, of which nothing comes but where it ends.
         """
 
     def health(self) -> str:

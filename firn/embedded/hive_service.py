@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import selectors
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -55,10 +56,8 @@ def announced(stdout: IO[bytes], *, give_up: float) -> Gateway | None:
     return Gateway(port=int(port), token=token.decode())
 
 
-def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, locks: bool = False) -> None:
-    """Have the JVM serve the metastore on `port`, and close the gateway; returns when it listens.
-
-    With `locks` it gets the tables in which Hive keeps transactions and locks.
+def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, start: Callable[[Any, int], None]) -> None:
+    """Have the JVM serve the metastore on `port` by `start`, and close the gateway; returns when it listens.
 
     Raises PortTaken if somebody else listens there, StartFailed if Hive refused (the message is Hive's) or the JVM
     ended or was silent for `seconds`.
@@ -73,7 +72,7 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, locks: bool
         )
     )
     try:
-        _start_service(connection.jvm, port, locks=locks)
+        start(connection.jvm, port)
     except Py4JJavaError as error:
         if "java.net.BindException" in _causes(error):
             raise taken(port, what="The Hive Metastore") from error
@@ -86,9 +85,12 @@ def serve(gateway: Gateway, port: int, *, seconds: float, log: Path, locks: bool
         connection.shutdown()
 
 
-def _start_service(jvm: Any, port: int, *, locks: bool) -> None:
-    """What HiveMetaStore.startMetaStore does without SASL, TLS and compaction, except for the address it binds to."""
-    hive, thrift, beans = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift, jvm.java.beans.EventHandler
+def start_service(jvm: Any, port: int, *, locks: bool = False) -> None:
+    """What HiveMetaStore.startMetaStore does without SASL, TLS and compaction, except for the address it binds to.
+
+    With `locks` it gets the tables in which Hive keeps transactions and locks.
+    """
+    hive, thrift = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift
     # First of all, so that nobody takes the port while the database opens. Who connects until then waits.
     socket = thrift.transport.TServerSocket(jvm.java.net.InetSocketAddress(LOOPBACK, port))
     conf = hive.conf.HiveConf()
@@ -96,10 +98,15 @@ def _start_service(jvm: Any, port: int, *, locks: bool) -> None:
     handler = hive.metastore.HiveMetaStore.newRetryingHMSHandler(bare, conf)
     if locks:
         hive.metastore.txn.TxnDbUtil.prepDb(conf)  # Hive's own schema tool makes them; with the other tables none are
+    serve_by(jvm, socket, handler, getattr(hive.thrift, "TUGIContainingTransport$Factory")())
 
+
+def serve_by(jvm: Any, socket: Any, handler: Any, transports: Any) -> None:
+    """Serve what a handler of Hive's answers on a socket, for as long as the JVM lives."""
+    hive, thrift, beans = jvm.org.apache.hadoop.hive, jvm.org.apache.thrift, jvm.java.beans.EventHandler
     arguments = getattr(thrift.server, "TThreadPoolServer$Args")(hive.metastore.TServerSocketKeepAlive(socket))
     arguments.processor(hive.metastore.TUGIBasedProcessor(handler))
-    arguments.transportFactory(getattr(hive.thrift, "TUGIContainingTransport$Factory")())
+    arguments.transportFactory(transports)
     arguments.minWorkerThreads(MIN_WORKERS)
     arguments.maxWorkerThreads(MAX_WORKERS)
     server = thrift.server.TThreadPoolServer(arguments)

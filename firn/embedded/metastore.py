@@ -10,13 +10,14 @@ restarts.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from xml.sax.saxutils import escape
 
-from hmsclient import HMSClient
+from hive_metastore.ThriftHiveMetastore import Client
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
@@ -24,7 +25,7 @@ from thrift.transport.TTransport import TBufferedTransport
 
 from firn.embedded.directory import exclusive, prepared
 from firn.embedded.errors import DataDirUnusable, StartFailed
-from firn.embedded.hive_service import MAIN_CLASS, announced, serve
+from firn.embedded.hive_service import MAIN_CLASS, announced, serve, start_service
 from firn.embedded.ports import LOOPBACK, METASTORE_PORT, free_port, is_open, require_free
 from firn.embedded.process import GuardedProcess, ended_early, last_lines, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
@@ -141,12 +142,15 @@ class EmbeddedMetastore:
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
             f"-Dderby.system.home={self.data_dir}",
             "-cp",
-            f"conf:{pyspark_jars()}/*",
+            f"conf:{self._jars()}",
             *MAIN_CLASS,
         ]
 
-    def _write_settings(self) -> None:
-        settings = {
+    def _jars(self) -> str:
+        return f"{pyspark_jars()}/*"
+
+    def _settings(self) -> dict[str, str]:
+        return {
             "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName=metastore_db;create=true",
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "datanucleus.connectionPoolingType": "HikariCP",  # the default, BoneCP, does not come with PySpark
@@ -154,9 +158,11 @@ class EmbeddedMetastore:
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": str(self.warehouse),
         }
+
+    def _write_settings(self) -> None:
         properties = "".join(
             f"  <property><name>{name}</name><value>{escape(value)}</value></property>\n"
-            for name, value in settings.items()
+            for name, value in self._settings().items()
         )
         conf = self.data_dir / "conf"
         conf.mkdir(exist_ok=True)
@@ -167,11 +173,15 @@ class EmbeddedMetastore:
         gateway = announced(process.stdout, give_up=give_up)
         if gateway is None:
             raise self._silent(process)
-        serve(gateway, self.port, seconds=max(1.0, give_up - time.monotonic()), log=self.log, locks=self._locks)
+        seconds = max(1.0, give_up - time.monotonic())
+        serve(gateway, self.port, seconds=seconds, log=self.log, start=self._start_service)
         while not answers(self.port):
             if process.exit_status is not None or time.monotonic() > give_up:
                 raise self._silent(process)
             time.sleep(0.1)
+
+    def _start_service(self, jvm: Any, port: int) -> None:
+        start_service(jvm, port, locks=self._locks)
 
     def _silent(self, process: GuardedProcess) -> StartFailed:
         status = process.ended_within(1)  # its output ends a moment before it does
@@ -183,14 +193,25 @@ class EmbeddedMetastore:
         )
 
 
+@contextmanager
+def asking(port: int, *, seconds: float = 60) -> Iterator[Client]:
+    """A client of the metastore on this machine; it hangs up without a word."""
+    socket = TSocket(LOOPBACK, port)
+    socket.setTimeout(seconds * 1000)
+    transport = TBufferedTransport(socket)
+    transport.open()
+    try:
+        yield Client(TBinaryProtocol(transport))
+    finally:
+        transport.close()
+
+
 def answers(port: int) -> bool:
     """Whether a metastore on this machine answers a call, which an open port alone does not tell."""
     if not is_open(port):  # asked first because thrift logs each refused connection as an error
         return False
-    socket = TSocket(LOOPBACK, port)
-    socket.setTimeout(ANSWER_SECONDS * 1000)
     try:
-        with HMSClient(iprot=TBinaryProtocol(TBufferedTransport(socket))) as client:
+        with asking(port, seconds=ANSWER_SECONDS) as client:
             client.get_all_databases()
     except (TException, OSError):
         return False

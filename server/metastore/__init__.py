@@ -1,6 +1,7 @@
 """The Hive Metastore, spoken to in thrift; the only package that imports it.
 
-`client` is the port's implementation, `pool` keeps its connections, `outcome` says what a failed call means,
+`client` is the port's implementation, `pool` keeps its connections, `calls` knows
+what differs between versions, `outcome` says what a failed call means,
 `convert` turns thrift's structs into the domain's values.  `fake` stands in for a metastore in tests of services.
 """
 

@@ -7,16 +7,17 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from hmsclient.genthrift.hive_metastore.ttypes import EnvironmentContext, Partition, Table
+from hive_metastore.ttypes import EnvironmentContext, NotificationEventRequest, Partition, Table
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
 from catalog.errors import Conflict, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
+from catalog.hive.notices import Notice, Notices
 from catalog.hive.ports import Lock, Move, Place
 from server.ahead import in_threads
+from server.metastore.calls import HiveClient
 from server.metastore.convert import column_fields, database_value, partition_value, table_value
 from server.metastore.locks import Locks
 from server.metastore.moving import Mover, Movers, shown
@@ -24,11 +25,13 @@ from server.metastore.outcome import LOST, asking, changing, said
 from server.metastore.pool import Connection, MetastoreSettings, Pool
 
 T = TypeVar("T")
-Call = Callable[[Client], T]
+Call = Callable[[HiveClient], T]
 
 _ALL = -1
 _TABLES_PER_CALL = 200
 _PARTITIONS_PER_CALL = 2500
+_NOTICES = 500
+"""Each brings the whole table with it."""
 _CALLS_AT_ONCE = 3
 """For one table's partitions: while one answer is decoded, the metastore works on the next."""
 
@@ -49,7 +52,7 @@ class HiveMetastore:
         return database_value(self._ask(f"for database {name}", lambda hive: hive.get_database(name)))
 
     def tables(self, database: str) -> list[str]:
-        def ask(hive: Client) -> list[str]:
+        def ask(hive: HiveClient) -> list[str]:
             hive.get_database(database)  # get_all_tables answers [] for a database that is not there
             names: list[str] = hive.get_all_tables(database)
             return names
@@ -60,8 +63,8 @@ class HiveMetastore:
         return table_value(self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name)))
 
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
-        def ask(hive: Client, some: list[str]) -> list[Table]:
-            hive.get_database(database)  # hmsclient knows no refusal of the next call
+        def ask(hive: HiveClient, some: list[str]) -> list[Table]:
+            hive.get_database(database)  # Hive 2.3 answers [] for a database that is not there
             return list(hive.get_table_objects_by_name(database, some))
 
         found: list[HiveTable] = []
@@ -71,7 +74,7 @@ class HiveMetastore:
         return found
 
     def partition_names(self, database: str, name: str) -> list[str]:
-        def ask(hive: Client) -> list[str]:
+        def ask(hive: HiveClient) -> list[str]:
             hive.get_table(database, name)  # get_partition_names answers [] for a table that is not there
             # The limit is a 16 bit number; without one all names come, and names are short.
             names: list[str] = hive.get_partition_names(database, name, _ALL)
@@ -80,7 +83,7 @@ class HiveMetastore:
         return self._ask(f"for the partition names of {database}.{name}", ask)
 
     def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
-        def ask(hive: Client, some: list[str]) -> list[Partition]:
+        def ask(hive: HiveClient, some: list[str]) -> list[Partition]:
             return list(hive.get_partitions_by_names(database, name, some))
 
         def asked(some: list[str]) -> list[HivePartition]:
@@ -96,7 +99,7 @@ class HiveMetastore:
     ) -> None:
         what = f"to set {', '.join([*parameters, *remove])} on {database}.{name}"
 
-        def change(hive: Client) -> None:
+        def change(hive: HiveClient) -> None:
             with asking(what):
                 table = hive.get_table(database, name)
             kept = {key: value for key, value in (table.parameters or {}).items() if key not in remove}
@@ -129,7 +132,7 @@ class HiveMetastore:
         what = f"to move {shown(database, name, place)} to {location}"
         found: list[Signals] = []
 
-        def change(hive: Client) -> None:
+        def change(hive: HiveClient) -> None:
             mover = Mover(hive, database, name, place)
             with asking(what):
                 mover.read()
@@ -146,7 +149,7 @@ class HiveMetastore:
         what = f"to move {len(moves)} partitions of {database}.{name}"
         found: list[Signals] = []
 
-        def change(hive: Client) -> None:
+        def change(hive: HiveClient) -> None:
             movers = Movers(hive, database, name, moves)
             with asking(what):
                 movers.read()
@@ -168,7 +171,7 @@ class HiveMetastore:
     ) -> None:
         what = f"to alter the columns of {database}.{name}"
 
-        def change(hive: Client) -> None:
+        def change(hive: HiveClient) -> None:
             with asking(what):
                 table = hive.get_table(database, name)
             if table_value(table).columns != tuple(expected):
@@ -179,6 +182,21 @@ class HiveMetastore:
                 hive.alter_table_with_environment_context(database, name, table, EnvironmentContext(properties))
 
         self._change(change)
+
+    def notices(self, after: int | None) -> Notices | None:
+        end: int = self._ask("for the end of its log", lambda hive: hive.get_current_notificationEventId()).eventId
+        if not end:  # nobody writes it, or nothing has ever happened
+            return None
+        if after is None or end <= after:
+            return Notices(upto=end)
+        asked = NotificationEventRequest(lastEvent=max(after, end - _NOTICES), maxEvents=_NOTICES)
+        answer = self._ask("for its log of changes", lambda hive: hive.get_next_notification(asked))
+        found = [
+            Notice(kind=one.eventType, database=one.dbName, table=one.tableName or None)
+            for one in answer.events
+            if one.dbName
+        ]
+        return Notices(upto=max([end, *(one.eventId for one in answer.events)]), found=tuple(found))
 
     def health(self) -> str:
         version: str = self._ask("for its version", lambda hive: hive.getVersion())

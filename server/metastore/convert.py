@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hmsclient.genthrift.hive_metastore.ttypes import Database, FieldSchema, Partition, StorageDescriptor, Table
+from hive_metastore.ttypes import Database, FieldSchema, Partition, StorageDescriptor, Table
 
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveStorage, HiveTable
 

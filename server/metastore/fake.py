@@ -10,6 +10,7 @@ from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.names import partition_name
+from catalog.hive.notices import Notice, Notices
 from catalog.hive.ports import Move, Place
 from server.metastore.fake_locks import FakeLock, FakeLocks
 
@@ -21,6 +22,8 @@ class FakeMetastore:
         self.answers = True
         """Set to False to make every call Unavailable."""
         self.locks = FakeLocks()
+        self.log: list[Notice] | None = None
+        """Set to a list to keep a log of changes."""
         self._databases: dict[str, dict[str, HiveTable]] = {"default": {}}
         self._about: dict[str, HiveDatabase] = {}
         self._partitions: dict[str, dict[str, HivePartition]] = {}
@@ -33,20 +36,26 @@ class FakeMetastore:
 
     def add_table(self, table: HiveTable) -> None:
         """Create the table or replace it; its partitions stay."""
+        there = table.name in self._databases[table.database]
+        self._note("ALTER_TABLE" if there else "CREATE_TABLE", table.database, table.name)
         self._databases[table.database][table.name] = table
         self._partitions.setdefault(table.full_name, {})
 
     def drop_table(self, database: str, name: str) -> None:
         del self._databases[database][name]
         del self._partitions[f"{database}.{name}"]
+        self._note("DROP_TABLE", database, name)
 
     def add_partition(self, database: str, name: str, partition: HivePartition) -> None:
         """Add the partition or replace it."""
         columns = self._databases[database][name].partition_columns
-        self._partitions[f"{database}.{name}"][partition_name(columns, partition.values)] = partition
+        there, key = self._partitions[f"{database}.{name}"], partition_name(columns, partition.values)
+        self._note("ALTER_PARTITION" if key in there else "ADD_PARTITION", database, name)
+        there[key] = partition
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
         del self._partitions[f"{database}.{name}"][partition]
+        self._note("DROP_PARTITION", database, name)
 
     def others_lock(self, database: str, name: str, *partitions: str) -> AbstractContextManager[None]:
         return self.locks.others(f"{database}.{name}", *partitions)
@@ -89,6 +98,7 @@ class FakeMetastore:
         table = self.table(database, name)
         kept = {key: value for key, value in table.parameters.items() if key not in remove}
         self._databases[database][name] = replace(table, parameters=kept | dict(parameters))
+        self._note("ALTER_TABLE", database, name)
 
     def lock(self, database: str, name: str, partitions: Sequence[str], *, wait: bool = True) -> FakeLock:
         del wait
@@ -128,6 +138,7 @@ class FakeMetastore:
         kept = {} if old is None else {k: v for k, v in old.parameters.items() if k not in parameters}
         new = kept | {k: v for k, v in parameters.items() if v is not None}
         storage = replace(table.storage if old is None else old.storage, location=location)
+        self._note("ALTER_PARTITION" if place.values else "ALTER_TABLE", database, name)
         if columns_of_table:
             storage = replace(storage, columns=table.columns)
         if isinstance(old, HiveTable):
@@ -153,10 +164,22 @@ class FakeMetastore:
         if table.columns != tuple(expected):
             raise Conflict(f"{table.full_name} has other columns than a moment ago")
         storage = replace(table.storage, columns=tuple(columns))
+        self._note("ALTER_TABLE", database, name)
         self._databases[database][name] = replace(table, storage=storage)
         there = self._partitions[table.full_name]
         for key, one in there.items() if cascade else ():
             there[key] = replace(one, storage=replace(one.storage, columns=tuple(columns)))
+
+    def notices(self, after: int | None) -> Notices | None:
+        self._answer()
+        if not self.log:
+            return None
+        end = len(self.log)
+        return Notices(upto=end, found=() if after is None else tuple(self.log[after:]))
+
+    def _note(self, kind: str, database: str, table: str) -> None:
+        if self.log is not None:
+            self.log.append(Notice(kind=kind, database=database, table=table))
 
     def health(self) -> str:
         self._answer()

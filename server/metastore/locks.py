@@ -18,8 +18,8 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 from uuid import uuid4
 
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from hmsclient.genthrift.hive_metastore.ttypes import (
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import (
     CheckLockRequest,
     DataOperationType,
     HeartbeatRequest,

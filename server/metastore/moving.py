@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from hmsclient.genthrift.hive_metastore.ttypes import (
+from hive_metastore.ttypes import (
     EnvironmentContext,
     NoSuchObjectException,
     Partition,
@@ -20,6 +18,7 @@ from catalog.hive.ground import Signals
 from catalog.hive.model import PROVIDER
 from catalog.hive.names import partition_name
 from catalog.hive.ports import Move, Place
+from server.metastore.calls import HiveClient
 from server.metastore.convert import partition_value, table_value
 
 # Otherwise the metastore lists the directory and rewrites statistics and times.
@@ -34,7 +33,7 @@ def shown(database: str, name: str, place: Place) -> str:
 class Mover:
     """One move over one connection: read, change, read what became of it."""
 
-    def __init__(self, hive: Client, database: str, name: str, place: Place) -> None:
+    def __init__(self, hive: HiveClient, database: str, name: str, place: Place) -> None:
         self._hive, self._database, self._name, self._place = hive, database, name, place
         self._table: Table | None = None
         self._partition: Partition | None = None
@@ -54,7 +53,7 @@ class Mover:
             self._move_table(location, parameters)
         elif self._partition is None:
             assert self._table is not None
-            ThriftHiveMetastore.Client.add_partition(self._hive, _made(self._table, self._place, location, parameters))
+            self._hive.add_partition(_made(self._table, self._place, location, parameters))
         else:
             self._partition.sd.location = location
             if columns_of_table and self._table is not None:
@@ -94,7 +93,7 @@ class Mover:
 class Movers:
     """Moves of several partitions over one connection, each step one call; the metastore makes all of them or none."""
 
-    def __init__(self, hive: Client, database: str, name: str, moves: Sequence[Move]) -> None:
+    def __init__(self, hive: HiveClient, database: str, name: str, moves: Sequence[Move]) -> None:
         self._hive, self._database, self._name, self._moves = hive, database, name, moves
         self._table: Table | None = None
         self._partitions: list[Partition] = []
@@ -115,7 +114,7 @@ class Movers:
         assert self._table is not None
         if not self._partitions:
             made = [_made(self._table, move.place, move.location, move.parameters) for move in self._moves]
-            ThriftHiveMetastore.Client.add_partitions(self._hive, made)
+            self._hive.add_partitions(made)
             return
         for partition, move in zip(self._partitions, self._moves, strict=True):
             partition.sd.location = move.location

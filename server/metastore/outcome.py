@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hmsclient.genthrift.hive_metastore.ttypes import (
+from hive_metastore.ttypes import (
     AlreadyExistsException,
     ConfigValSecurityException,
     InvalidInputException,

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from puresasl import SASLError
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.Thrift import TException
 
 from catalog.errors import Unavailable
 from catalog.places import metastore_address, metastore_uris
+from server.metastore.calls import HiveClient
 from server.metastore.locks import LockSettings
 from server.metastore.security import Authentication, MetastoreSecurity
 
@@ -49,7 +49,7 @@ class Connection:
         self._transport = security.transport(socket, host)
         try:
             self._transport.open()
-            self.client = ThriftHiveMetastore.Client(TBinaryProtocolAccelerated(self._transport))
+            self.client = HiveClient(TBinaryProtocolAccelerated(self._transport))
             if security.authentication is Authentication.NONE and security.user is not None:
                 self.client.set_ugi(security.user, [])
         except BaseException:

@@ -127,10 +127,12 @@ def _needed(spec: KeySpec) -> frozenset[str]:
     return frozenset([*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])])
 
 
-def is_due(uow: UnitOfWork, relation: Relation) -> bool:
-    """Whether a linked table's sync interval is over; cheap, for asking often."""
+def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool:
+    """Whether a linked table is hinted at, or its sync interval is over; cheap, for asking often."""
     found = uow.grounds.link(relation.id)
-    return found is not None and uow.now() - found[1] >= facts_of(uow, relation).policy["firn.hive.sync.interval"]
+    if found is None:
+        return False
+    return hinted or uow.now() - found[1] >= facts_of(uow, relation).policy["firn.hive.sync.interval"]
 
 
 def is_sweep_due(uow: UnitOfWork, relation: Relation) -> bool:

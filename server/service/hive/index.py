@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from catalog.errors import CatalogError, Invalid
+from catalog.errors import CatalogError, Invalid, NotFound
 from catalog.hive.eligibility import blockers
 from catalog.hive.indexed import IndexedBlocker, IndexedTable
 from catalog.hive.model import HiveTable
@@ -67,14 +67,22 @@ class HiveIndex:
         databases = metastore.databases()
         status = IndexStatus(databases=len(databases))
         for name in databases:
-            tables = metastore.tables_detail(name, metastore.tables(name))
-            with self.database.writing() as uow:
-                now = uow.now()
-                changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, one, now) for one in tables])
-            status = _sum(status, IndexStatus(tables=len(tables), changed=changed))
+            status = _sum(status, self.refresh_database(catalog, name))
         with self.database.writing() as uow:
             uow.hive.keep_databases(catalog.name, databases)
         return status
+
+    def refresh_database(self, catalog: Catalog, name: str) -> IndexStatus:
+        """List one database of it; one that is gone has no tables."""
+        metastore = self.metastore(catalog.name)
+        try:
+            tables = metastore.tables_detail(name, metastore.tables(name))
+        except NotFound:
+            tables = []
+        with self.database.writing() as uow:
+            now = uow.now()
+            changed = uow.hive.replace(catalog.name, name, [_indexed(catalog.name, one, now) for one in tables])
+        return IndexStatus(tables=len(tables), changed=changed)
 
 
 def _sum(one: IndexStatus, other: IndexStatus) -> IndexStatus:

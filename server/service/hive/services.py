@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from server.service.hive.check import Checks
 from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
+from server.service.hive.hearing import Hearing
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
@@ -25,6 +26,7 @@ class HiveServices:
     operations: Operations
     upgrades: Upgrades
     syncs: Syncs
+    hearing: Hearing
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from catalog.errors import (
     AlreadyExists,
@@ -45,6 +45,7 @@ from server.service.hive.books import (
 )
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.fitting import without_unfit
+from server.service.hive.hints import Hints
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import why_busy
 from server.service.hive.look import Looked, look, why_unfit
@@ -113,6 +114,7 @@ class Syncs:
     index: HiveIndex
     files: TableFiles
     switches: Switches
+    hints: Hints = field(default_factory=Hints)
 
     @property
     def columns(self) -> Columns:
@@ -125,17 +127,17 @@ class Syncs:
         return Registering(self.database, self.metadata, self.committer, self.files)
 
     def activate(self) -> SyncStatus:
-        """Sync every linked table whose interval is over; one that cannot be synced holds up no other.
+        """Sync every linked table whose interval is over or that is hinted at; one that fails holds up no other.
 
         ExceptionGroup at the end when there were errors that nobody has thought of.
         """
-        status, broken = SyncStatus(), dict[str, Exception]()
+        status, broken, hinted = SyncStatus(), dict[str, Exception](), self.hints.take()
         with self.database.reading() as uow:
             linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
             try:
                 with self.database.reading() as uow:
-                    if not is_due(uow, relation):
+                    if not is_due(uow, relation, hinted=relation.id in hinted):
                         continue
                     everything = is_sweep_due(uow, relation)
                 status = replace(status, looked_at=status.looked_at + 1)
@@ -148,6 +150,8 @@ class Syncs:
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
                 continue
+            if outcome.did != NOTHING:
+                self.hints.add([relation.id], hinted.get(relation.id, 0) - 1)
             changed = status.changed + outcome.changed
             status = replace(status, changed=changed, conflicts=status.conflicts + outcome.conflict)
         if broken:

@@ -9,10 +9,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hmsclient import HMSClient
 from pyarrow import orc
 
-from firn.embedded.metastore import EmbeddedMetastore
+from firn.embedded.metastore import EmbeddedMetastore, asking
 from tests.integration.hive.tables import HiveTable, Side, fingerprint
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
 
@@ -83,8 +82,7 @@ def add_partition(table: HiveTable, name: str, metastore: EmbeddedMetastore, lik
     path = table.path / f"p={name}"
     path.mkdir()
     table.alter(f"ADD PARTITION (p='{name}') LOCATION 'file:{path}'")
-    host, _, port = metastore.uri.removeprefix("thrift://").partition(":")
-    with HMSClient(host=host, port=int(port)) as hive:
+    with asking(metastore.port) as hive:
         partition, other = hive.get_partition("db", table.short, [name]), hive.get_table("db", like.short)
         partition.sd.inputFormat, partition.sd.outputFormat = other.sd.inputFormat, other.sd.outputFormat
         partition.sd.serdeInfo = other.sd.serdeInfo

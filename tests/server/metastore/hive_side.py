@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
-from hmsclient.genthrift.hive_metastore.ttypes import (
+from hive_metastore.ttypes import (
     Database,
     DataOperationType,
     FieldSchema,
@@ -29,6 +28,7 @@ from thrift.transport.TTransport import TBufferedTransport
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
 from catalog.places import metastore_address
+from server.metastore.calls import HiveClient
 
 
 class HiveSide:
@@ -37,7 +37,7 @@ class HiveSide:
     def __init__(self, uri: str, warehouse: Path) -> None:
         self._transport = TBufferedTransport(TSocket(*metastore_address(uri)))
         self._transport.open()
-        self.thrift = ThriftHiveMetastore.Client(TBinaryProtocol(self._transport))
+        self.thrift = HiveClient(TBinaryProtocol(self._transport))
         self._warehouse = warehouse
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
-from hmsclient.genthrift.hive_metastore.ttypes import LockState, MetaException, ShowLocksRequest
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import LockState, MetaException, ShowLocksRequest
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 

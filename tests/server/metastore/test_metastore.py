@@ -5,15 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hive_metastore.ttypes import PrincipalType
 
-from catalog.errors import Conflict, Invalid, NotFound
+from catalog.errors import CommitUnknown, Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
+from catalog.hive.notices import Notices
 from catalog.hive.ports import Place
+from server.metastore.fake import FakeMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
 from tests.server.metastore.hive_side import HiveSide
 from tests.server.metastore.world import World
+
+
+@pytest.fixture(params=["fake", pytest.param("hive3", marks=pytest.mark.hive)])
+def log_world(request: pytest.FixtureRequest) -> World:
+    """One whose metastore keeps a log of changes."""
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    if isinstance(found.hive, FakeMetastore):
+        found.hive.log = []
+    return found
+
+
+@pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive", "hive4"))])
+def logless_world(request: pytest.FixtureRequest) -> World:
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    return found
 
 
 def test_databases_and_tables_are_listed(world: World) -> None:
@@ -66,6 +84,17 @@ def test_details_leave_out_what_is_gone(world: World) -> None:
     world.hive.drop_table(world.db, "a")
     assert [table.name for table in world.metastore.tables_detail(world.db, ["a", "b", "c"])] == ["b"]
     assert world.metastore.tables_detail(world.db, []) == []
+
+
+def test_a_table_that_is_only_inserted_into_hides_no_others(world: World) -> None:
+    """Clients that do not say that they know such tables are refused all that they name in one call."""
+    insert_only = {"transactional": "true", "transactional_properties": "insert_only"}
+    for name, parameters in (("a", insert_only), ("b", {})):
+        world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name)), parameters=parameters))
+    found = {table.name: table for table in world.metastore.tables_detail(world.db, ["a", "b"])}
+    assert found.keys() == {"a", "b"}
+    assert found["a"].parameters["transactional"] == "true"
+    assert world.metastore.table(world.db, "a") == found["a"]
 
 
 def test_partitions_have_the_values_that_were_given(world: World) -> None:
@@ -177,7 +206,8 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     if provider:
         storage = replace(storage, serde_parameters={"path": world.at("o")})
         parameters = {"spark.sql.sources.provider": provider}
-    world.hive.add_table(a_hive_table(world.db, storage=storage, parameters=parameters))
+    made = a_hive_table(world.db, storage=storage, parameters={"EXTERNAL": "TRUE", **parameters})
+    world.hive.add_table(replace(made, type="EXTERNAL_TABLE"))
     before = world.metastore.table(world.db, "orders")
     signals = world.metastore.move(
         world.db, "orders", Place(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
@@ -186,6 +216,29 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     assert (signals.location, after.location, after.storage.location) == (world.at("n"),) * 3
     assert (after.columns, after.type, after.ddl_time) == (before.columns, before.type, before.ddl_time)
     assert after.parameters["totalSize"] == "7"
+
+
+@pytest.mark.hive
+def test_hive_4_points_no_managed_table_out_of_its_warehouse(hive4_world: World) -> None:
+    """In words that other versions use when they fail inside: it may have been moved, for all that is known then."""
+    db, at = hive4_world.db, hive4_world.at
+    hive4_world.hive.add_table(a_hive_table(db, storage=a_storage(at("o")), parameters={}))
+    with pytest.raises(CommitUnknown, match="managed"):
+        hive4_world.metastore.move(db, "orders", Place(values=(), location=at("o")), at("n"), {})
+    assert hive4_world.metastore.table(db, "orders").location == at("o")
+
+
+@pytest.mark.hive
+def test_a_role_keeps_what_it_owns(hive4_world: World) -> None:
+    hive4_world.hive.add_table(a_hive_table(hive4_world.db, storage=a_storage(hive4_world.at("o"))))
+    assert isinstance(hive4_world.hive, HiveSide)
+    thrift = hive4_world.hive.thrift
+    table = thrift.get_table(hive4_world.db, "orders")
+    table.owner, table.ownerType = "analysts", PrincipalType.ROLE
+    thrift.alter_table(hive4_world.db, "orders", table)
+    hive4_world.metastore.set_table_parameters(hive4_world.db, "orders", {"a": "b"})
+    found = thrift.get_table(hive4_world.db, "orders")
+    assert (found.owner, found.ownerType, found.parameters["a"]) == ("analysts", PrincipalType.ROLE, "b")
 
 
 @pytest.mark.parametrize("cascade", [True, False])
@@ -248,3 +301,31 @@ def test_more_partitions_than_are_asked_for_in_one_call(hive_world: World, monke
     assert len(names) == count
     found = hive_world.metastore.partitions(hive_world.db, "orders", names)
     assert sorted(int(p.values[0]) for p in found) == [*range(count)]
+
+
+def test_what_others_change_is_in_the_log(log_world: World) -> None:
+    world = log_world
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), partitioned_by="day string"))
+    before = world.metastore.notices(None)
+    assert before is not None
+    assert before.found == ()
+    world.hive.add_partition(world.db, "orders", a_hive_partition("1", storage=a_storage(world.at("o/1"))))
+    world.metastore.set_table_parameters(world.db, "orders", {"a": "b"})
+    world.hive.add_table(a_hive_table(world.db, "other", storage=a_storage(world.at("other"))))
+    world.hive.drop_table(world.db, "other")
+    after = world.metastore.notices(before.upto)
+    assert after is not None
+    assert [(one.kind, one.full_name) for one in after.found] == [
+        ("ADD_PARTITION", f"{world.db}.orders"),
+        ("ALTER_TABLE", f"{world.db}.orders"),
+        ("CREATE_TABLE", f"{world.db}.other"),
+        ("DROP_TABLE", f"{world.db}.other"),
+    ]
+    assert world.metastore.notices(after.upto) == Notices(upto=after.upto)
+    assert world.metastore.notices(after.upto + 1000) == Notices(upto=after.upto)
+
+
+def test_a_metastore_that_keeps_no_log_says_so(logless_world: World) -> None:
+    logless_world.hive.add_table(a_hive_table(logless_world.db, storage=a_storage(logless_world.at("o"))))
+    assert logless_world.metastore.notices(None) is None
+    assert logless_world.metastore.notices(0) is None

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hmsclient.genthrift.hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ThriftHiveMetastore import Client
 
 from tests.integration.hive.engine import HiveEngine
 from tests.integration.hive.threeway.oracle import WHOLE, File, Part, Place

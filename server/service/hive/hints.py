@@ -1,0 +1,32 @@
+"""Linked tables that should be synced before their interval is over."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from catalog.names import RelationId
+
+TRIES = 5
+"""How often a hinted table is looked at until nothing is left to take over: files may have to age, jobs to end."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Safe to share between threads. A hint that is lost costs nothing but time."""
+
+    _tries: dict[RelationId, int] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, tables: Collection[RelationId], tries: int = TRIES) -> None:
+        """These are due at once."""
+        with self._lock:
+            self._tries.update({table: max(tries, self._tries.get(table, 0)) for table in tables if tries > 0})
+
+    def take(self) -> dict[RelationId, int]:
+        """Those that are due, with the tries that each has left; they are due no more."""
+        with self._lock:
+            taken = dict(self._tries)
+            self._tries.clear()
+        return taken
