@@ -8,7 +8,7 @@ from functools import cached_property
 
 from catalog.datafile import FileFormat
 from catalog.errors import Invalid
-from catalog.hive.ground import Listing, Signals
+from catalog.hive.ground import Listing, Signals, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import partition_name
 from catalog.hive.ports import Metastore
@@ -90,9 +90,12 @@ def read_some(metastore: Metastore, database: str, name: str, partitions: Sequen
     return HiveState(table=table, partitions=metastore.partitions(database, name, partitions))
 
 
-def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
-    """The directories' files, in the order asked."""
-    return zip(units, files.listings([unit.location for unit in units]), strict=True)
+def list_units(
+    files: TableFiles, units: Sequence[Unit], subdirectories: Subdirectories
+) -> Iterator[tuple[Unit, Listing]]:
+    """The files that count in the units' directories, in the order asked."""
+    recursive = subdirectories is Subdirectories.READ
+    return zip(units, files.listings([unit.location for unit in units], recursive=recursive), strict=True)
 
 
 def formats_of(unit: Unit, paths: Iterable[str]) -> dict[str, FileFormat]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
-from catalog.hive.ground import Directory, Ground, Signals
+from catalog.hive.ground import Directory, Ground, Signals, Subdirectories
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
 from catalog.hive.ports import Metastore, Place
@@ -28,6 +28,7 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.owners import Owners
 from server.service.hive.state import HiveState, read_some, split_name
+from server.service.planner import facts_of
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +66,13 @@ class Switches:
         with self.database.reading() as uow:
             found = uow.grounds.link(relation.id)
             grounds = {unit: Ground.from_json(stored) for unit, stored in uow.grounds.of(relation.id).items()}
-        if found is None:
-            return Switched()
+            if found is None:
+                return Switched()
+            subdirectories = Subdirectories(facts_of(uow, relation).policy["firn.hive.subdirectories"])
         names = [name for name, ground in grounds.items() if ground.publishing is not None]
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
-            one = self._some(relation, found[0], {name: grounds[name] for name in some})
+            one = self._some(relation, found[0], {name: grounds[name] for name in some}, subdirectories)
             total = Switched(
                 done=total.done + one.done, given_up=total.given_up + one.given_up, left=total.left + one.left
             )
@@ -87,7 +89,13 @@ class Switches:
             up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
             uow.grounds.put(relation.id, up)
 
-    def _some(self, relation: Relation, link: Mapping[str, Any], grounds: Mapping[str, Ground]) -> Switched:
+    def _some(
+        self,
+        relation: Relation,
+        link: Mapping[str, Any],
+        grounds: Mapping[str, Ground],
+        subdirectories: Subdirectories,
+    ) -> Switched:
         metastore = self.index.metastore(relation.catalog)
         state = read_some(metastore, *split_name(relation.hive_name or ""), [*grounds])
         if why_unfit(link, state.table) or self.owners.other(state.table, relation.id):
@@ -96,15 +104,20 @@ class Switches:
             self._note(relation.id, grounds, given_up)
             return Switched(given_up=len(given_up))
         now = {unit.name: unit.signals for unit in state.units}
-        ended = dict(self._ended(metastore, state, grounds, now))
+        overtaken = self._overtaken(grounds, now, subdirectories)
+        ended = dict(self._ended(metastore, state, grounds, now, overtaken))
         self._note(relation.id, grounds, ended)
         switched = sum(_is_switched(one, grounds[name]) for name, one in ended.items())
         return Switched(done=switched, given_up=len(ended) - switched, left=len(grounds) - len(ended))
 
     def _ended(
-        self, metastore: Metastore, state: HiveState, grounds: Mapping[str, Ground], now: Mapping[str, Signals]
+        self,
+        metastore: Metastore,
+        state: HiveState,
+        grounds: Mapping[str, Ground],
+        now: Mapping[str, Signals],
+        overtaken: Collection[str],
     ) -> Iterator[tuple[str, Ground]]:
-        overtaken = self._overtaken(grounds, now)
         for name, ground in grounds.items():
             signals = now.get(name)
             if signals is not None and ground.publishing and _is_at(signals, ground.publishing):
@@ -116,7 +129,9 @@ class Switches:
                 if ended is not None:
                     yield name, ended
 
-    def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
+    def _overtaken(
+        self, grounds: Mapping[str, Ground], now: Mapping[str, Signals], subdirectories: Subdirectories
+    ) -> set[str]:
         """Partitions that Hive has dropped, made, moved or written to since the publish began.
 
         An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then.
@@ -125,10 +140,15 @@ class Switches:
         found = {name for name, ground in grounds.items() if ground.is_dropped == (name in now)}
         found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
         listed = [name for name in grounds if name not in found and name in now]
-        for name, listing in zip(listed, self.files.listings([grounds[name].location for name in listed]), strict=True):
+        places = [grounds[name].location for name in listed]
+        listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
+        for name, listing in zip(listed, listings, strict=True):
             there = {file.path: file for file in listing.files}
             known = {file.path: file for file in grounds[name].files}
             if there.keys() != known.keys() or not all(known[path].same_as(file) for path, file in there.items()):
+                found.add(name)
+            # Nobody has said whether what came there counts: its readers must not lose sight of it.
+            if subdirectories is Subdirectories.ASK and set(listing.subdirectories) - set(grounds[name].subdirectories):
                 found.add(name)
         return found
 

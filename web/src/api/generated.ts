@@ -2710,7 +2710,7 @@ export interface components {
         };
         /**
          * CheckIn
-         * @description The key that the report should look at.
+         * @description The key that the report should look at, and properties that the table would have.
          */
         CheckIn: {
             /**
@@ -2718,6 +2718,13 @@ export interface components {
              * @default []
              */
             primary_key?: string[];
+            /**
+             * Properties
+             * @default {}
+             */
+            properties?: {
+                [key: string]: string;
+            };
         };
         /**
          * CheckOut
