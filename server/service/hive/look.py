@@ -244,8 +244,7 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
         new = set(listing.subdirectories) - set(one.subdirectories)
         if depth.subdirectories is Subdirectories.ASK and (unclear := unclear_words(one.location, new)):
             found.held.setdefault(name, f"{unclear}; it was at that directory before it was published")
-            found.refreshed[name] = ground.with_watched(replace(one, directory_mtime_ns=None))
-            continue
+            continue  # with the time that it had before, so that it is looked at again
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
         elif news.come:
