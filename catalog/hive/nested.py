@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from catalog.places import canonical, lies_in
+from catalog.places import canonical
 
 
 def groups(locations: Sequence[str]) -> Iterator[list[int]]:
@@ -27,9 +27,3 @@ def innermost(directory: str, places: Collection[str]) -> str | None:
     while directory and directory not in places:
         directory = directory.rpartition("/")[0]
     return directory or None
-
-
-def first_inside(directory: str, places: Collection[str]) -> str | None:
-    """One of these places that lies in a directory; None when none does."""
-    own = canonical(directory)
-    return next((one for one in places if lies_in(canonical(one), own)), None)

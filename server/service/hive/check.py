@@ -10,7 +10,6 @@ from catalog.errors import AlreadyExists, Invalid
 from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
 from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.nested import first_inside
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
@@ -148,10 +147,9 @@ class Checks:
             return []
         with self.database.reading() as uow:
             warehouse = uow.catalogs.get(catalog).warehouse
-        within = (one.location for one in state.units if one.location and first_inside(one.location, [warehouse]))
-        if (location := next(within, None)) is None:
+        if (around := state.unit_around(warehouse)) is None:
             return []
-        message = own_place_words(location, warehouse)
+        message = own_place_words(around, warehouse)
         advice = "Use a catalog whose warehouse lies elsewhere, or let sub-directories be ignored."
         return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
 

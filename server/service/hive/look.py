@@ -24,7 +24,7 @@ from catalog.hive.drift import (
 from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
 from catalog.hive.ground import Below, Directory, Ground, ListedFile, Listing, Subdirectories, why_list
 from catalog.hive.model import HiveTable
-from catalog.hive.nested import first_inside, innermost
+from catalog.hive.nested import innermost
 from catalog.places import canonical
 from catalog.ports.hive import TableFiles
 from server.service.hive.state import HiveState, Unit, join, list_units
@@ -216,14 +216,14 @@ def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
     """Partitions that cannot be taken over whatever their directories hold, and why."""
     for name, one in blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
         yield name, f"{one.message}. {one.advice}"
-    for unit in state.units if depth.reads else ():
-        if (place := first_inside(unit.location, depth.own_places)) is not None:
-            yield unit.name, own_place_words(unit.location, place)
+    for place in depth.own_places if depth.reads else ():
+        if (unit := state.unit_around(place)) is not None:
+            yield unit.name, own_place_words(unit, place)
 
 
-def own_place_words(location: str, place: str) -> str:
+def own_place_words(unit: Unit, place: str) -> str:
     """What is told where Firn's files would count as Hive's."""
-    return f"{place}, where Firn writes, lies in {location}, below which all files count"
+    return f"{place}, where Firn writes, lies in {unit.location}, below which all files count"
 
 
 def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth) -> None:

@@ -18,7 +18,7 @@ from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFo
 from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import name_of, records_of
-from catalog.hive.nested import first_inside
+from catalog.hive.nested import innermost
 from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared
 from catalog.hive.types import parse_type
@@ -366,8 +366,8 @@ def _place(uow: UnitOfWork, linked: Linked) -> str:
     """
     place = published_place(uow, linked.relation)
     root = place.rpartition("/")[0]
-    reads_below = linked.subdirectories is Subdirectories.READ
-    if reads_below and any(first_inside(one, [place]) for one in _looked_at(linked)):
+    listed = {one.location for ground in linked.grounds.values() for one in (ground, *ground.watched)}
+    if linked.subdirectories is Subdirectories.READ and innermost(canonical(place), {*map(canonical, listed)}):
         raise Conflict(
             f"{root} lies in a directory of {linked.relation.hive_name}, below which all files count",
             hint="set firn.hive.publish.location to a directory that is no table's",
@@ -384,12 +384,6 @@ def _place(uow: UnitOfWork, linked: Linked) -> str:
             hint="set firn.hive.publish.location to a directory that is no table's",
         )
     return place
-
-
-def _looked_at(linked: Linked) -> Iterator[str]:
-    for ground in linked.grounds.values():
-        yield ground.location
-        yield from (one.location for one in ground.watched)
 
 
 def _is_a_table(uow: UnitOfWork, text: str) -> bool:

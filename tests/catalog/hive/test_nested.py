@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.hive.nested import first_inside, groups, innermost
+from catalog.hive.nested import groups, innermost
 
 
 def test_directories_in_each_other_are_found_however_they_are_spelled() -> None:
@@ -17,8 +17,3 @@ def test_the_innermost_place_decides() -> None:
     assert innermost("/t/a/b/c", places) == "/t/a/b"
     assert innermost("/t/a", places) == "/t"
     assert innermost("/u/a", places) is None
-
-
-def test_what_lies_in_a_directory_is_found() -> None:
-    assert first_inside("file:/t", ["s3://x", "/t/firn"]) == "/t/firn"
-    assert first_inside("file:/t", ["/tt"]) is None

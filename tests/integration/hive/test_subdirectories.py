@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.hive.engine import Rows
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.integration.hive.tables import HiveTable, Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 RULE = "firn.hive.subdirectories"
@@ -48,9 +48,3 @@ def test_rows_below_count_as_the_owner_says(side: Side) -> None:
     moved_below(table, "k=8", flat)
     table.sync()
     assert table.rows() == rows_below(table) == [*everything, (3, 8, "c", "x")]
-    before = fingerprint(table.path)
-    table.change("SELECT 2, 7, 'mine', 'x'")
-    table.publish()
-    expected = [(1, 7, "a", "x"), (2, 7, "mine", "x"), (3, 8, "c", "x")]
-    assert table.hive_rows() == rows_below(table) == table.rows() == expected, "it is flat: all see all of it"
-    assert fingerprint(table.path) == before
