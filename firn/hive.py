@@ -46,9 +46,12 @@ class Hive:
         """Where one table stands."""
         return self.client.transport.get(self._path(table))
 
-    def check(self, table: str, *, primary_key: Sequence[str] = ()) -> Json:
+    def check(
+        self, table: str, *, primary_key: Sequence[str] = (), properties: Mapping[str, str] | None = None
+    ) -> Json:
         """Whether the table can be upgraded: columns, counts, and every blocker by name.  Changes nothing."""
-        return self.client.transport.change("POST", self._path(table, "/check"), {"primary_key": [*primary_key]})
+        body = {"primary_key": [*primary_key], "properties": dict(properties or {})}
+        return self.client.transport.change("POST", self._path(table, "/check"), body)
 
     def upgrade(
         self,

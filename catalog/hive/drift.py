@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from catalog.hive.ground import TICK_NS, Directory, Ground, ListedFile, Listing, Signals, ground_after
+from catalog.hive.ground import (
+    TICK_NS,
+    Directory,
+    Ground,
+    ListedFile,
+    Listing,
+    Signals,
+    Subdirectories,
+    ground_after,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +79,64 @@ class Held:
 Drift = Unchanged | Additions | New | Rebuild | Dropped | Postponed | Held
 
 
-def drift(ground: Ground | None, now: Signals | None, listing: Listing | None, *, given: int = 0) -> Drift | None:
+def drift(
+    ground: Ground | None,
+    now: Signals | None,
+    listing: Listing | None,
+    *,
+    given: int = 0,
+    subdirectories: Subdirectories = Subdirectories.ASK,
+    may_leave: bool = False,
+) -> Drift | None:
     """What became of one partition; None when neither side knows it.
 
     `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
     and began after it was asked.  `given` is the change sequence that Hive has been given: what it makes of itself, it
     makes knowing that.  What of it belongs together is for `Ground.at` to say, before, and for `regrouped`, after.
+    The listing looks into sub-directories if these are read; `may_leave` is whether files that were read in them may go
+    because they are to be ignored now.
     """
     if now is None:
         return None if ground is None or ground.is_dropped else Dropped(removed=ground.files)
     if listing is None or listing.location != now.location:
         raise ValueError(f"the listing is not of {now.location}")
-    if below := set(listing.subdirectories) - set(ground.subdirectories if ground else ()):
-        # A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
-        return Held(reason=f"its directory holds others, for example {min(below)}/, whose files are not read")
+    if unclear := _unclear(ground, now, listing, subdirectories, may_leave=may_leave):
+        return Held(reason=unclear)
     if ground is None:
         return _new(now, listing, given)
     return _compared(ground, now, listing)
+
+
+def _unclear(
+    ground: Ground | None, now: Signals, listing: Listing, subdirectories: Subdirectories, *, may_leave: bool
+) -> str | None:
+    """Why nobody has said which files count, now that directories lie in the partition's own; None where that is clear.
+
+    A writer that has moved its files down, as Hive's UNION ALL on Tez does, has not emptied the partition.
+    """
+    known = ground if ground is not None and ground.location == now.location else None
+    there = set(listing.subdirectories)
+    if subdirectories is Subdirectories.ASK:
+        return unclear_words("its directory", there - set(known.subdirectories if known else ()))
+    if subdirectories is Subdirectories.READ or known is None or may_leave:
+        return None
+    left = [file.path for file in known.files if "/" in file.path and file.path.partition("/")[0] in there]
+    if not left:
+        return None
+    return (
+        f"{len(left)} files in its sub-directories were read so far, for example {min(left)}, and are to be ignored "
+        "now: their rows go when a sync is asked for with --everything"
+    )
+
+
+def unclear_words(directory: str, names: Collection[str]) -> str | None:
+    """What is told of sub-directories that nobody has decided about; None where there are none."""
+    if not names:
+        return None
+    return (
+        f"{directory} holds others, for example {min(names)}/, and nobody has said whether the files in them count; "
+        "set firn.hive.subdirectories to read or to ignore"
+    )
 
 
 def regrouped(found: Mapping[str, Drift | None], grounds: Collection[Ground], now_ns: int) -> dict[str, Drift | None]:
@@ -138,11 +188,18 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     come = tuple(file for file in added if listing.is_settled(file))
     time = listing.directory_mtime_ns
     is_quiet = len(come) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
+    is_quiet = is_quiet and all((one.mtime_ns or 0) // TICK_NS < listing.began_ns // TICK_NS for one in listing.below)
     files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
     return LateNews(
         come=come,
         is_overwritten=bool(come) and len(stay) < len(directory.files),
-        directory=replace(directory, files=tuple(files), directory_mtime_ns=time if is_quiet else None),
+        directory=replace(
+            directory,
+            files=tuple(files),
+            directory_mtime_ns=time if is_quiet else None,
+            subdirectories=tuple(sorted({*directory.subdirectories, *listing.subdirectories})),
+            below=listing.below,
+        ),
     )
 
 
@@ -181,6 +238,10 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
     settled_now = tuple(file for file in added if file not in fresh)
     if not settled_now:
         return Unchanged(ground=new_ground)
+    if any("/" in file.path and file.path.partition("/")[0] in ground.subdirectories for file in settled_now):
+        # They were there all the time: no news that would win over what was changed here since.
+        reason = "files in its sub-directories, which were ignored so far, are read"
+        return Rebuild(reason=reason, files=tuple(believed), added=settled_now, removed=(), ground=new_ground)
     additions = Additions(files=settled_now, ground=new_ground)
     if ground.lost_ns is None:
         return additions

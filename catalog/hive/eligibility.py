@@ -12,6 +12,7 @@ from catalog.errors import Invalid
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import PROVIDER, HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import PARTITION_TYPES, BadPartitionValue, partition_name, partition_record
+from catalog.hive.nested import groups
 from catalog.hive.readers import reader_of
 from catalog.hive.types import Named, UnsupportedType, iceberg_type, parse_type
 
@@ -65,25 +66,29 @@ class Blocker:
     advice: str
 
 
-def blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Blocker]:
+def blockers(table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool = False) -> list[Blocker]:
     """Everything that stands in the way, as far as the metastore knows; [] when nothing does.
 
-    What only the files know (their real columns, damaged footers, nulls in keys) shows when they are read.
+    `reads_below` is whether files in sub-directories count.  What only the files know (their real columns, damaged
+    footers, nulls in keys) shows when they are read.
     """
     if table.is_view:
         message = f"{table.full_name} is a view and has no files of its own"
         return [Blocker(BlockerCode.VIEW, message, "Take over the tables it reads.")]
     found = [found for rule in _TABLE_RULES if (found := rule(table))]
-    return [*found, *_columns(table), *(blocker for blocker, _ in _partition_rules(table, partitions))]
+    of_partitions = (blocker for blocker, _ in _partition_rules(table, partitions, reads_below=reads_below))
+    return [*found, *_columns(table), *of_partitions]
 
 
-def blocked_partitions(table: HiveTable, partitions: Sequence[HivePartition]) -> dict[str, Blocker]:
+def blocked_partitions(
+    table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool = False
+) -> dict[str, Blocker]:
     """The partitions that cannot be taken over as they are, by name, each with the first reason.
 
     Of partitions that are in each other's way it is all of them: which one a file or a row belongs to is not known.
     """
     found: dict[str, Blocker] = {}
-    for blocker, blocked in _partition_rules(table, partitions):
+    for blocker, blocked in _partition_rules(table, partitions, reads_below=reads_below):
         for partition in blocked:
             found.setdefault(partition_name(table.partition_columns, partition.values), blocker)
     return found
@@ -253,7 +258,7 @@ def _columns(table: HiveTable) -> Iterator[Blocker]:
 
 
 def _partition_rules(
-    table: HiveTable, partitions: Sequence[HivePartition]
+    table: HiveTable, partitions: Sequence[HivePartition], *, reads_below: bool
 ) -> Iterator[tuple[Blocker, Sequence[HivePartition]]]:
     """What stands in the way of some partitions, each time with those."""
 
@@ -273,6 +278,11 @@ def _partition_rules(
     for same in _groups(partitions, [partition.storage.location.rstrip("/") for partition in partitions]):
         message = f"partitions {_some(map(name, same))} share the directory {same[0].storage.location}"
         yield Blocker(BlockerCode.SHARED_LOCATION, message, "Give each partition a directory of its own."), same
+    for group in groups([partition.storage.location for partition in partitions]) if reads_below else ():
+        nested = [partitions[at] for at in group]
+        message = f"partitions {_some(map(name, nested))} have directories in each other: what lies below counts twice"
+        advice = "Give each a directory that lies in no other's, or let sub-directories be ignored."
+        yield Blocker(BlockerCode.SHARED_LOCATION, message, advice), nested
 
 
 def _formats(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from catalog.iceberg.json import Json
 from catalog.places import canonical
@@ -18,6 +19,17 @@ TICK_NS = 1_000_000_000
 def is_hidden(name: str) -> bool:
     """Whether Hive and Spark pass over a file or directory of this name: unfinished work, markers, checksums."""
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
+
+
+class Subdirectories(StrEnum):
+    """Whether files in directories below that of a table or a partition count (`firn.hive.subdirectories`).
+
+    Some of Hive's readers look into them and others do not, so only the table's owner knows.
+    """
+
+    ASK = "ask"
+    READ = "read"
+    IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,14 @@ class ListedFile:
         return self.identity is None or other.identity is None or self.identity == other.identity
 
 
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A directory below another that was looked into, and its own time just before; None where that proves nothing."""
+
+    path: str
+    mtime_ns: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What a directory held at some moment after `began_ns`."""
@@ -45,6 +65,9 @@ class Listing:
     began_ns: int
     unique_identities: bool = False  # identities are never given to another file: ETags and file ids, not inodes
     subdirectories: tuple[str, ...] = ()
+    """Directories in it that were not looked into."""
+    below: tuple[Below, ...] = ()
+    """Those below it that were, at every level; `files` has what they hold."""
     directory_mtime_ns: int | None = None
 
     def is_settled(self, file: ListedFile) -> bool:
@@ -79,6 +102,10 @@ class Directory:
     """Its own time when it was last listed; None where that proves nothing."""
     rows: int | None = None
     """How many rows its files hold, where that was counted."""
+    subdirectories: tuple[str, ...] = ()
+    """Those in it whose files do not count."""
+    below: tuple[Below, ...] = ()
+    """Those below it whose files do, as they were last listed."""
 
     def to_json(self) -> Json:
         """As the database keeps it."""
@@ -89,6 +116,8 @@ class Directory:
             "since": self.since_ns,
             "mtime": self.directory_mtime_ns,
             "rows": self.rows,
+            "unread": list(self.subdirectories),
+            "below": _below_json(self.below),
         }
 
     @classmethod
@@ -100,6 +129,8 @@ class Directory:
             since_ns=stored["since"],
             directory_mtime_ns=stored["mtime"],
             rows=stored["rows"],
+            subdirectories=tuple(stored["unread"]),
+            below=tuple(Below(*one) for one in stored["below"]),
         )
 
 
@@ -118,6 +149,8 @@ class Ground:
     directory_mtime_ns: int | None = None
     subdirectories: tuple[str, ...] = ()
     """Those that were there and not looked into."""
+    below: tuple[Below, ...] = ()
+    """Those that were looked into, at every level."""
     lost_ns: int | None = None
     """When files of it were last found gone, or files that another partition had lost were found in it."""
     lost: tuple[ListedFile, ...] = ()
@@ -145,7 +178,12 @@ class Ground:
     def left(self, now_ns: int) -> Directory:
         """The directory that it is at, once the metastore points elsewhere."""
         return Directory(
-            location=self.location, files=self.files, published_through=self.published_through, since_ns=now_ns
+            location=self.location,
+            files=self.files,
+            published_through=self.published_through,
+            since_ns=now_ns,
+            subdirectories=self.subdirectories,
+            below=self.below,
         )
 
     def switched(self, signals: Signals, now_ns: int) -> Ground:
@@ -199,6 +237,8 @@ class Ground:
             published_through=found.published_through,
             settled=False,
             directory_mtime_ns=None,
+            subdirectories=found.subdirectories,
+            below=found.below,
             watched=(*self.watched_but(location), self.left(now_ns)),
         )
 
@@ -216,7 +256,8 @@ class Ground:
             "published": self.published_through,
             "settled": self.settled,
             "mtime": self.directory_mtime_ns,
-            "below": list(self.subdirectories),
+            "unread": list(self.subdirectories),
+            "below": _below_json(self.below),
             "lost_at": self.lost_ns,
             "lost": _files_json(self.lost),
             "dropped": self.is_dropped,
@@ -234,7 +275,8 @@ class Ground:
             published_through=stored["published"],
             settled=stored["settled"],
             directory_mtime_ns=stored["mtime"],
-            subdirectories=tuple(stored["below"]),
+            subdirectories=tuple(stored["unread"]),
+            below=tuple(Below(*one) for one in stored["below"]),
             lost_ns=stored["lost_at"],
             lost=tuple(ListedFile(*file) for file in stored["lost"]),
             is_dropped=stored["dropped"],
@@ -246,6 +288,10 @@ class Ground:
 
 def _files_json(files: Iterable[ListedFile]) -> list[list[object]]:
     return [[file.path, file.size, file.mtime_ns, file.identity] for file in files]
+
+
+def _below_json(below: Iterable[Below]) -> list[list[object]]:
+    return [[one.path, one.mtime_ns] for one in below]
 
 
 def first_ground(signals: Signals, listing: Listing) -> Ground | None:
@@ -260,6 +306,7 @@ def ground_after(signals: Signals, listing: Listing, taken: Iterable[ListedFile]
     files = tuple(sorted(taken, key=lambda file: file.path))
     began = listing.began_ns
     times = [signals.ddl_time * TICK_NS if signals.ddl_time is not None else 0, listing.directory_mtime_ns or 0]
+    times += [one.mtime_ns or 0 for one in listing.below]
     return Ground(
         signals=signals,
         files=files,
@@ -267,6 +314,7 @@ def ground_after(signals: Signals, listing: Listing, taken: Iterable[ListedFile]
         settled=len(files) == len(listing.files) and all(time // TICK_NS < began // TICK_NS for time in times),
         directory_mtime_ns=listing.directory_mtime_ns,
         subdirectories=listing.subdirectories,
+        below=listing.below,
     )
 
 

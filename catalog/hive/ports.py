@@ -155,13 +155,15 @@ class Metastore(Protocol):
 class Listings(Protocol):
     """Directories that hold Hive's files.  Safe to share between threads."""
 
-    def list(self, location: str) -> Listing:
+    def list(self, location: str, *, recursive: bool = False) -> Listing:
         """Data files in a directory, hidden and empty ones left out; one that does not exist holds none.
+
+        With `recursive` also those in the directories below it, which else are named and not looked into.
 
         Raises Unavailable when the storage does not answer: that is never an empty listing.
         """
 
-    def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
+    def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
         """Many directories, in the order asked."""
 
     def modified_ns(self, location: str) -> int | None:

@@ -246,6 +246,12 @@ _HIVE = (
         ("upsert", "trust"),
         "what rows that Hive-side writers add to a keyed table become; trust: files of new keys, taken as they are",
     ),
+    _choice(
+        "firn.hive.subdirectories",
+        "ask",
+        ("ask", "read", "ignore"),
+        "whether files in sub-directories of a table or partition count; ask: it waits until somebody says so",
+    ),
 )
 
 SETTINGS: Mapping[str, Setting] = {one.key: one for one in (*_OPTIMIZE, *_MERGE, *_FILES, *_KEEPING, *_HIVE)}

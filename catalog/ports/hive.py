@@ -82,8 +82,10 @@ class Metastores(Protocol):
 class TableFiles(Protocol):
     """Data files and manifests, without Spark."""
 
-    def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
-        """The files that Hive reads in each directory; one that does not exist is empty, as it is for Hive."""
+    def listings(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
+        """The files in each directory, and with `recursive` those below it; one that does not exist is empty, as it is
+        for Hive.
+        """
 
     def listing_below(self, location: str) -> Listing:
         """The files in a directory and all directories below it."""

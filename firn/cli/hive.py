@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
@@ -18,6 +19,24 @@ app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_hel
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE…", help="DATABASE.TABLE, or a pattern such as 'sales.*'")]
 PATTERN = "*?["
+
+
+class Subdirectories(StrEnum):
+    """What is done with files in sub-directories."""
+
+    READ = "read"
+    IGNORE = "ignore"
+
+
+SubdirectoriesOption = Annotated[
+    Subdirectories | None,
+    typer.Option(help="Whether files in sub-directories of tables and partitions count, as Hive's readers have it."),
+]
+
+
+def properties_of(subdirectories: Subdirectories | None) -> dict[str, str]:
+    """As a table keeps it."""
+    return {} if subdirectories is None else {"firn.hive.subdirectories": str(subdirectories)}
 
 
 @command(app, "list")
@@ -75,10 +94,12 @@ def check_hive(
     this: Told,
     tables: Tables,
     primary_key: Annotated[str, typer.Option(help="The key to look at: columns, separated by commas.")] = "",
+    subdirectories: SubdirectoriesOption = None,
 ) -> None:
     """Say whether tables can be upgraded, and what stands in the way; changes nothing."""
     show = this.show
-    reports = [this.client.hive.check(name, primary_key=names(primary_key)) for name in _matching(this, tables)]
+    key, properties = names(primary_key), properties_of(subdirectories)
+    reports = [this.client.hive.check(name, primary_key=key, properties=properties) for name in _matching(this, tables)]
 
     def people() -> None:
         for report in reports:

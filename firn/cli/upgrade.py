@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from firn.cli import hive
-from firn.cli.hive import PATTERN, Tables, check_hive, names
+from firn.cli.hive import PATTERN, SubdirectoriesOption, Tables, check_hive, names, properties_of
 from firn.cli.show import size
 from firn.cli.told import Told, command
 from firn.cli.unique import check_unique
@@ -25,7 +25,7 @@ _GOOD = ("upgraded", "eligible")
 
 
 @command(app, "upgrade", waits=True)
-def upgrade_hive(
+def upgrade_hive(  # noqa: PLR0913 -- its options are what people type
     this: Told,
     tables: Tables,
     primary_key: Annotated[
@@ -44,6 +44,7 @@ def upgrade_hive(
         bool, typer.Option("--unique", help="Count its keys then; without unique ones it is given back to Hive.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="With --unique: upgraded it stays, whatever is found.")] = False,
+    subdirectories: SubdirectoriesOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the report; changes nothing.")] = False,
 ) -> None:
     """Make Hive tables Firn tables in place: their files are registered where they are, none is changed."""
@@ -55,15 +56,18 @@ def upgrade_hive(
             hint="give one table, --primary-key and no --dry-run; of others `firn table check-keys` counts them",
         )
     if are_many:
-        _upgrade_many(this, tables, keys, dry_run=dry_run)
+        _upgrade_many(this, tables, keys, properties_of(subdirectories), dry_run=dry_run)
         return
     key = keys.get(_full_name(this, tables[0]), keys.get(""))
     columns = () if key is None else key.columns
     if dry_run:
-        check_hive(this, tables, ",".join(columns))
+        check_hive(this, tables, ",".join(columns), subdirectories)
         return
     sequence = None if key is None else key.sequence_field
-    ended = watch_operation(this, this.client.hive.upgrade(tables[0], primary_key=columns, sequence_field=sequence))
+    started = this.client.hive.upgrade(
+        tables[0], primary_key=columns, sequence_field=sequence, properties=properties_of(subdirectories)
+    )
+    ended = watch_operation(this, started)
     check_operation(ended)
     this.show.note(f"upgraded {tables[0]}")
     if unique:
@@ -72,12 +76,16 @@ def upgrade_hive(
     this.show.emit([ended.json_value()], lambda: None)
 
 
-def _upgrade_many(this: Told, tables: Sequence[str], keys: Mapping[str, Key], *, dry_run: bool) -> None:
+def _upgrade_many(
+    this: Told, tables: Sequence[str], keys: Mapping[str, Key], properties: Mapping[str, str], *, dry_run: bool
+) -> None:
     """Each on its own; those of one catalog are one batch."""
     show, found = this.show, list[Operation]()
     for catalog, some in _by_catalog(this, tables).items():
         mine = {name.partition(".")[2]: key for name, key in keys.items() if name.partition(".")[0] == catalog}
-        started = this.client.hive.upgrade_many(some, catalog=catalog, key=keys.get(""), keys=mine, dry_run=dry_run)
+        started = this.client.hive.upgrade_many(
+            some, catalog=catalog, key=keys.get(""), keys=mine, properties=properties, dry_run=dry_run
+        )
         for name, why in started.passed_over.items():
             show.note(f"{name} is passed over: {why}")
         if started.batch is not None:

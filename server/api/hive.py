@@ -12,6 +12,7 @@ from catalog.errors import NotFound
 from catalog.hive.indexed import HiveTableState
 from catalog.keyed.spec import KeyScope, KeySpec
 from catalog.names import TableName
+from catalog.policy.policy import check_settings
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.hiveviews import (
@@ -103,9 +104,10 @@ class ReportOut(Out):
 
 
 class CheckIn(In):
-    """The key that the report should look at."""
+    """The key that the report should look at, and properties that the table would have."""
 
     primary_key: list[str] = []
+    properties: dict[str, str] = {}
 
 
 class UpgradeIn(In):
@@ -224,7 +226,9 @@ def list_hive_events(
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
 def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: CheckIn | None = None) -> ReportOut:
     """The pre-flight report; nothing is changed."""
-    return ReportOut.of(services.hive.checks.report(catalog, full_name, body.primary_key if body else ()))
+    asked = body or CheckIn()
+    check_settings(asked.properties)
+    return ReportOut.of(services.hive.checks.report(catalog, full_name, asked.primary_key, asked.properties))
 
 
 @router.post(

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _TIMED = frozenset({"hdfs", "viewfs"})
 
 
+def has_times(location: str) -> bool:
+    """Whether directories there are more than parts of names, and have times."""
+    return location.partition("://")[0] in _TIMED
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
     """What a listing says of one name, which is relative to the directory that was listed."""
@@ -55,7 +60,7 @@ class RemoteDirectories:
 
     def modified_ns(self, location: str) -> int | None:
         """When a directory changed last; None where there is none, and on storages whose directories have no times."""
-        if location.partition("://")[0] not in _TIMED:
+        if not has_times(location):
             return None
         store, path = self.file_system(location)
         known: int | None = store.get_file_info(path.rstrip("/")).mtime_ns

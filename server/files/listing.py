@@ -1,7 +1,8 @@
 """What a partition's directory holds.
 
 Hive reads the files of the directory itself.  Files in directories below it are read by some engines and refused by
-others, so they are never taken silently: a listing names those directories, and `recursive` looks into them.
+others, so they are never taken silently: a listing names those directories, and `recursive` looks into them, at every
+level but below hidden names.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from catalog.errors import NotFound
-from catalog.hive.ground import ListedFile, Listing, is_hidden
+from catalog.errors import NotFound, Unavailable
+from catalog.hive.ground import Below, ListedFile, Listing, is_hidden
 from server.ahead import in_threads
-from server.files.arrow import RemoteDirectories
+from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.locations import local_path
 from server.files.storage import told
 
 _CHUNK = 16
+_TRIES = 3
 _SKEW_NS = 10 * 10**9
 """How far the clock of another machine may be behind: a listing of its files counts as begun so much earlier."""
 
@@ -30,10 +33,10 @@ class Listings:
         self._remote = RemoteDirectories(properties or {})
         self._threads = threads
 
-    def list_all(self, locations: Sequence[str]) -> Iterator[Listing]:
+    def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
         """Listings of these directories, in their order; Unavailable at the first that cannot be listed."""
         return in_threads(
-            lambda some: [self.list(one) for one in some],
+            lambda some: [self.list(one, recursive=recursive) for one in some],
             locations,
             threads=self._threads,
             at_once=_CHUNK,
@@ -43,16 +46,30 @@ class Listings:
     def list(self, location: str, *, recursive: bool = False) -> Listing:
         """Data files in a directory, and with `recursive` in all below it.
 
-        A directory that does not exist holds none, as in Hive.
+        A directory that does not exist holds none, as in Hive.  One below it that goes while it is looked into may
+        have been renamed, with its files: they are looked for again.
         """
-        path = local_path(location)
+        for _ in range(_TRIES):
+            try:
+                return self._listed(location, recursive=recursive)
+            except NotFound:
+                if not recursive or not self._is_there(location):
+                    return Listing(location=location, files=(), began_ns=time.time_ns())
+        raise Unavailable(f"cannot list {location}: directories below it go while they are looked into")
+
+    def _is_there(self, location: str) -> bool:
         try:
-            with told("list", location):
-                if path is None:
-                    return self._list_remote(location, recursive=recursive)
-                return self._list_local(location, path, recursive=recursive)
+            self._listed(location, recursive=False)
         except NotFound:
-            return Listing(location=location, files=(), began_ns=time.time_ns())
+            return False
+        return True
+
+    def _listed(self, location: str, *, recursive: bool) -> Listing:
+        path = local_path(location)
+        with told("list", location):
+            if path is None:
+                return self._list_remote(location, recursive=recursive)
+            return self._list_local(location, path, recursive=recursive)
 
     def modified_ns(self, location: str) -> int | None:
         """When a directory last had a file added, removed or renamed; None where its storage does not say."""
@@ -68,44 +85,76 @@ class Listings:
     def _list_local(self, location: str, path: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns(), self.modified_ns(location)
         files: list[ListedFile] = []
-        below: list[str] = []
-        pending = [""]
+        unread: list[str] = []
+        below: list[Below] = []
+        pending, seen = [""], set[tuple[int, int]]()
         while pending:
             prefix = pending.pop()
+            if recursive:
+                below += _entered(location, path, prefix, seen)
             with os.scandir(os.path.join(path, prefix)) as entries:  # noqa: PTH118 - a Path per file is slow
                 for entry in entries:
                     if is_hidden(entry.name):
                         continue
                     if entry.is_dir():
-                        (pending if recursive else below).append(f"{prefix}{entry.name}/")
+                        (pending if recursive else unread).append(f"{prefix}{entry.name}/")
                     elif found := _local_file(entry, prefix):
                         files.append(found)
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
-            subdirectories=tuple(sorted(name.rstrip("/") for name in below)),
+            subdirectories=tuple(sorted(name.rstrip("/") for name in unread)),
+            below=tuple(sorted(below, key=lambda one: one.path)),
             directory_mtime_ns=modified_ns,
         )
 
     def _list_remote(self, location: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns() - _SKEW_NS, self.modified_ns(location)
         files: list[ListedFile] = []
-        below: list[str] = []
-        for entry in self._remote.entries(location, recursive=recursive):
+        below: list[Below] = []
+        for entry in self._entries(location, recursive=recursive):
             if any(map(is_hidden, entry.path.split("/"))):
                 continue
             if entry.is_directory:
-                below.append(entry.path)
+                below.append(Below(entry.path, entry.mtime_ns if has_times(location) else None))
             elif entry.size:
                 files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
+        below.sort(key=lambda one: one.path)
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
             began_ns=began_ns,
-            subdirectories=() if recursive else tuple(sorted(below)),
+            subdirectories=() if recursive else tuple(one.path for one in below),
+            below=tuple(below) if recursive else (),
             directory_mtime_ns=modified_ns,
         )
+
+    def _entries(self, location: str, *, recursive: bool) -> Iterator[RemoteEntry]:
+        """Object stores list all keys below a prefix at once.  Where there are real directories, hidden ones are never
+        looked into: they come and go with every job.
+        """
+        if not recursive or not has_times(location):
+            yield from self._remote.entries(location, recursive=recursive)
+            return
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            for entry in self._remote.entries(f"{location.rstrip('/')}/{prefix}", recursive=False):
+                if not is_hidden(entry.path):
+                    found = replace(entry, path=f"{prefix}{entry.path}")
+                    pending += [f"{found.path}/"] if found.is_directory else []
+                    yield found
+
+
+def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Below]:
+    """A directory that is looked into next; Unavailable when a link leads to one that was: rows would come twice."""
+    stat = os.stat(os.path.join(path, prefix))  # noqa: PTH116, PTH118 - as above
+    if (stat.st_dev, stat.st_ino) in seen:
+        raise Unavailable(f"cannot list {location}: {prefix} leads to a directory that it holds already")
+    seen.add((stat.st_dev, stat.st_ino))
+    if prefix:
+        yield Below(prefix.rstrip("/"), stat.st_mtime_ns)
 
 
 def _local_file(entry: os.DirEntry[str], prefix: str) -> ListedFile | None:

@@ -23,8 +23,8 @@ class TableFiles:
         self._directories = directories
         self._footer_threads = footer_threads
 
-    def listings(self, locations: Sequence[str]) -> Iterator[Listing]:
-        return self._directories.list_all(locations)
+    def listings(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
+        return self._directories.list_all(locations, recursive=recursive)
 
     def listing_below(self, location: str) -> Listing:
         return self._directories.list(location, recursive=True)

@@ -16,7 +16,8 @@ from catalog.errors import NotFound, RequirementFailed
 from catalog.hive.columns import Decides, Gives
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind, shortened
-from catalog.hive.ground import Directory, Ground, ListedFile
+from catalog.hive.ground import Directory, Ground, ListedFile, Subdirectories
+from catalog.hive.nested import innermost
 from catalog.hive.publishing import given, not_yet_there, same_through
 from catalog.iceberg.json import Json
 from catalog.job import Job
@@ -51,6 +52,8 @@ class Linked:
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
     trusts: bool = False
     """Whether a keyed table takes files that Hive's side has added as they are: their keys are new."""
+    subdirectories: Subdirectories = Subdirectories.ASK
+    """Whether files in sub-directories count."""
 
     @property
     def given(self) -> int:
@@ -82,10 +85,17 @@ class Sources:
         """Once these were appended; a file that came back lives again."""
         return Sources(live=self.live | set(sources), dead=self.dead - set(sources))
 
-    def but_below(self, directories: Collection[str]) -> Sources:
-        """Without files that cannot vanish any more, because nobody looks at their directories."""
-        places = set(map(canonical, directories))
-        return replace(self, live=frozenset(one for one in self.live if one.rpartition("/")[0] not in places))
+    def but_below(self, directories: Collection[str], looked_at: Collection[str]) -> Sources:
+        """Without files that cannot vanish any more, because nobody looks at their directories.
+
+        Of directories in each other, the inner one decides.
+        """
+        if not directories:
+            return self
+        left, stay = set(map(canonical, directories)), set(map(canonical, looked_at))
+        places, over = left | stay, left - stay
+        live = frozenset(one for one in self.live if innermost(one.rpartition("/")[0], places) not in over)
+        return replace(self, live=live)
 
     def vanished(self, sources: Collection[str]) -> Sources:
         """Once Hive has ceased to list these. Files that were registered or rebuilt have no changes to leave out."""
@@ -113,6 +123,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         gives=Gives(facts.policy["firn.hive.schema-give"]),
         overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
         trusts=facts.keyed is not None and facts.policy["firn.hive.keyed-sync"] == "trust",
+        subdirectories=Subdirectories(facts.policy["firn.hive.subdirectories"]),
     )
 
 
@@ -183,10 +194,12 @@ def next_books(
         "ddl_time": state.table.ddl_time,
         "generation": linked.link["generation"] + bool(taken or late),
         "drift": found.trouble,
+        "held": sorted(found.held),
         "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
     if linked.is_keyed:
-        sources = next_sources(linked, found, taken if as_changes else {}, late).but_below(found.unwatched)
+        sources = next_sources(linked, found, taken if as_changes else {}, late)
+        sources = sources.but_below(found.unwatched, [unit.location for unit in found.units.values()])
         link |= {"sources": sorted(sources.live), "dead": sorted(sources.dead)}
     return {
         "since": linked.link["generation"],

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 
 from catalog.errors import AlreadyExists, Invalid
 from catalog.hive.conversion import conversion_blockers
 from catalog.hive.eligibility import Blocker, blockers, key_blockers, notices
+from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.types import Named, UnsupportedType, parse_type
 from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
+from catalog.policy.policy import layered
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.hive.index import HiveIndex, shown_format
+from server.service.hive.look import own_place_words
 from server.service.hive.owners import Owners, what_to_do, why_not
 from server.service.hive.state import HiveState, list_units, read_state, split_name
+from server.service.policies import layers_of
 
 _UNFIT = ("float", "double", "binary", "char")
 
@@ -75,15 +80,26 @@ class Checks:
     index: HiveIndex
     files: TableFiles
 
-    def report(self, catalog: CatalogName, full_name: str, primary_key: Sequence[str]) -> Report:
-        """NotFound when there is no such Hive table, Unavailable when its metastore does not answer."""
+    def report(
+        self,
+        catalog: CatalogName,
+        full_name: str,
+        primary_key: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> Report:
+        """What an upgrade with this key and these properties would find.
+
+        NotFound when there is no such Hive table, Unavailable when its metastore does not answer.
+        """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
-        found = _blockers(state, primary_key)
+        subdirectories = self.subdirectories(catalog, state, properties)
+        found = _blockers(state, primary_key, subdirectories)
         checks = [blocked(one) for one in found]
         files = size = 0
         if not any(one.code in ("view", "iceberg") for one in found):
-            files, size, missing = self._files(state)
-            checks.extend(missing)
+            files, size, said = self._files(state, subdirectories)
+            checks.extend(said)
+        checks.extend(self._place_checks(catalog, state, subdirectories))
         checks.extend(CheckResult(code="notice", status="warn", message=said) for said in notices(state.table))
         checks.extend(self._name_checks(catalog, state))
         return Report(
@@ -98,23 +114,48 @@ class Checks:
             convertible=not conversion_blockers(state.table, state.partitions),
         )
 
-    def looked_at(self, catalog: CatalogName, state: HiveState, primary_key: Sequence[str]) -> list[CheckResult]:
+    def looked_at(
+        self,
+        catalog: CatalogName,
+        state: HiveState,
+        primary_key: Sequence[str],
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[CheckResult]:
         """What the metastore tells against an upgrade, or of it; no directory is listed for it."""
-        found = [blocked(one) for one in _blockers(state, primary_key)]
+        subdirectories = self.subdirectories(catalog, state, properties)
+        found = [blocked(one) for one in _blockers(state, primary_key, subdirectories)]
+        found += self._place_checks(catalog, state, subdirectories)
         said = [CheckResult(code="notice", status="warn", message=one) for one in notices(state.table)]
         return [*found, *said, *self._name_checks(catalog, state)]
 
-    def _files(self, state: HiveState) -> tuple[int, int, list[CheckResult]]:
+    def subdirectories(self, catalog: CatalogName, state: HiveState, properties: Mapping[str, str]) -> Subdirectories:
+        """Whether files in sub-directories would count in a table with these properties."""
+        with self.database.reading() as uow:
+            layers = layers_of(uow, catalog, target_name(state.table).namespace)
+        return Subdirectories(layered([*layers, ("table", properties)])["firn.hive.subdirectories"])
+
+    def _files(self, state: HiveState, subdirectories: Subdirectories) -> tuple[int, int, list[CheckResult]]:
         files = size = 0
         nested: list[str] = []
-        for unit, listing in list_units(self.files, state.units):
+        for unit, listing in list_units(self.files, state.units, subdirectories):
             files += len(listing.files)
             size += sum(file.size for file in listing.files)
-            nested += [unit.name or unit.location] if listing.subdirectories else []
-        if not nested:
-            return files, size, []
-        message = f"{len(nested)} directories hold sub-directories, for example {nested[0]}: Hive does not read them"
-        return files, size, [CheckResult(code="subdirectories", status="warn", message=message)]
+            nested += [unit.name or unit.location] if listing.subdirectories or listing.below else []
+        return files, size, [of_subdirectories(nested, subdirectories)] if nested else []
+
+    def _place_checks(
+        self, catalog: CatalogName, state: HiveState, subdirectories: Subdirectories
+    ) -> list[CheckResult]:
+        """Whether Firn would write below a directory of which every file counts."""
+        if subdirectories is not Subdirectories.READ:
+            return []
+        with self.database.reading() as uow:
+            warehouse = uow.catalogs.get(catalog).warehouse
+        if (around := state.unit_around(warehouse)) is None:
+            return []
+        message = own_place_words(around, warehouse)
+        advice = "Use a catalog whose warehouse lies elsewhere, or let sub-directories be ignored."
+        return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
 
     def _name_checks(self, catalog: CatalogName, state: HiveState) -> list[CheckResult]:
         full_name = state.table.full_name
@@ -137,6 +178,21 @@ class Checks:
             return []
         message = f"catalog {catalog} has a {taken.kind} named {taken.name} already"
         return [CheckResult(code="name", status="blocked", message=message, advice="Rename or drop that one first.")]
+
+
+def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:
+    """What is said of partitions in whose directories others lie."""
+    found = f"{len(nested)} directories hold sub-directories, for example {nested[0]}"
+    if subdirectories is Subdirectories.ASK:
+        advice = (
+            "Say what Hive's readers do with the files in them: firn hive upgrade --subdirectories read, or ignore; or "
+            "set firn.hive.subdirectories for the database or the catalog."
+        )
+        message = f"{found}, and nobody has said whether the files in them count"
+        return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
+    count = "count" if subdirectories is Subdirectories.READ else "do not count"
+    message = f"{found}: the files in them {count} (firn.hive.subdirectories)"
+    return CheckResult(code="subdirectories", status="warn", message=message)
 
 
 def check_eligible(checks: Sequence[CheckResult]) -> None:
@@ -165,8 +221,9 @@ def _may_be_key(column: HiveColumn) -> bool:
     return isinstance(kind, Named) and kind.name not in _UNFIT
 
 
-def _blockers(state: HiveState, primary_key: Sequence[str]) -> list[Blocker]:
-    return [*blockers(state.table, state.partitions), *key_blockers(state.table, state.partitions, primary_key)]
+def _blockers(state: HiveState, primary_key: Sequence[str], subdirectories: Subdirectories) -> list[Blocker]:
+    found = blockers(state.table, state.partitions, reads_below=subdirectories is Subdirectories.READ)
+    return [*found, *key_blockers(state.table, state.partitions, primary_key)]
 
 
 def blocked(blocker: Blocker) -> CheckResult:

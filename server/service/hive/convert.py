@@ -12,6 +12,7 @@ from typing import Any
 from catalog.errors import Conflict
 from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines, with_converted_columns
 from catalog.hive.filling import CONVERTED_FROM, WRITER, is_filled
+from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveStorage, HiveTable
 from catalog.hive.readers import CSV, reader_of
 from catalog.iceberg.json import Json
@@ -24,7 +25,7 @@ from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.hive.check import CheckResult, blocked, check_eligible, target_name
 from server.service.hive.index import HiveIndex, shown_format
-from server.service.hive.state import HiveState, list_units, read_state, split_name
+from server.service.hive.state import HiveState, Unit, list_units, read_state, split_name
 from server.service.hive.task import told_values
 from server.service.hive.upgrade import definition_of, hive_schema
 from server.service.metadata import MetadataFiles
@@ -77,7 +78,9 @@ class Conversions:
             taken = uow.relations.find(catalog, target)
         if taken is not None:
             checks += self._against(taken, state.table)
-        listings = [] if state.table.is_view else [listing for _, listing in list_units(self.files, state.units)]
+        listed = () if state.table.is_view else (*list_units(self.files, state.units, Subdirectories.ASK),)
+        listings = [listing for _, listing in listed]
+        checks += [_nested(unit) for unit, listing in listed if listing.subdirectories][:1]
         return Conversion(
             table=state.table,
             target=target,
@@ -145,6 +148,13 @@ class Conversions:
 
 def _checks(state: HiveState) -> list[CheckResult]:
     return [blocked(one) for one in conversion_blockers(state.table, state.partitions)]
+
+
+def _nested(unit: Unit) -> CheckResult:
+    """Spark's reader of Hive's tables ends with an error there."""
+    message = f"{unit.location} holds sub-directories, which conversions do not read"
+    advice = "Move their files up, or INSERT OVERWRITE the table by Hive, which leaves none."
+    return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
 
 
 def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable) -> Job:

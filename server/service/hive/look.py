@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,12 +19,15 @@ from catalog.hive.drift import (
     drift,
     late_news,
     regrouped,
+    unclear_words,
 )
 from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
-from catalog.hive.ground import Directory, Ground, ListedFile, why_list
+from catalog.hive.ground import Below, Directory, Ground, ListedFile, Listing, Subdirectories, why_list
 from catalog.hive.model import HiveTable
+from catalog.hive.nested import innermost
+from catalog.places import canonical
 from catalog.ports.hive import TableFiles
-from server.service.hive.state import HiveState, Unit, list_units
+from server.service.hive.state import HiveState, Unit, join, list_units
 
 Changed = Additions | New | Rebuild | Dropped
 
@@ -41,6 +44,22 @@ class Times:
     def is_over(self, directory: Directory, now_ns: int) -> bool:
         """Whether nobody can know a directory any more that was left."""
         return now_ns - directory.since_ns > self.watch_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """Which files count: those of sub-directories as the owner has said."""
+
+    subdirectories: Subdirectories = Subdirectories.ASK
+    may_leave: bool = False
+    """Whether somebody has asked for what was read in sub-directories to go if they are to be ignored now."""
+    own_places: tuple[str, ...] = ()
+    """Where Firn's own files are, which nobody may take for Hive's."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether files in sub-directories count."""
+        return self.subdirectories is Subdirectories.READ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +166,7 @@ def look(
     *,
     everything: bool,
     when: Times = Times(),
+    depth: Depth = Depth(),
     given: int = 0,
 ) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
@@ -158,10 +178,9 @@ def look(
     known = {
         name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=when.overwrite_ns))
     }
-    blocked = blocked_partitions(state.table, state.partitions)
     found = Looked(
         units={unit.name: unit for unit in state.units},
-        held={name: f"{one.message}. {one.advice}" for name, one in blocked.items()},
+        held=dict(_held(state, depth)),
         began_ns=began_ns,
         is_sweep=everything,
         forgotten=tuple(grounds.keys() - known.keys()),
@@ -169,11 +188,18 @@ def look(
     to_list = [
         unit
         for unit in found.units.values()
-        if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files))
+        if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files, depth))
     ]
     results: dict[str, Drift | None] = {}
-    for unit, listing in list_units(files, to_list):
-        results[unit.name] = result = drift(known.get(unit.name), unit.signals, listing, given=given)
+    for unit, listing in list_units(files, to_list, depth.subdirectories):
+        results[unit.name] = result = drift(
+            known.get(unit.name),
+            unit.signals,
+            listing,
+            given=given,
+            subdirectories=depth.subdirectories,
+            may_leave=depth.may_leave,
+        )
         if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.ground.files)):
             found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
     for name in known.keys() - found.units.keys():
@@ -182,11 +208,25 @@ def look(
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    _look_back(found, known, files, when)
+    _look_back(found, known, files, when, depth)
     return replace(found, listed=len(to_list))
 
 
-def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times) -> None:
+def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
+    """Partitions that cannot be taken over whatever their directories hold, and why."""
+    for name, one in blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
+        yield name, f"{one.message}. {one.advice}"
+    for place in depth.own_places if depth.reads else ():
+        if (unit := state.unit_around(place)) is not None:
+            yield unit.name, own_place_words(unit, place)
+
+
+def own_place_words(unit: Unit, place: str) -> str:
+    """What is told where Firn's files would count as Hive's."""
+    return f"{place}, where Firn writes, lies in {unit.location}, below which all files count"
+
+
+def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth) -> None:
     """What writers did that knew a directory before its partition was published elsewhere (rule 3.5).
 
     Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
@@ -198,10 +238,13 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
         for one in ground.watched
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
-    listings = files.listings([one.location for _, one in watched])
-    for (name, one), listing in zip(watched, listings, strict=True):
+    for name, one, listing in _listed_back(found, watched, files, depth):
         news = late_news(one, listing)
         ground = found.refreshed.get(name, known[name])
+        new = set(listing.subdirectories) - set(one.subdirectories)
+        if depth.subdirectories is Subdirectories.ASK and (unclear := unclear_words(one.location, new)):
+            found.held.setdefault(name, f"{unclear}; it was at that directory before it was published")
+            continue  # with the time that it had before, so that it is looked at again
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
         elif news.come:
@@ -213,14 +256,52 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
             found.refreshed[name] = ground.with_watched(news.directory)
 
 
+def _listed_back(
+    found: Looked, watched: Sequence[tuple[str, Directory]], files: TableFiles, depth: Depth
+) -> Iterator[tuple[str, Directory, Listing]]:
+    """Directories that were left, with what counts in them: by what counted when they were.
+
+    Files that lie where a partition is now are that partition's; sub-directories that were ignored there stay so.
+    """
+    deep = [(name, one) for name, one in watched if depth.reads or one.below]
+    flat = [(name, one) for name, one in watched if not (depth.reads or one.below)]
+    taken = {canonical(unit.location) for unit in found.units.values()} if deep else set[str]()
+    for some, recursive in ((deep, True), (flat, False)):
+        listings = files.listings([one.location for _, one in some], recursive=recursive)
+        for (name, one), listing in zip(some, listings, strict=True):
+            yield name, one, _but_for(listing, one.subdirectories, taken) if recursive else listing
+
+
+def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str]) -> Listing:
+    """What a directory and those below it hold, without these sub-directories and what lies in a place of others."""
+    directories = {"", *(one.path for one in listing.below)}
+    counting = {
+        one
+        for one in directories
+        if one.partition("/")[0] not in ignored and innermost(canonical(join(listing.location, one)), taken) is None
+    }
+    files = tuple(file for file in listing.files if file.path.rpartition("/")[0] in counting)
+    return replace(listing, files=files, below=tuple(one for one in listing.below if one.path in counting))
+
+
 def _is_written(directory: Directory, files: TableFiles) -> bool:
     time = files.modified_ns(directory.location)
-    return time is None or time != directory.directory_mtime_ns
+    return time is None or time != directory.directory_mtime_ns or _is_moved(directory.location, directory.below, files)
 
 
-def _speaks(unit: Unit, ground: Ground | None, files: TableFiles) -> bool:
-    modified_ns = None if ground is None else files.modified_ns(unit.location)
-    return ground is None or ground.is_dropped or why_list(ground, unit.signals, modified_ns) is not None
+def _is_moved(location: str, below: Sequence[Below], files: TableFiles) -> bool:
+    """Whether one of these directories below another shows that something came or went in it."""
+    return any(
+        one.mtime_ns is not None and files.modified_ns(join(location, one.path)) != one.mtime_ns for one in below
+    )
+
+
+def _speaks(unit: Unit, ground: Ground | None, files: TableFiles, depth: Depth) -> bool:
+    if ground is None or ground.is_dropped or (ground.subdirectories if depth.reads else ground.below):
+        return True  # new to us, or its sub-directories count since, or do no more
+    if why_list(ground, unit.signals, files.modified_ns(unit.location)) is not None:
+        return True
+    return _is_moved(unit.location, ground.below, files)
 
 
 def _note(found: Looked, name: str, result: Drift | None, grounds: Mapping[str, Ground]) -> None:

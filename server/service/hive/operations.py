@@ -71,7 +71,7 @@ class Operations:
         check_settings(properties)
         database, name = split_name(full_name)
         state = read_state(self.checks.index.metastore(catalog), database, name)
-        check_eligible(self.checks.looked_at(catalog, state, () if spec is None else spec.primary_key))
+        check_eligible(self.checks.looked_at(catalog, state, () if spec is None else spec.primary_key, properties))
         target = f"{database}.{name}"
         with self.database.writing() as uow:
             check_unworked(uow, catalog, target)

@@ -7,7 +7,7 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from urllib.parse import unquote
@@ -15,8 +15,10 @@ from uuid import UUID
 
 from catalog.datafile import FileFormat
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
+from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import name_of, records_of
+from catalog.hive.nested import innermost
 from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared
 from catalog.hive.types import parse_type
@@ -207,11 +209,13 @@ class Publishes:
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        settled = _settled(found, linked, table, now_ns, watermark_of(metadata))
+        free = _without(found, linked.link["held"], table)
+        settled = _without(free, _fresh(linked, now_ns, watermark_of(metadata)), table)
         state = read_some(metastore, *names, [*settled.differing])
         ready, formats = _writable(settled, state)
         waiting = found.count - ready.count
-        wait = "; ".join(_waiting(found.count - settled.count, settled.count - ready.count))
+        counts = found.count - free.count, free.count - settled.count, settled.count - ready.count
+        wait = "; ".join(_waiting(*counts))
         if not ready.count:
             with self.database.writing() as uow:
                 # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
@@ -239,7 +243,7 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
-            task["root"] = f"{_place(uow, relation)}/{job.id}"
+            task["root"] = f"{_place(uow, linked)}/{job.id}"
             plan = {
                 "head": ref_snapshot_id(metadata, "main"),
                 "through": watermark_of(metadata),
@@ -255,22 +259,26 @@ def _resolved_since(past: Sequence[Job], moment: str | None) -> bool:
     return any(moment is None or ended > datetime.fromisoformat(moment) for ended in resolved)
 
 
-def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, watermark: int) -> Comparison:
-    """Without partitions that Hive has overwritten a moment ago, of which half may be missing.
+def _fresh(linked: Linked, now_ns: int, watermark: int) -> set[str]:
+    """Partitions that Hive has overwritten a moment ago, of which half may be missing.
 
-    Nor those to which it has added rows that are not merged yet: its readers would not see these any more.
+    And those to which it has added rows that are not merged yet: its readers would not see these any more.
     """
-    fresh = {
+    return {
         name
         for name, ground in linked.grounds.items()
         if ground.appended_through > watermark
         or (ground.lost_ns is not None and now_ns - ground.lost_ns < linked.when.overwrite_ns)
     }
-    columns = table.partition_columns
+
+
+def _without(found: Comparison, names: Collection[str], table: HiveTable) -> Comparison:
+    """What is compared but for partitions of these names."""
+    columns, waiting = table.partition_columns, frozenset(names)
     return Comparison(
-        same=found.same - fresh,
-        differing={name: record for name, record in found.differing.items() if name not in fresh},
-        unknown=tuple(one for one in found.unknown if name_of(columns, one) not in fresh),
+        same=found.same - waiting,
+        differing={name: record for name, record in found.differing.items() if name not in waiting},
+        unknown=tuple(one for one in found.unknown if not columns or name_of(columns, one) not in waiting),
     )
 
 
@@ -292,8 +300,10 @@ def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[
     return left, formats
 
 
-def _waiting(written: int, strange: int) -> Iterator[str]:
+def _waiting(held: int, written: int, strange: int) -> Iterator[str]:
     """What is not published now, and why."""
+    if held:
+        yield f"{held} partitions wait, because what Hive has there is not taken over"
     if written:
         yield f"{written} partitions wait, because Hive has written to them a moment ago"
     if strange:
@@ -358,10 +368,20 @@ def published_place(uow: UnitOfWork, relation: Relation) -> str:
     return f"{root}/{relation.id}"
 
 
-def _place(uow: UnitOfWork, relation: Relation) -> str:
-    """The table's own directory of published partitions; Conflict where some table's clean-up would find it."""
-    place = published_place(uow, relation)
+def _place(uow: UnitOfWork, linked: Linked) -> str:
+    """The table's own directory of published partitions; Conflict where some table's clean-up would find it.
+
+    Or where it would lie below one of Hive's partitions of which every file counts.
+    """
+    place = published_place(uow, linked.relation)
     root = place.rpartition("/")[0]
+    grounds = linked.grounds.values()
+    listed = {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
+    if linked.subdirectories is Subdirectories.READ and innermost(canonical(place), {*map(canonical, listed)}):
+        raise Conflict(
+            f"{root} lies in a directory of {linked.relation.hive_name}, below which all files count",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
     around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
     if any(lies_in(canonical(place), canonical(one)) for one in around):
         raise Conflict(

@@ -8,10 +8,12 @@ from functools import cached_property
 
 from catalog.datafile import FileFormat
 from catalog.errors import Invalid
-from catalog.hive.ground import Listing, Signals
+from catalog.hive.ground import Listing, Signals, Subdirectories
 from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import partition_name
+from catalog.hive.nested import innermost
 from catalog.hive.ports import Metastore
+from catalog.places import canonical
 from catalog.ports.hive import TableFiles
 
 WHOLE_TABLE = ""
@@ -49,6 +51,15 @@ class HiveState:
             signals = Signals(location=location, ddl_time=self.table.ddl_time, statistics=statistics)
             return [Unit(name=WHOLE_TABLE, values=(), signals=signals, format=self._format(self.table.storage))]
         return [self._unit(partition) for partition in self.partitions]
+
+    def unit_around(self, place: str) -> Unit | None:
+        """The one in whose directory, or in one below it, a place is; of several the innermost."""
+        around = innermost(canonical(place), self._units_at)
+        return None if around is None else self._units_at[around]
+
+    @cached_property
+    def _units_at(self) -> dict[str, Unit]:
+        return {canonical(unit.location): unit for unit in self.units if unit.location}
 
     def _unit(self, partition: HivePartition) -> Unit:
         return Unit(
@@ -90,9 +101,12 @@ def read_some(metastore: Metastore, database: str, name: str, partitions: Sequen
     return HiveState(table=table, partitions=metastore.partitions(database, name, partitions))
 
 
-def list_units(files: TableFiles, units: Sequence[Unit]) -> Iterator[tuple[Unit, Listing]]:
-    """The directories' files, in the order asked."""
-    return zip(units, files.listings([unit.location for unit in units]), strict=True)
+def list_units(
+    files: TableFiles, units: Sequence[Unit], subdirectories: Subdirectories
+) -> Iterator[tuple[Unit, Listing]]:
+    """The files that count in the units' directories, in the order asked."""
+    recursive = subdirectories is Subdirectories.READ
+    return zip(units, files.listings([unit.location for unit in units], recursive=recursive), strict=True)
 
 
 def formats_of(unit: Unit, paths: Iterable[str]) -> dict[str, FileFormat]:

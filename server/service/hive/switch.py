@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
-from catalog.hive.ground import Directory, Ground, Signals
+from catalog.hive.ground import Directory, Ground, Signals, Subdirectories
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
 from catalog.hive.ports import Lock, Metastore, Move, Place
@@ -31,6 +31,7 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.owners import Owners
 from server.service.hive.state import read_some, split_name
+from server.service.planner import facts_of
 
 log = logging.getLogger(__name__)
 
@@ -92,12 +93,13 @@ class Switches:
         with self.database.reading() as uow:
             found = uow.grounds.link(relation.id)
             names = [name for name, stored in uow.grounds.of(relation.id).items() if stored["publishing"]]
-        if found is None:
-            return Switched()
+            if found is None:
+                return Switched()
+            subdirectories = Subdirectories(facts_of(uow, relation).policy["firn.hive.subdirectories"])
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
             # Others are waited for once: what they have locked then, they will hold for longer.
-            total += self._some(relation, found[0], some, wait=not total.locked)
+            total += self._some(relation, found[0], some, subdirectories, wait=not total.locked)
         return total
 
     def still_waits(self, relation: Relation, switched: Switched) -> bool:
@@ -120,7 +122,15 @@ class Switches:
             up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
             uow.grounds.put(relation.id, up)
 
-    def _some(self, relation: Relation, link: Mapping[str, Any], partitions: Sequence[str], *, wait: bool) -> Switched:
+    def _some(
+        self,
+        relation: Relation,
+        link: Mapping[str, Any],
+        partitions: Sequence[str],
+        subdirectories: Subdirectories,
+        *,
+        wait: bool,
+    ) -> Switched:
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         with metastore.lock(*names, partitions, wait=wait) as lock:
             free = self._open(relation.id, [name for name in partitions if name not in lock.busy])
@@ -133,7 +143,8 @@ class Switches:
                 ended = {name: ground.given_up(time.time_ns()) for name, ground in free.items()}
             else:
                 now = {unit.name: unit.signals for unit in state.units}
-                ended = dict(self._ended(_Locked(metastore, state.table, lock), free, now))
+                overtaken = self._overtaken(free, now, subdirectories)
+                ended = dict(self._ended(_Locked(metastore, state.table, lock), free, now, overtaken))
         self._note(relation.id, free, ended, unlocked=lock.without)
         switched = sum(_is_switched(one, free[name]) for name, one in ended.items())
         open_still = Switched(left=len(free) - len(ended))
@@ -146,9 +157,8 @@ class Switches:
         return {name: Ground.from_json(stored[name]) for name in names if name in stored and stored[name]["publishing"]}
 
     def _ended(
-        self, locked: _Locked, grounds: Mapping[str, Ground], now: Mapping[str, Signals]
+        self, locked: _Locked, grounds: Mapping[str, Ground], now: Mapping[str, Signals], overtaken: Collection[str]
     ) -> Iterator[tuple[str, Ground]]:
-        overtaken = self._overtaken(grounds, now)
         moved: dict[bool, list[str]] = {True: [], False: []}
         for name, ground in grounds.items():
             signals = now.get(name)
@@ -164,7 +174,9 @@ class Switches:
             for at in range(0, len(names), size):
                 yield from self._moved(locked, {name: grounds[name] for name in names[at : at + size]})
 
-    def _overtaken(self, grounds: Mapping[str, Ground], now: Mapping[str, Signals]) -> set[str]:
+    def _overtaken(
+        self, grounds: Mapping[str, Ground], now: Mapping[str, Signals], subdirectories: Subdirectories
+    ) -> set[str]:
         """Partitions that Hive has dropped, made, moved or written to since the publish began.
 
         An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then.
@@ -173,10 +185,15 @@ class Switches:
         found = {name for name, ground in grounds.items() if ground.is_dropped == (name in now)}
         found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
         listed = [name for name in grounds if name not in found and name in now]
-        for name, listing in zip(listed, self.files.listings([grounds[name].location for name in listed]), strict=True):
+        places = [grounds[name].location for name in listed]
+        listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
+        for name, listing in zip(listed, listings, strict=True):
             there = {file.path: file for file in listing.files}
             known = {file.path: file for file in grounds[name].files}
             if there.keys() != known.keys() or not all(known[path].same_as(file) for path, file in there.items()):
+                found.add(name)
+            # Nobody has said whether what came there counts: its readers must not lose sight of it.
+            if subdirectories is Subdirectories.ASK and set(listing.subdirectories) - set(grounds[name].subdirectories):
                 found.add(name)
         return found
 

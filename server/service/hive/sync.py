@@ -48,8 +48,9 @@ from server.service.hive.fitting import without_unfit
 from server.service.hive.hints import Hints
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import why_busy
-from server.service.hive.look import Looked, look, why_unfit
+from server.service.hive.look import Depth, Looked, look, why_unfit
 from server.service.hive.owners import what_to_do, why_not
+from server.service.hive.publish import published_place
 from server.service.hive.register import Moved, Registering
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.switch import Switches
@@ -183,17 +184,23 @@ class Syncs:
                 f"{catalog} has no table over {wanted}: a Hive table is synced once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        return self._synced(relation, everything=everything, only_schema=only_schema)
+        return self._synced(relation, everything=everything, only_schema=only_schema, may_leave=everything)
 
     def _synced(
-        self, relation: Relation, *, everything: bool = False, asked: bool = True, only_schema: bool = False
+        self,
+        relation: Relation,
+        *,
+        everything: bool = False,
+        asked: bool = True,
+        only_schema: bool = False,
+        may_leave: bool = False,
     ) -> SyncOutcome:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
         if not asked and (why := self._held_back(relation)):
             return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
         for _ in range(MAX_ROUNDS):
             try:
-                return self._round(relation, everything=everything, only_schema=only_schema)
+                return self._round(relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
             except Moved:
                 continue
         did = f"{WAITS} others change the table faster than it can be compared"
@@ -211,7 +218,7 @@ class Syncs:
             note_drift(uow, relation.id, why)
         return why
 
-    def _round(self, relation: Relation, *, everything: bool, only_schema: bool) -> SyncOutcome:
+    def _round(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncOutcome:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
@@ -237,12 +244,15 @@ class Syncs:
         if only_schema:
             did = "; ".join([*followed.did, *([followed.trouble] if followed.trouble else [])])
             return SyncOutcome(table=str(relation.name), did=did or NOTHING, conflict=bool(followed.trouble))
-        return self._taken_over(relation, state, followed, everything=everything)
+        return self._taken_over(relation, state, followed, everything=everything, may_leave=may_leave)
 
-    def _taken_over(self, relation: Relation, state: HiveState, followed: Followed, *, everything: bool) -> SyncOutcome:
+    def _taken_over(
+        self, relation: Relation, state: HiveState, followed: Followed, *, everything: bool, may_leave: bool
+    ) -> SyncOutcome:
         """Look at partitions and files, and take over what has changed."""
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
+            own_places = uow.catalogs.get(relation.catalog).warehouse, published_place(uow, relation)
         linked = _as_pointed_at(linked, state)
         found = look(
             state,
@@ -250,6 +260,7 @@ class Syncs:
             self.files,
             everything=everything,
             when=linked.when,
+            depth=Depth(subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places),
             given=linked.given,
         )
         if found.overwritten and not found.rebuilds:

@@ -18,9 +18,9 @@ from typing import Any
 from uuid import uuid4
 
 from catalog.datafile import DataFileEntry, FileFormat, FileStats, in_order
-from catalog.errors import CatalogError, Conflict, NotFound
+from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.hive.columns import stored
-from catalog.hive.ground import Ground, first_ground
+from catalog.hive.ground import Ground, Subdirectories, first_ground
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import name_mapping
 from catalog.hive.model import HiveTable
@@ -36,7 +36,7 @@ from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import RelationKind
 from server.service.hive.attempt import Attempt, Canceled, Halted, Overtaken, Paused
 from server.service.hive.carrying import Carrying, UpgradeStatus
-from server.service.hive.check import Checks, all_columns, check_eligible, target_name
+from server.service.hive.check import Checks, all_columns, check_eligible, of_subdirectories, target_name
 from server.service.hive.index import HiveIndex
 from server.service.hive.keys import KeyNulls, needed
 from server.service.hive.state import HiveState, Unit, formats_of, join, list_units, read_state, split_name
@@ -136,7 +136,8 @@ class Upgrades:
     def _check(self, attempt: Attempt) -> None:
         spec = _spec_of(attempt.operation)
         key = () if spec is None else spec.primary_key
-        report = self.checks.report(attempt.operation.catalog, attempt.operation.target, key)
+        operation = attempt.operation
+        report = self.checks.report(operation.catalog, operation.target, key, operation.params["properties"])
         attempt.tell(ELIGIBLE if report.eligible else BLOCKED, report.to_json())
 
     def _run(self, attempt: Attempt) -> None:
@@ -160,7 +161,9 @@ class Upgrades:
 
     def _refuse_blocked(self, attempt: Attempt, state: HiveState, spec: KeySpec | None) -> None:
         """What the metastore says against it; the listings and footers to come may say more."""
-        checks = self.checks.looked_at(attempt.operation.catalog, state, spec.primary_key if spec else ())
+        operation = attempt.operation
+        key = spec.primary_key if spec else ()
+        checks = self.checks.looked_at(operation.catalog, state, key, operation.params["properties"])
         told = [one.to_json() for one in checks]
         attempt.step("checking", 0, 0, {"checks": told, "partitions": len(state.partitions)})
         try:
@@ -170,10 +173,17 @@ class Upgrades:
 
     def _settled(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, Ground]]:
         """All directories when no file in them can still be replaced by one that looks the same (rule 3.7)."""
-        units = state.units
+        units, operation = state.units, attempt.operation
+        subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
             attempt.step("listing directories", 0, len(units))
-            settled = [(unit, first_ground(unit.signals, listing)) for unit, listing in list_units(self.files, units)]
+            listed = list_units(self.files, units, subdirectories)
+            settled = [(unit, first_ground(unit.signals, listing)) for unit, listing in listed]
+            nested = [one.name or one.location for one, ground in settled if ground and ground.subdirectories]
+            if nested and subdirectories is Subdirectories.ASK:
+                told = of_subdirectories(nested, subdirectories)
+                attempt.step("listing directories", 0, len(units), {"checks": [told.to_json()]})
+                raise Ineligible(Invalid(told.message, hint=told.advice))
             found = [(unit, ground) for unit, ground in settled if ground is not None]
             if len(found) == len(settled):
                 return found
@@ -299,6 +309,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "former": {},
         "differences": [],
         "read_again": [],
+        "held": [],
         "ddl_time": table.ddl_time,
         "created": table.created,
         "generation": 0,

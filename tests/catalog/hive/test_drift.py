@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -22,11 +23,13 @@ from catalog.hive.drift import (
 )
 from catalog.hive.ground import (
     TICK_NS,
+    Below,
     Directory,
     Ground,
     ListedFile,
     Listing,
     Signals,
+    Subdirectories,
     first_ground,
     ground_after,
     is_hidden,
@@ -297,3 +300,53 @@ def test_files_below_new_directories_hold_the_partition_back() -> None:
     assert isinstance(drift(None, HIVE, below), Held)
     known = replace(GROUND, subdirectories=("HIVE_UNION_SUBDIR_1",))
     assert isinstance(drift(known, HIVE, below), Rebuild)
+    moved = replace(HIVE, location="there")
+    assert isinstance(drift(known, moved, replace(below, location="there")), Held), "those are others"
+
+
+DEEP = ListedFile("sub/a", 10, 100 * TICK_NS, "9")
+
+
+def deeply(*files: ListedFile, mtime_ns: int = 100 * TICK_NS) -> Listing:
+    return replace(a_listing(*files), below=(Below("sub", mtime_ns),))
+
+
+def test_files_below_are_like_all_others_where_they_are_read() -> None:
+    read = partial(drift, subdirectories=Subdirectories.READ)
+    ground = ground_after(HIVE, deeply(A, DEEP), [A, DEEP], published_through=7)
+    assert read(ground, HIVE, deeply(A, DEEP)) == Unchanged(ground=ground)
+    added = read(ground, HIVE, deeply(A, DEEP, ListedFile("sub/c", 5, 150 * TICK_NS)))
+    assert isinstance(added, Additions)
+    assert isinstance(read(ground, HIVE, deeply(A)), Rebuild)
+    assert Ground.from_json(json.loads(json.dumps(ground.to_json()))) == ground
+    assert ground.settled
+    assert not ground_after(HIVE, deeply(A, mtime_ns=NOW), [A], published_through=7).settled
+
+
+def test_files_that_were_ignored_so_far_are_no_news_once_they_are_read() -> None:
+    """As upserts they would win over what was changed here since they were passed over."""
+    ground = replace(a_ground(A), subdirectories=("sub",))
+    found = drift(ground, HIVE, deeply(A, DEEP), subdirectories=Subdirectories.READ)
+    assert isinstance(found, Rebuild)
+    assert (found.files, found.added, found.removed) == ((A, DEEP), (DEEP,), ())
+    assert (found.ground.subdirectories, found.ground.below, found.ground.lost_ns) == (
+        (),
+        (Below("sub", 100 * TICK_NS),),
+        None,
+    )
+
+
+def test_files_that_were_read_so_far_go_only_when_that_is_asked_for() -> None:
+    ground = ground_after(HIVE, deeply(A, DEEP), [A, DEEP], published_through=7)
+    flat = replace(a_listing(A), subdirectories=("sub",))
+    ignored = partial(drift, ground, HIVE, subdirectories=Subdirectories.IGNORE)
+    held = ignored(flat)
+    assert isinstance(held, Held)
+    assert "1 files in its sub-directories were read so far, for example sub/a" in held.reason
+    assert isinstance(drift(ground, HIVE, flat), Held), "nobody has said that they are to be ignored"
+    left = ignored(flat, may_leave=True)
+    assert isinstance(left, Rebuild)
+    assert left.removed == (DEEP,)
+    assert (left.ground.subdirectories, left.ground.below) == (("sub",), ())
+    gone = ignored(a_listing(A))  # with the directory: Hive has removed them
+    assert isinstance(gone, Rebuild)

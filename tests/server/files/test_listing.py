@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs
 
 from catalog.errors import Unavailable
-from catalog.hive.ground import Listing
+from catalog.hive.ground import Below, Listing
 from server.files import listing as module
 from server.files.arrow import RemoteDirectories
 from server.files.listing import Listings
@@ -54,6 +54,71 @@ def test_directories_below_are_named_and_read_only_on_request(tmp_path: Path) ->
     whole = Listings().list(f"file:{tmp_path}", recursive=True)
     assert paths(whole) == ["HIVE_UNION_SUBDIR_1/b", "HIVE_UNION_SUBDIR_1/deep/c", "a"]
     assert whole.subdirectories == ()
+    assert [one.path for one in whole.below] == ["HIVE_UNION_SUBDIR_1", "HIVE_UNION_SUBDIR_1/deep", "x"]
+    assert listing.below == ()
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_hidden_names_count_at_no_level(tmp_path: Path) -> None:
+    write(tmp_path, "x/.hive-staging_1/-ext-10000/a", "x/y/_SUCCESS", "x/y/_temporary/0/b", "x/y/.c.crc", "x/y/d")
+    (tmp_path / "x" / "y" / "empty").touch()
+    whole = Listings().list(f"file:{tmp_path}", recursive=True)
+    assert paths(whole) == ["x/y/d"]
+    assert [one.path for one in whole.below] == ["x", "x/y"]
+
+
+def test_directories_below_tell_that_a_file_came_where_they_have_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "x/y/a", "x/.hive-staging_1/b")
+    os.utime(tmp_path / "x" / "y", ns=(10**18, 10**18))
+    os.utime(tmp_path / "x", ns=(10**18, 10**18))
+    times = [Below("x", 10**18), Below("x/y", 10**18)]
+    assert list(Listings().list(f"file:{tmp_path}", recursive=True).below) == times
+    asked = list[str]()
+
+    def here(_: RemoteDirectories, location: str) -> tuple[fs.FileSystem, str]:
+        asked.append(location)
+        return fs.LocalFileSystem(), f"{tmp_path}{location.partition('/table')[2]}"
+
+    monkeypatch.setattr(RemoteDirectories, "file_system", here)
+    named = Listings().list("hdfs://name/table", recursive=True)
+    assert (paths(named), list(named.below)) == (["x/y/a"], times)
+    assert not [one for one in asked if "staging" in one], "others make and remove those while we look"
+    stored = Listings().list("s3://bucket/table", recursive=True)
+    assert (paths(stored), list(stored.below)) == (["x/y/a"], [Below("x", None), Below("x/y", None)])
+
+
+def test_a_directory_that_goes_while_it_is_looked_into_does_not_empty_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been renamed, and NotFound of the whole would mean that Hive has no files there."""
+    write(tmp_path, "a", "x/b")
+    scan, others = os.scandir, [lambda: (tmp_path / "x").rename(tmp_path / "z")]
+
+    def meanwhile(path: str) -> object:
+        if path.endswith("/x/") and others:
+            others.pop()()
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", meanwhile)
+    assert paths(Listings().list(f"file:{tmp_path}", recursive=True)) == ["a", "z/b"]
+
+    def always_gone(path: str) -> object:
+        if path.endswith("/z/"):
+            raise FileNotFoundError(path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", always_gone)
+    with pytest.raises(Unavailable, match="go while they are looked into"):
+        Listings().list(f"file:{tmp_path}", recursive=True)
+
+
+def test_a_link_that_leads_back_is_told_and_not_followed_for_ever(tmp_path: Path) -> None:
+    write(tmp_path, "x/a")
+    (tmp_path / "x" / "again").symlink_to(tmp_path)
+    with pytest.raises(Unavailable, match="leads to a directory that it holds already"):
+        Listings().list(f"file:{tmp_path}", recursive=True)
 
 
 @pytest.mark.usefixtures("everywhere")

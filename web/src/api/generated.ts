@@ -2774,7 +2774,7 @@ export interface components {
         };
         /**
          * CheckIn
-         * @description The key that the report should look at.
+         * @description The key that the report should look at, and properties that the table would have.
          */
         CheckIn: {
             /**
@@ -2782,6 +2782,13 @@ export interface components {
              * @default []
              */
             primary_key?: string[];
+            /**
+             * Properties
+             * @default {}
+             */
+            properties?: {
+                [key: string]: string;
+            };
         };
         /**
          * CheckOut

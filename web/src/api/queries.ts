@@ -387,15 +387,15 @@ export const batchOperations = (id: string, live: boolean) =>
     refetchInterval: live ? BAR_MS : false,
   });
 
-export const hiveReport = (catalog: string, name: string, primaryKey: string[]) =>
+export const hiveReport = (catalog: string, name: string, primaryKey: string[], properties: Record<string, string>) =>
   queryOptions({
     ...costly,
-    queryKey: ['hive', catalog, name, 'check', primaryKey],
+    queryKey: ['hive', catalog, name, 'check', primaryKey, properties],
     queryFn: () =>
       answered(
         api.POST('/catalogs/{catalog}/hive/{full_name}/check', {
           params: { path: { catalog, full_name: name } },
-          body: { primary_key: primaryKey },
+          body: { primary_key: primaryKey, properties },
         }),
       ),
     // Reads footers: asked for again only when somebody asks for it.

@@ -20,7 +20,13 @@ import styles from './upgrade.module.css';
 export interface Choices {
   key: string[];
   sequence: string;
+  /** Whether files in sub-directories count: `read` or `ignore`; empty where nobody has said so here. */
+  subdirectories: string;
 }
+
+/** What the table is to be given beside its key. */
+export const propertiesOf = ({ subdirectories }: Choices): Record<string, string> =>
+  subdirectories === '' ? {} : { 'firn.hive.subdirectories': subdirectories };
 
 export interface StepProps {
   catalog: string;
@@ -104,7 +110,16 @@ const ORDER = ['blocked', 'warn', 'ok'];
 const rank = (check: Check): number => ORDER.indexOf(check.status);
 
 /** Step 2: what was looked at, worst first. */
-export function Checks({ catalog, report, go, again, looking }: StepProps & { again: () => void; looking: boolean }) {
+export function Checks({
+  catalog,
+  report,
+  choices,
+  go,
+  again,
+  looking,
+  decide,
+}: StepProps & { again: () => void; looking: boolean; decide: (subdirectories: string) => void }) {
+  const hasBelow = report.checks.some((check) => check.code === 'subdirectories');
   const sorted = [...report.checks].sort((one, other) => rank(one) - rank(other));
   const blocked = sorted.filter((check) => check.status === 'blocked').length;
   return (
@@ -120,6 +135,20 @@ export function Checks({ catalog, report, go, again, looking }: StepProps & { ag
         ))}
       </ul>
       {report.convertible && <ConvertOffer catalog={catalog} report={report} />}
+      {(hasBelow || choices.subdirectories !== '') && (
+        <Select
+          label="Files in sub-directories"
+          description="Do as Hive's readers do: those that do not look into them see fewer rows"
+          w={360}
+          value={choices.subdirectories}
+          onChange={(value) => decide(value ?? '')}
+          data={[
+            { value: '', label: 'as the catalog says' },
+            { value: 'read', label: 'count' },
+            { value: 'ignore', label: 'do not count' },
+          ]}
+        />
+      )}
       <Footer>
         <Back to={0} go={go} />
         <Button variant="default" onClick={again} loading={looking}>
@@ -164,7 +193,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
   const { report, choices, go, choose, checking, problem } = props;
   const toggle = (name: string) => {
     const key = choices.key.includes(name) ? choices.key.filter((one) => one !== name) : [...choices.key, name];
-    choose({ key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
+    choose({ ...choices, key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
   };
   const may = (column: HiveColumn) => report.primary_key_candidates.includes(column.name);
   const against = report.checks.filter((check) => check.status !== 'ok');
@@ -241,6 +270,7 @@ export function Consequences(props: StepProps & { started: (operation: string) =
           body: {
             primary_key: choices.key,
             sequence_field: choices.sequence === '' ? null : choices.sequence,
+            properties: propertiesOf(choices),
           },
         }),
       ),

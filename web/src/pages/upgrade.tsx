@@ -1,5 +1,5 @@
 import { Stepper } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useParams } from 'react-router';
 
 import { hiveReport, hiveTable } from '../api/queries';
@@ -9,7 +9,7 @@ import { ProblemNote } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { useUrlState } from '../lib/url-state';
 import { UpgradeProgress } from './upgrade-progress';
-import { Checks, Consequences, Found, KeyChoice, type Choices } from './upgrade-steps';
+import { Checks, Consequences, Found, KeyChoice, propertiesOf, type Choices } from './upgrade-steps';
 import styles from './upgrade.module.css';
 
 /** From a Hive table to a Firn table in four steps; once started, the address leads to its progress. */
@@ -37,9 +37,9 @@ const STEPS = ['What was found', 'Checks', 'Key and options', 'What will happen'
 function Wizard({ catalog, table }: { catalog: string; table: string }) {
   const [get, set] = useUrlState();
   const key = get('key')?.split(',') ?? [];
-  const choices: Choices = { key, sequence: get('sequence') ?? '' };
-  const plain = useQuery(hiveReport(catalog, table, []));
-  const keyed = useQuery({ ...hiveReport(catalog, table, key), enabled: key.length > 0 });
+  const choices: Choices = { key, sequence: get('sequence') ?? '', subdirectories: get('subdirectories') ?? '' };
+  const plain = useQuery({ ...hiveReport(catalog, table, [], propertiesOf(choices)), placeholderData: keepPreviousData });
+  const keyed = useQuery({ ...hiveReport(catalog, table, key, propertiesOf(choices)), enabled: key.length > 0 });
   const step = Math.min(Number(get('step') ?? 0), STEPS.length - 1);
   const go = (to: number) => set({ step: to === 0 ? undefined : String(to) });
   if (plain.data === undefined) return <Looking error={plain.error} table={table} />;
@@ -61,7 +61,14 @@ function Wizard({ catalog, table }: { catalog: string; table: string }) {
       </Stepper>
       <div className={styles.body}>
         {step === 0 && <Found {...parts} />}
-        {step === 1 && <Checks {...parts} again={() => void plain.refetch()} looking={plain.isFetching} />}
+        {step === 1 && (
+          <Checks
+            {...parts}
+            again={() => void plain.refetch()}
+            looking={plain.isFetching}
+            decide={(subdirectories) => set({ subdirectories })}
+          />
+        )}
         {step === 2 && <KeyChoice {...parts} choose={(next) => set({ key: next.key.join(','), sequence: next.sequence })} />}
         {step === 3 && <Consequences {...parts} started={(id) => set({ operation: id, step: undefined })} />}
       </div>

@@ -66,16 +66,6 @@ def test_a_partition_whose_files_moved_into_sub_directories_is_not_emptied(
     assert drift_of(beside, table) is None
 
 
-def test_sub_directories_that_the_upgrade_passed_over_hold_nothing_up(beside: BesideHive) -> None:
-    table = beside.hive_table()
-    (table.path / "p=x" / "archive").mkdir()
-    beside.start(table)
-    beside.upgrades.activate()
-    table.add("x", 4)
-    assert beside.sync(table).did == "partitions new files: 1"
-    assert beside.live(table) == table.files()
-
-
 def test_other_partitions_are_taken_over_while_one_is_held(beside: BesideHive) -> None:
     table = upgraded(beside)
     text = a_storage(uri(table.path / "p=z"), serde=TEXT)

@@ -137,3 +137,17 @@ def test_databases_are_counted_and_tables_listed_by_where_they_stand(site: Site)
     assert metadata is not None
     assert event["snapshot_id"] == str(metadata["current-snapshot-id"])
     assert client.hive.show(site.orders.name)["unpublished"] is None, "a plain table publishes nothing"
+
+
+def test_whether_files_in_sub_directories_count_is_said_by_the_command(site: Site) -> None:
+    site.works()
+    (site.events.path / "p=x" / "HIVE_UNION_SUBDIR_1").mkdir()
+    refused = site.run("hive", "upgrade", site.events.name)
+    assert refused.code != 0
+    assert "--subdirectories read, or ignore" in refused.err
+    assert site.run("hive", "check", site.events.name, "--subdirectories", "ignore").code == 0
+    said = site.run("hive", "upgrade", "db.t*", "--subdirectories", "read", "--json")
+    assert [one["outcome"] for one in said.json] == ["upgraded", "upgraded"]
+    metadata = site.beside.metadata(site.events)
+    assert metadata is not None
+    assert metadata["properties"]["firn.hive.subdirectories"] == "read"

@@ -144,10 +144,10 @@ def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
         make_due(beside, table)
     whole = Syncs._round
 
-    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool) -> SyncOutcome:
+    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncOutcome:
         if relation.name == beside.table_name(broken):
             raise KeyError("nobody has thought of it")
-        return whole(syncs, relation, everything=everything, only_schema=only_schema)
+        return whole(syncs, relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
 
     monkeypatch.setattr(Syncs, "_round", fails)
     with pytest.raises(ExceptionGroup, match=broken.name):
