@@ -10,8 +10,7 @@ restarts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -193,17 +192,24 @@ class EmbeddedMetastore:
         )
 
 
-@contextmanager
-def asking(port: int, *, seconds: float = 60) -> Iterator[Client]:
-    """A client of the metastore on this machine; it hangs up without a word."""
-    socket = TSocket(LOOPBACK, port)
-    socket.setTimeout(seconds * 1000)
-    transport = TBufferedTransport(socket)
-    transport.open()
-    try:
-        yield Client(TBinaryProtocol(transport))
-    finally:
-        transport.close()
+class Asking:
+    """A client of the metastore on this machine; it hangs up without a word.
+
+    No generator: the client's exceptions cannot be changed, which `contextlib` tries as they pass through one.
+    """
+
+    def __init__(self, port: int, *, seconds: float = 60) -> None:
+        """Nothing is opened before it is entered."""
+        socket = TSocket(LOOPBACK, port)
+        socket.setTimeout(seconds * 1000)
+        self._transport = TBufferedTransport(socket)
+
+    def __enter__(self) -> Client:
+        self._transport.open()
+        return Client(TBinaryProtocol(self._transport))
+
+    def __exit__(self, *_: object) -> None:
+        self._transport.close()
 
 
 def answers(port: int) -> bool:
@@ -211,7 +217,7 @@ def answers(port: int) -> bool:
     if not is_open(port):  # asked first because thrift logs each refused connection as an error
         return False
     try:
-        with asking(port, seconds=ANSWER_SECONDS) as client:
+        with Asking(port, seconds=ANSWER_SECONDS) as client:
             client.get_all_databases()
     except (TException, OSError):
         return False

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from firn.embedded.metastore import EmbeddedMetastore, asking
+from firn.embedded.metastore import Asking, EmbeddedMetastore
 from tests.integration.hive.tables import HiveTable, Side, fingerprint
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
 
@@ -82,7 +82,7 @@ def add_partition(table: HiveTable, name: str, metastore: EmbeddedMetastore, lik
     path = table.path / f"p={name}"
     path.mkdir()
     table.alter(f"ADD PARTITION (p='{name}') LOCATION 'file:{path}'")
-    with asking(metastore.port) as hive:
+    with Asking(metastore.port) as hive:
         partition, other = hive.get_partition("db", table.short, [name]), hive.get_table("db", like.short)
         partition.sd.inputFormat, partition.sd.outputFormat = other.sd.inputFormat, other.sd.outputFormat
         partition.sd.serdeInfo = other.sd.serdeInfo

@@ -19,6 +19,13 @@ from tests.server.metastore.hive_side import HiveSide
 from tests.server.metastore.world import World
 
 
+@pytest.fixture(params=["fake", *(pytest.param(name, marks=pytest.mark.hive) for name in ("hive3", "hive4"))])
+def later_world(request: pytest.FixtureRequest) -> World:
+    """One in which such tables can be made."""
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    return found
+
+
 @pytest.fixture(params=["fake", pytest.param("hive3", marks=pytest.mark.hive)])
 def log_world(request: pytest.FixtureRequest) -> World:
     """One whose metastore keeps a log of changes."""
@@ -86,8 +93,9 @@ def test_details_leave_out_what_is_gone(world: World) -> None:
     assert world.metastore.tables_detail(world.db, []) == []
 
 
-def test_a_table_that_is_only_inserted_into_hides_no_others(world: World) -> None:
+def test_a_table_that_is_only_inserted_into_hides_no_others(later_world: World) -> None:
     """Clients that do not say that they know such tables are refused all that they name in one call."""
+    world = later_world
     insert_only = {"transactional": "true", "transactional_properties": "insert_only"}
     for name, parameters in (("a", insert_only), ("b", {})):
         world.hive.add_table(a_hive_table(world.db, name, storage=a_storage(world.at(name)), parameters=parameters))
