@@ -80,7 +80,8 @@ def test_values_of_all_types_in_text(side: Side) -> None:
     # Spark does not read nulls out of Hive's directories: it takes their name for a text, and for no date at all.
     values = {line[0]: line[-2:] for line in read}
     assert values == {1: (None, "2026-11-21"), 2: ("ü /x", None), **dict.fromkeys((3, 4, 5, 6, None), ODD)}
-    [snapshot] = side.server.get(f"catalogs/lake/tables/{table.name}/snapshots")
+    listed: Any = side.server.get(f"catalogs/lake/tables/{table.name}/snapshots")
+    [snapshot] = listed
     assert snapshot["summary"]["firn.converted-from"] == table.name
 
 
