@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 
-from catalog.errors import NotFound
+from catalog.errors import Denied, NotFound
 from catalog.hive.ground import ListedFile, Listing, is_hidden
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories
@@ -39,6 +39,22 @@ class Listings:
             at_once=_CHUNK,
             name="listing",
         )
+
+    def list_all_or_why(self, locations: Sequence[str]) -> Iterator[Listing | Denied]:
+        """The same, with directories that may not be listed among the others."""
+        return in_threads(
+            lambda some: [self._list_or_why(one) for one in some],
+            locations,
+            threads=self._threads,
+            at_once=_CHUNK,
+            name="listing",
+        )
+
+    def _list_or_why(self, location: str) -> Listing | Denied:
+        try:
+            return self.list(location)
+        except Denied as error:
+            return error
 
     def list(self, location: str, *, recursive: bool = False) -> Listing:
         """Data files in a directory, and with `recursive` in all below it.

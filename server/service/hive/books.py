@@ -43,14 +43,21 @@ class Linked:
     synced_at: datetime
     busy: Job | None
     when: Times
-    needed: frozenset[str] = frozenset()
-    """Columns that the table cannot be without."""
+    spec: KeySpec | None = None
+    """What says which row a row is; None for a plain table."""
     decides: Decides = Decides.ASK
     gives: Gives = Gives.NONE
     overwrite_wins: bool = False
     """Whether a plain table gives up what was changed here in partitions that Hive has changed as well."""
     trusts: bool = False
     """Whether a keyed table takes files that Hive's side has added as they are: their keys are new."""
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Columns that the table cannot be without."""
+        if self.spec is None:
+            return frozenset()
+        return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
 
     @property
     def given(self) -> int:
@@ -108,7 +115,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
         when=Times() if facts.keyed is None else _times(facts),
-        needed=frozenset() if facts.keyed is None else _needed(facts.keyed.spec),
+        spec=None if facts.keyed is None else facts.keyed.spec,
         decides=Decides(facts.policy["firn.hive.schema-conflict"]),
         gives=Gives(facts.policy["firn.hive.schema-give"]),
         overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
@@ -121,10 +128,6 @@ def _times(facts: TableFacts) -> Times:
     watch: timedelta = facts.policy["firn.hive.publish.watch"]
     tick = timedelta(microseconds=1)
     return Times(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
-
-
-def _needed(spec: KeySpec) -> frozenset[str]:
-    return frozenset([*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])])
 
 
 def is_due(uow: UnitOfWork, relation: Relation) -> bool:

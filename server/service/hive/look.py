@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from catalog.errors import Denied
 from catalog.hive.drift import (
     Additions,
     Drift,
@@ -24,7 +25,7 @@ from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
 from catalog.hive.ground import Directory, Ground, ListedFile, why_list
 from catalog.hive.model import HiveTable
 from catalog.ports.hive import TableFiles
-from server.service.hive.state import HiveState, Unit, list_units
+from server.service.hive.state import HiveState, Unit
 
 Changed = Additions | New | Rebuild | Dropped
 
@@ -172,7 +173,11 @@ def look(
         if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files))
     ]
     results: dict[str, Drift | None] = {}
-    for unit, listing in list_units(files, to_list):
+    listings = files.listings_or_why([unit.location for unit in to_list])
+    for unit, listing in zip(to_list, listings, strict=True):
+        if isinstance(listing, Denied):
+            results[unit.name] = Held(reason=_denied(listing))
+            continue
         results[unit.name] = result = drift(known.get(unit.name), unit.signals, listing, given=given)
         if isinstance(result, Unchanged | Additions) and (fresh := len(listing.files) - len(result.ground.files)):
             found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
@@ -198,8 +203,11 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
         for one in ground.watched
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
-    listings = files.listings([one.location for _, one in watched])
+    listings = files.listings_or_why([one.location for _, one in watched])
     for (name, one), listing in zip(watched, listings, strict=True):
+        if isinstance(listing, Denied):
+            found.held.setdefault(name, _denied(listing))
+            continue
         news = late_news(one, listing)
         ground = found.refreshed.get(name, known[name])
         if news.is_overwritten and name in found.units:
@@ -214,12 +222,24 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
 
 
 def _is_written(directory: Directory, files: TableFiles) -> bool:
-    time = files.modified_ns(directory.location)
+    time = _modified_ns(directory.location, files)
     return time is None or time != directory.directory_mtime_ns
 
 
+def _denied(error: Denied) -> str:
+    return f"{error.message}. {error.hint}" if error.hint else error.message
+
+
+def _modified_ns(location: str, files: TableFiles) -> int | None:
+    """None also where nobody lets this server ask: listing the directory tells why."""
+    try:
+        return files.modified_ns(location)
+    except Denied:
+        return None
+
+
 def _speaks(unit: Unit, ground: Ground | None, files: TableFiles) -> bool:
-    modified_ns = None if ground is None else files.modified_ns(unit.location)
+    modified_ns = None if ground is None else _modified_ns(unit.location, files)
     return ground is None or ground.is_dropped or why_list(ground, unit.signals, modified_ns) is not None
 
 

@@ -43,10 +43,10 @@ from server.service.hive.books import (
     note_drift,
 )
 from server.service.hive.columns import Columns, Followed
-from server.service.hive.fitting import without_unfit
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import Looked, look, why_unfit
 from server.service.hive.owners import what_to_do, why_not
+from server.service.hive.readable import Readable, Reading
 from server.service.hive.register import Moved, Registering
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.switch import Switches
@@ -120,7 +120,7 @@ class Syncs:
     @property
     def registering(self) -> Registering:
         """What becomes of plain tables."""
-        return Registering(self.database, self.metadata, self.committer, self.files)
+        return Registering(self.database, self.committer, self.files)
 
     def activate(self) -> SyncStatus:
         """Sync every linked table whose interval is over; one that cannot be synced holds up no other.
@@ -243,12 +243,14 @@ class Syncs:
             when=linked.when,
             given=linked.given,
         )
-        if found.overwritten and not found.rebuilds:
-            return self._gone_back(linked, state, found)
-        found = without_unfit(_read_again(found, linked), linked, followed.drift.checks, self.files)
-        found = replace(found, differs=followed.trouble)
-        readable = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
-        return self._take_over(linked, replace(state, table=readable), found, list(followed.did))
+        found = replace(_read_again(found, linked), differs=followed.trouble)
+        table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
+        as_read = replace(state, table=table)
+        base = load_metadata(self.metadata, linked.target)
+        readable = Reading(self.files, linked, as_read, base).readable(found, followed.drift.checks)
+        if readable.found.overwritten and not readable.found.rebuilds:
+            return self._gone_back(linked, state, readable.found)
+        return self._take_over(linked, as_read, readable, base, list(followed.did))
 
     def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncOutcome:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
@@ -267,8 +269,10 @@ class Syncs:
                 continue
         raise Moved
 
-    def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
-        name = str(linked.relation.name)
+    def _take_over(
+        self, linked: Linked, state: HiveState, readable: Readable, base: Json, altered: list[str]
+    ) -> SyncOutcome:
+        name, found = str(linked.relation.name), readable.found
         held = [found.trouble] if found.trouble else []
         if found.is_all_quiet:
             self._books_alone(linked, state, found)
@@ -276,10 +280,10 @@ class Syncs:
             quiet = f"{WAITS} {waiting[0]}" if waiting else NOTHING
             return SyncOutcome(table=name, did="; ".join([*altered, *held]) or quiet, conflict=bool(held))
         sentence = "; ".join([*altered, found.sentence or "", *held])
-        if linked.is_keyed:
-            return self._take_over_rows(linked, state, found, sentence)
+        if linked.is_keyed and (found.rebuilds or not (linked.trusts and found.changed)):
+            return self._take_over_rows(linked, state, found, base, sentence)
         try:
-            self.registering.register(linked, state, found)
+            self.registering.register(linked, state, readable, base)
         except RequirementFailed as error:
             sentence = (
                 f"Hive changed files that were changed here too: {error.message}; "
@@ -288,22 +292,21 @@ class Syncs:
             return self._conflict(linked, sentence)
         return SyncOutcome(table=name, did=sentence, conflict=bool(held))
 
-    def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, sentence: str) -> SyncOutcome:
+    def _take_over_rows(
+        self, linked: Linked, state: HiveState, found: Looked, base: Json, sentence: str
+    ) -> SyncOutcome:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         name = str(linked.relation.name)
-        if linked.trusts and found.changed and not found.rebuilds:
-            self.registering.register(linked, state, found)
-            return SyncOutcome(table=name, did=sentence, conflict=found.trouble is not None)
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
         broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
         if found.rebuilds and broken:
             return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")
-        job = self._plan(linked, state, taken, sentence)
+        job = self._plan(linked, state, taken, base, sentence)
         if job is None:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
         return SyncOutcome(table=name, did=sentence, job=job, conflict=found.trouble is not None)
@@ -321,13 +324,12 @@ class Syncs:
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan(self, linked: Linked, state: HiveState, taken: Taken, why: str) -> Job | None:
+    def _plan(self, linked: Linked, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
-        metadata = load_metadata(self.metadata, linked.target)
         books = next_books(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
-            taken = replace(taken, again=self._read_again(linked, state, metadata, taken))
-        task = sync_task(linked, state, taken, metadata)
+            taken = replace(taken, again=self._read_again(linked, state, base, taken))
+        task = sync_task(linked, state, taken, base)
         with self.database.writing() as uow:
             if linked_table(uow, linked.relation).link["generation"] != books["since"]:
                 return None

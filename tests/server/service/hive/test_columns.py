@@ -172,8 +172,7 @@ def test_files_hold_a_column_that_was_renamed_here_under_hives_name(beside: Besi
     assert metadata is not None
     assert (2, "V") in known_aliases(metadata["properties"][PROPERTY])
     put(table, "x", "strange", id=[8], v=[8])
-    with pytest.raises(Invalid, match="column 'v' is a string in the table and a INT64 in the file"):
-        beside.sync(table)
+    assert "column 'v' is a string in the table and a INT64 in the file" in beside.sync(table).did
 
 
 def test_a_key_that_hive_has_dropped_holds_up_only_files_without_it(beside: BesideHive) -> None:
