@@ -58,12 +58,7 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         facts = {name.replace("_", " "): found[name] for name in names}
         since = f" (since {found['drift_since']})" if found["drift"] else ""
         show.facts({"table": _name(found), **facts, "differs": f"{found['drift']}{since}" if found["drift"] else None})
-        rows = [
-            (one["column"], one["what"], "to be decided" if one["is_conflict"] else "not in Hive so far", one["since"])
-            for one in found["column_differences"]
-        ]
-        if rows:
-            show.table(("column", "what differs", "state", "since"), rows, none="")
+        _tell_differences(this, found["column_differences"])
 
     show.emit(found, people)
 
@@ -210,6 +205,24 @@ def _tell_report(this: Told, report: Json) -> None:
     )
     rows = [(one["status"], one["message"], one["advice"]) for one in report["checks"]]
     show.table(("check", "found", "what to do"), rows, none="")
+    _tell_differences(this, report["column_differences"])
+
+
+def _tell_differences(this: Told, differences: list[Json]) -> None:
+    """Both sides of each column that they do not have alike; a policy decides, or a person by its leave."""
+    rows = [
+        (
+            one["column"],
+            one["hive"] or "none",
+            one["here"] or "none",
+            one["what"],
+            f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
+            one["since"],
+        )
+        for one in differences
+    ]
+    if rows:
+        this.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
 
 
 def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:

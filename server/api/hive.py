@@ -15,6 +15,7 @@ from catalog.names import TableName
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.hiveviews import (
+    ColumnDifferenceOut,
     DatabaseOut,
     HiveEventOut,
     HiveTableDetailOut,
@@ -74,10 +75,11 @@ class ReportOut(Out):
     primary_key_candidates: list[str]
     checks: list[CheckOut]
     eligible: bool
+    column_differences: list[ColumnDifferenceOut]
 
     @classmethod
-    def of(cls, report: Report) -> ReportOut:
-        """A report as it is shown."""
+    def of(cls, report: Report, differences: list[ColumnDifferenceOut]) -> ReportOut:
+        """A report as it is shown, with how the columns of a table that is upgraded already differ."""
         table = report.table
         in_files = [(column, False) for column in table.columns]
         columns = [*in_files, *((column, True) for column in table.partition_columns)]
@@ -96,6 +98,7 @@ class ReportOut(Out):
             primary_key_candidates=list(report.candidates),
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
+            column_differences=differences,
         )
 
 
@@ -220,7 +223,10 @@ def list_hive_events(
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
 def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: CheckIn | None = None) -> ReportOut:
     """The pre-flight report; nothing is changed."""
-    return ReportOut.of(services.hive.checks.report(catalog, full_name, body.primary_key if body else ()))
+    report = services.hive.checks.report(catalog, full_name, body.primary_key if body else ())
+    with services.database.reading() as uow:
+        differences = column_differences(uow, catalog, report.table.full_name)
+    return ReportOut.of(report, differences)
 
 
 @router.post(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from catalog.hive.columns import Decides, Gives, decided_by
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.indexed import HiveTableState, IndexedTable, LinkSummary
 from catalog.names import CatalogName
@@ -13,6 +13,7 @@ from catalog.operation import Operation, OperationKind
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.api.deps import Out
+from server.service.planner import facts_of
 
 
 class BlockerOut(Out):
@@ -54,11 +55,17 @@ class UnpublishedOut(Out):
 
 
 class ColumnDifferenceOut(Out):
-    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision."""
+    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+
+    `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
+    """
 
     column: str
     what: str
+    hive: str | None
+    here: str | None
     is_conflict: bool
+    decided_by: str
     since: datetime
 
 
@@ -150,11 +157,22 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
     """As the last sync has seen them; none of a table that is not upgraded."""
     relation = uow.relations.of_hive(catalog, full_name)
     found = None if relation is None else uow.grounds.link(relation.id)
-    return [] if found is None else [ColumnDifferenceOut.model_validate(_shown(one)) for one in found[0]["differences"]]
-
-
-def _shown(kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: kept[name] for name in ColumnDifferenceOut.model_fields}
+    if relation is None or found is None:
+        return []
+    policy = facts_of(uow, relation).policy
+    decides, gives = Decides(policy["firn.hive.schema-conflict"]), Gives(policy["firn.hive.schema-give"])
+    return [
+        ColumnDifferenceOut(
+            column=one["column"],
+            what=one["what"],
+            hive=one["hive"],
+            here=one["here"],
+            is_conflict=one["is_conflict"],
+            decided_by=decided_by(decides, gives, is_conflict=one["is_conflict"]),
+            since=datetime.fromisoformat(one["since"]),
+        )
+        for one in found[0]["differences"]
+    ]
 
 
 def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:

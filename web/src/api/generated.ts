@@ -2736,10 +2736,18 @@ export interface components {
         /**
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+         *
+         *     `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
          */
         ColumnDifferenceOut: {
             /** Column */
             column: string;
+            /** Decided By */
+            decided_by: string;
+            /** Here */
+            here: string | null;
+            /** Hive */
+            hive: string | null;
             /** Is Conflict */
             is_conflict: boolean;
             /**
@@ -5984,6 +5992,8 @@ export interface components {
             bytes: number;
             /** Checks */
             checks: components["schemas"]["CheckOut"][];
+            /** Column Differences */
+            column_differences: components["schemas"]["ColumnDifferenceOut"][];
             /** Columns */
             columns: components["schemas"]["server__api__hive__ColumnOut"][];
             /** Eligible */
