@@ -155,7 +155,14 @@ def downgrade_hive(
 def _tell_what_is_left(this: Told, names: list[str]) -> None:
     left = [this.client.hive.left_to_do(name) for name in names]
     rows = [
-        (one["table"], one["partitions"], one["pending_rows"], one["differing"], one["watched_until"], one["drift"])
+        (
+            one["table"],
+            one["partitions"],
+            one["pending_rows"],
+            one["differing"],
+            one["watched_until"],
+            one["blocked"] or one["drift"],
+        )
         for one in left
     ]
     columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")

@@ -3793,6 +3793,8 @@ export interface components {
          * @description What there is to do before a table is Hive's alone.
          */
         LeftToDoOut: {
+            /** Blocked */
+            blocked: string | null;
             /** Differing */
             differing: number;
             /** Drift */
