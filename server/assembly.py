@@ -48,6 +48,7 @@ from server.service.hive.check import Checks
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
+from server.service.hive.owners import Marks
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.services import HiveServices
@@ -192,6 +193,7 @@ def _hive(
         publishes=publishes,
         published=PublishedFiles(database, metadata, committer, index, files, switches),
         downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
+        marks=Marks(database, switches.owners),
     )
 
 

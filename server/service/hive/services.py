@@ -9,6 +9,7 @@ from server.service.hive.check import Checks
 from server.service.hive.downgrade import Downgrades
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
+from server.service.hive.owners import Marks
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.sync import Syncs
@@ -27,5 +28,6 @@ class HiveServices:
     publishes: Publishes
     published: PublishedFiles
     downgrades: Downgrades
+    marks: Marks
     poke: Callable[[], None] = field(default=lambda: None)
     poke_downgrades: Callable[[], None] = field(default=lambda: None)
