@@ -57,7 +57,8 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         names = ("state", "format", "location", "partition_columns", "upgraded_to", "synced_at", "published_at")
         facts = {name.replace("_", " "): found[name] for name in names}
         since = f" (since {found['drift_since']})" if found["drift"] else ""
-        show.facts({"table": _name(found), **facts, "differs": f"{found['drift']}{since}" if found["drift"] else None})
+        differs = {"differs": f"{found['drift']}{since}", "ask": found["drift_by"]} if found["drift"] else {}
+        show.facts({"table": _name(found), **facts, **differs})
         _tell_differences(this, found["column_differences"])
 
     show.emit(found, people)

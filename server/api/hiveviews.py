@@ -39,6 +39,7 @@ class HiveTableOut(Out):
     synced_at: datetime | None
     drift: str | None
     drift_since: datetime | None
+    drift_by: str | None
     published_at: datetime | None
     blockers: list[BlockerOut]
     operation_id: str | None
@@ -146,6 +147,7 @@ def _table(
         synced_at=None if link is None else link.synced_at,
         drift=None if link is None else link.drift,
         drift_since=None if link is None else _moment(link.drift_since),
+        drift_by=None if link is None else link.drift_by,
         published_at=None if link is None else _moment(link.published_at),
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),

@@ -100,9 +100,13 @@ class Footers:
         except NotFound as error:
             return Unreadable(location=location, why=_whole(error), is_gone=True)
         except BadFile as error:
-            return Unreadable(location=location, why=_whole(error), has_rows=error.has_rows)
+            return Unreadable(location=location, why=self._whose(error, location), has_rows=error.has_rows)
         except Denied as error:
-            return Unreadable(location=location, why=_whole(error))
+            return Unreadable(location=location, why=self._whose(error, location))
+
+    def _whose(self, error: CatalogError, location: str) -> str:
+        owner = self._storage.owner(location)
+        return _whole(error) if owner is None else f"{_whole(error).rstrip('.')}. The file is {owner}'s"
 
     def read(self, location: str, form: FileFormat = FileFormat.PARQUET) -> FileStats:
         """Statistics of one file."""

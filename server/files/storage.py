@@ -208,6 +208,14 @@ class Storage:
         with told("read", location):
             return self._files(location).tail(location, length)
 
+    def owner(self, location: str) -> str | None:
+        """Whose file it is, where this machine knows."""
+        path = local_path(location)
+        try:
+            return None if path is None else Path(path).owner()
+        except (OSError, KeyError):  # KeyError: a user without a name
+            return None
+
     @contextlib.contextmanager
     def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
         """A file's bytes, to be read from anywhere in it, and its size."""

@@ -17,6 +17,8 @@ from catalog.hive.columns import Decides, Gives
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind, shortened
 from catalog.hive.ground import Directory, Ground, ListedFile
+from catalog.hive.model import whose
+from catalog.hive.names import partition_name
 from catalog.hive.publishing import given, not_yet_there, same_through
 from catalog.iceberg.json import Json
 from catalog.job import Job
@@ -184,6 +186,7 @@ def next_books(
         "ddl_time": state.table.ddl_time,
         "generation": linked.link["generation"] + bool(taken or late),
         "drift": found.trouble,
+        "drift_by": _whose(state, found),
         "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
     if linked.is_keyed:
@@ -199,6 +202,17 @@ def next_books(
         "is_sweep": found.is_sweep,
         "events": [[kind, name, count] for kind, name, count in _events(taken, late)],
     }
+
+
+def _whose(state: HiveState, found: Looked) -> str | None:
+    """Who may know of what is not taken over: of the partition that is named, or of the table."""
+    if found.trouble is None:
+        return None
+    held = next(iter(found.held), None) if found.differs is None else None
+    columns = state.table.partition_columns
+    return whose(
+        state.table, next((one for one in state.partitions if partition_name(columns, one.values) == held), None)
+    )
 
 
 def _events(taken: Mapping[str, Changed], late: Sequence[Late]) -> Iterator[tuple[HiveEventKind, str, int]]:
@@ -267,12 +281,12 @@ def advance(
     remember(uow, relation_id, events, store or relation_id)
 
 
-def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:
-    """Tell people why the table and Hive differ."""
+def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str, by: str | None = None) -> None:
+    """Tell people why the table and Hive differ, and who may know of it."""
     found = uow.grounds.link(relation_id)
     if found is not None:
         now = uow.now()
-        uow.grounds.put_link(relation_id, found[0] | _drifting(found[0], sentence, now), now)
+        uow.grounds.put_link(relation_id, found[0] | _drifting(found[0], sentence, now) | {"drift_by": by}, now)
 
 
 def _drifting(link: Mapping[str, Any], sentence: str | None, now: datetime) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from catalog.errors import (
 )
 from catalog.hive.drift import Dropped, New, Rebuild
 from catalog.hive.ground import Ground
+from catalog.hive.model import HiveTable, whose
 from catalog.hive.names import records_of
 from catalog.hive.ports import Place
 from catalog.hive.publishing import compared
@@ -223,7 +224,7 @@ class Syncs:
         except NotFound:
             return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
         if unfit := why_unfit(linked.link, state.table):
-            return self._conflict(linked, unfit)
+            return self._conflict(linked, unfit, state.table)
         followed = self.columns.follow(linked, state.table)
         if only_schema:
             did = "; ".join([*followed.did, *([followed.trouble] if followed.trouble else [])])
@@ -258,7 +259,7 @@ class Syncs:
         The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
         """
         if (other := self.switches.owners.other(state.table, linked.relation.id)) is not None:
-            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}")
+            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}", state.table)
         metastore = self.index.metastore(linked.relation.catalog)
         for name, location in found.overwritten.items():
             unit = found.units[name]
@@ -289,7 +290,7 @@ class Syncs:
                 f"Hive changed files that were changed here too: {error.message}; "
                 "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
             )
-            return self._conflict(linked, sentence)
+            return self._conflict(linked, sentence, state.table)
         return SyncOutcome(table=name, did=sentence, conflict=bool(held))
 
     def _take_over_rows(
@@ -311,10 +312,10 @@ class Syncs:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
         return SyncOutcome(table=name, did=sentence, job=job, conflict=found.trouble is not None)
 
-    def _conflict(self, linked: Linked, sentence: str) -> SyncOutcome:
+    def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncOutcome:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
-            note_drift(uow, linked.relation.id, sentence)
+            note_drift(uow, linked.relation.id, sentence, None if table is None else whose(table))
         return SyncOutcome(table=str(linked.relation.name), did=sentence, conflict=True)
 
     def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:

@@ -306,6 +306,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "published_at": None,
         "drift": None,
         "drift_since": None,
+        "drift_by": None,
     }
 
 

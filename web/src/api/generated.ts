@@ -3211,6 +3211,8 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
+            /** Drift By */
+            drift_by: string | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
@@ -3252,6 +3254,8 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
+            /** Drift By */
+            drift_by: string | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */

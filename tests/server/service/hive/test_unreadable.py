@@ -99,7 +99,7 @@ def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
         outcome = beside.sync(table)
         assert outcome.conflict
         assert outcome.did.startswith("partitions new files: 1; partition p=x is not taken over: ")
-        for words in (bad.name, what, do):
+        for words in (bad.name, what, do, f"The file is {bad.owner()}'s"):
             assert words in outcome.did
         assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
         assert outcome.did.endswith(drift_of(beside, table))

@@ -38,6 +38,7 @@ function Standing({ data }: { data: HiveTableDetail }) {
           }
         >
           {data.drift}
+          {data.drift_by !== null && <div className="dim">Who may know of it: {data.drift_by}.</div>}
         </Note>
       )}
       <Columns data={data} />
