@@ -46,6 +46,18 @@ class FileStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A file that says nothing of itself, or nothing that a table can go by, and what to do about it."""
+
+    location: str
+    why: str
+    is_gone: bool = False
+    """Whether it is not there any more."""
+    has_rows: bool = False
+    """Whether an engine that reads its rows by name can make something of it, though it cannot be registered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileEntry:
     """A data file to be registered, with the partition that its rows belong to."""
 

@@ -25,6 +25,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── Contradiction           each half makes sense, both together do not
 │   └── DuplicateBatch          this writer's batch is in the table already
 └── Unavailable                 asking again is safe
+    └── Denied                  the storage answers, and does not let this server at this one place
 CommitUnknown                   outside the tree: nobody may handle it as a failure
 """
 
@@ -144,6 +145,10 @@ class DuplicateBatch(Invalid):
 
 class Unavailable(CatalogError):
     """Something needed does not answer; nothing was changed and asking again is safe."""
+
+
+class Denied(Unavailable):
+    """A file or directory that this server may not read, or whose bytes its disk has lost; others can be had."""
 
 
 class CommitUnknown(Exception):

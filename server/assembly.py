@@ -51,6 +51,7 @@ from server.service.hive.downgrade import Downgrades
 from server.service.hive.hearing import Hearing
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
+from server.service.hive.owners import Marks
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.services import HiveServices
@@ -198,6 +199,7 @@ def _hive(
         published=PublishedFiles(database, metadata, committer, index, files, switches),
         downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
         conversions=Conversions(database, metadata, upgrades.namespaces, keyed.tables, index, files),
+        marks=Marks(database, switches.owners),
     )
 
 

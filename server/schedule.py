@@ -106,6 +106,12 @@ def _taking_over(every: BackgroundSettings, services: Services, leadership: Lead
             activate=services.hive.downgrades.activate,
         ),
         TaskDef(
+            name="marks",
+            does="takes away the marks that dropped tables have left on Hive's",
+            every_seconds=every.hive_sync_seconds,
+            activate=services.hive.marks.activate,
+        ),
+        TaskDef(
             name="import",
             does="carries out imports that were started, also those of a server that died",
             every_seconds=every.operation_seconds,

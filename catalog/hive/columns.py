@@ -57,6 +57,15 @@ class Difference:
     is_only_here: bool = False
     """Whether it is a column, or a part of one, that Hive's readers cannot see."""
     check: FileCheck | None = None
+    hive: str | None = None
+    """The column that it is, or is in, as Hive has it: name and type; None where Hive has none."""
+    here: str | None = None
+    """The same of the table's, by its name and in Hive's words."""
+
+
+def decided_by(decides: Decides, gives: Gives, *, is_conflict: bool) -> str:
+    """The policy that says what becomes of a difference, and what it says."""
+    return f"firn.hive.schema-conflict={decides}" if is_conflict else f"firn.hive.schema-give={gives}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ class LinkSummary:
 
     drift: str | None
     drift_since: str | None
+    drift_by: str | None
+    """Who may know of it, in words."""
     published_at: str | None
     synced_at: datetime
 

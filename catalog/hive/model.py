@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from catalog.datafile import FileFormat
 from catalog.hive.formats import REGISTERED, HiveFormat, format_of
@@ -159,3 +160,16 @@ def ddl_time(parameters: Mapping[str, str]) -> int | None:
     """Seconds of the last change that Hive itself noticed; inserts by Spark and Trino often leave it alone."""
     value = parameters.get("transient_lastDdlTime", "")
     return int(value) if value.isdecimal() else None
+
+
+def whose(table: HiveTable, partition: HivePartition | None = None) -> str | None:
+    """Who may know why a table or partition is what it is: whoever altered it last, as Hive notes it, and its owner."""
+    held = table.parameters if partition is None else partition.parameters
+    by, at = held.get("last_modified_by"), held.get("last_modified_time", "")
+    words = []
+    if by:
+        when = f", {datetime.fromtimestamp(int(at), UTC):%Y-%m-%d %H:%M} UTC" if at.isdecimal() else ""
+        words.append(f"{'the Hive table' if partition is None else 'the partition'} was last altered by {by}{when}")
+    if table.owner:
+        words.append(f"the Hive table's owner is {table.owner}")
+    return "; ".join(words) or None

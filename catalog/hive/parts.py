@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from catalog.hive.columns import Difference
 from catalog.hive.model import HiveColumn
 from catalog.hive.types import (
     HiveType,
@@ -198,9 +199,24 @@ def said(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
 
 
+def named(one: Json) -> str:
+    """A field's name and type, in Hive's words where it has some."""
+    made = as_hive(one, one["name"])
+    return f"{one['name']} {said(one['type']) if made is None else made.text}"
+
+
 def field_said(one: Json) -> str:
     return f"{one['name']} {said(one['type'])}" + (f", {one['doc']!r}" if one.get("doc") else "")
 
 
 def part_said(part: Part) -> str:
     return part.text + (f", {part.comment!r}" if part.comment else "")
+
+
+def beside(one: Difference, hive: Sequence[HiveColumn], level: Level) -> Difference:
+    """A difference with the whole column as each side has it."""
+    name = one.column.partition(".")[0]
+    theirs = next((f"{column.name} {column.type}" for column in hive if column.name.lower() == name), None)
+    known = level.linked.get(name)
+    ours = next((o for o in level.ours if o["id"] == known or (known is None and o["name"].lower() == name)), None)
+    return replace(one, hive=theirs, here=None if ours is None else named(ours))

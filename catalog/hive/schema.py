@@ -21,6 +21,7 @@ from catalog.hive.parts import (
     Part,
     additions,
     as_hive,
+    beside,
     cannot_follow,
     column_of,
     columns_of,
@@ -65,6 +66,7 @@ def compared_columns(sides: Sides) -> SchemaDrift:
     drift.schema["fields"] = level.ours
     drift.ground = tuple(map(column_of, level.ground))
     own = [one["id"] for one in level.ours if one["id"] not in level.linked.values() and one["id"] in level.read]
+    drift.differences = [beside(one, sides.hive, level) for one in drift.differences]
     drift.readable = tuple(column_of(level.read[at]) for at in (*level.linked.values(), *own))
     drift.given = {
         Gives.NONE: tuple(sides.hive),

@@ -68,6 +68,9 @@ class DroppedRelations(Protocol):
     def purging(self) -> Sequence[Dropped]:
         """Whose files are being deleted."""
 
+    def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
+        """Tables over Hive tables that are listed or being purged, oldest first."""
+
     def places_meeting(
         self,
         locations: Collection[str],

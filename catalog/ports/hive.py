@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
+from catalog.errors import Denied
 from catalog.hive.events import HiveEvent
 from catalog.hive.ground import Listing
 from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
@@ -87,6 +88,9 @@ class TableFiles(Protocol):
         for Hive.
         """
 
+    def listings_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
+        """The same, with directories that may not be listed among the others."""
+
     def listing_below(self, location: str) -> Listing:
         """The files in a directory and all directories below it."""
 
@@ -107,6 +111,16 @@ class TableFiles(Protocol):
         those that are not Parquet; it need not know a file before its location is taken, nor once its statistics are.
         Nulls of the columns `nulls_of` (field ids) are counted by reading rows where a format does not count them.
         """
+
+    def examined(
+        self,
+        schema: Json,
+        locations: Iterable[str],
+        formats: Mapping[str, FileFormat] | None = None,
+        *,
+        nulls_of: Collection[int] = (),
+    ) -> Iterator[FileStats | Unreadable]:
+        """The same, with files that cannot be read among the others; Unavailable when the storage does not answer."""
 
     def write_snapshot(
         self,

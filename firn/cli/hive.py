@@ -76,15 +76,10 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         names = ("state", "format", "location", "partition_columns", "upgraded_to", "synced_at", "published_at")
         facts = {name.replace("_", " "): found[name] for name in names}
         since = f" (since {found['drift_since']})" if found["drift"] else ""
-        differs = f"{found['drift']}{since}" if found["drift"] else None
-        unlocked = f"without a lock: {found['unlocked']}" if found["unlocked"] else None
-        show.facts({"table": _name(found), **facts, "differs": differs, "last publish": unlocked})
-        rows = [
-            (one["column"], one["what"], "to be decided" if one["is_conflict"] else "not in Hive so far", one["since"])
-            for one in found["column_differences"]
-        ]
-        if rows:
-            show.table(("column", "what differs", "state", "since"), rows, none="")
+        differs = {"differs": f"{found['drift']}{since}", "ask": found["drift_by"]} if found["drift"] else {}
+        unlocked = {"last publish": f"without a lock: {found['unlocked']}"} if found["unlocked"] else {}
+        show.facts({"table": _name(found), **facts, **differs, **unlocked})
+        _tell_differences(this, found["column_differences"])
 
     show.emit(found, people)
 
@@ -183,7 +178,14 @@ def downgrade_hive(
 def _tell_what_is_left(this: Told, names: list[str]) -> None:
     left = [this.client.hive.left_to_do(name) for name in names]
     rows = [
-        (one["table"], one["partitions"], one["pending_rows"], one["differing"], one["watched_until"], one["drift"])
+        (
+            one["table"],
+            one["partitions"],
+            one["pending_rows"],
+            one["differing"],
+            one["watched_until"],
+            one["blocked"] or one["drift"],
+        )
         for one in left
     ]
     columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")
@@ -233,6 +235,24 @@ def _tell_report(this: Told, report: Json) -> None:
     )
     rows = [(one["status"], one["message"], one["advice"]) for one in report["checks"]]
     show.table(("check", "found", "what to do"), rows, none="")
+    _tell_differences(this, report["column_differences"])
+
+
+def _tell_differences(this: Told, differences: list[Json]) -> None:
+    """Both sides of each column that they do not have alike; a policy decides, or a person by its leave."""
+    rows = [
+        (
+            one["column"],
+            one["hive"] or "none",
+            one["here"] or "none",
+            one["what"],
+            f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
+            one["since"],
+        )
+        for one in differences
+    ]
+    if rows:
+        this.show.table(("column", "in Hive", "here", "what differs", "state", "since"), rows, none="")
 
 
 def _raise_all(problems: list[FirnError], *, of: int, what: str) -> None:

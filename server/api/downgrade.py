@@ -35,6 +35,7 @@ class LeftToDoOut(Out):
     watched: int
     watched_until: datetime | None
     drift: str | None
+    blocked: str | None
 
 
 @router.get(

@@ -16,6 +16,7 @@ from catalog.policy.policy import check_settings
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.hiveviews import (
+    ColumnDifferenceOut,
     DatabaseOut,
     HiveEventOut,
     HiveTableDetailOut,
@@ -77,10 +78,11 @@ class ReportOut(Out):
     checks: list[CheckOut]
     eligible: bool
     convertible: bool
+    column_differences: list[ColumnDifferenceOut]
 
     @classmethod
-    def of(cls, report: Report) -> ReportOut:
-        """A report as it is shown."""
+    def of(cls, report: Report, differences: list[ColumnDifferenceOut]) -> ReportOut:
+        """A report as it is shown, with how the columns of a table that is upgraded already differ."""
         table = report.table
         in_files = [(column, False) for column in table.columns]
         columns = [*in_files, *((column, True) for column in table.partition_columns)]
@@ -100,6 +102,7 @@ class ReportOut(Out):
             checks=[CheckOut.model_validate(check) for check in report.checks],
             eligible=report.eligible,
             convertible=report.convertible,
+            column_differences=differences,
         )
 
 
@@ -228,7 +231,10 @@ def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body:
     """The pre-flight report; nothing is changed."""
     asked = body or CheckIn()
     check_settings(asked.properties)
-    return ReportOut.of(services.hive.checks.report(catalog, full_name, asked.primary_key, asked.properties))
+    report = services.hive.checks.report(catalog, full_name, asked.primary_key, asked.properties)
+    with services.database.reading() as uow:
+        differences = column_differences(uow, catalog, report.table.full_name)
+    return ReportOut.of(report, differences)
 
 
 @router.post(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
+from catalog.hive.columns import Decides, Gives, decided_by
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.indexed import HiveTableState, IndexedTable, LinkSummary
 from catalog.names import CatalogName
@@ -13,6 +13,7 @@ from catalog.operation import Operation, OperationKind
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.api.deps import Out
+from server.service.planner import facts_of
 
 
 class BlockerOut(Out):
@@ -38,6 +39,7 @@ class HiveTableOut(Out):
     synced_at: datetime | None
     drift: str | None
     drift_since: datetime | None
+    drift_by: str | None
     published_at: datetime | None
     blockers: list[BlockerOut]
     operation_id: str | None
@@ -54,11 +56,17 @@ class UnpublishedOut(Out):
 
 
 class ColumnDifferenceOut(Out):
-    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision."""
+    """A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+
+    `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
+    """
 
     column: str
     what: str
+    hive: str | None
+    here: str | None
     is_conflict: bool
+    decided_by: str
     since: datetime
 
 
@@ -143,6 +151,7 @@ def _table(
         synced_at=None if link is None else link.synced_at,
         drift=None if link is None else link.drift,
         drift_since=None if link is None else _moment(link.drift_since),
+        drift_by=None if link is None else link.drift_by,
         published_at=None if link is None else _moment(link.published_at),
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),
@@ -154,11 +163,22 @@ def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) ->
     """As the last sync has seen them; none of a table that is not upgraded."""
     relation = uow.relations.of_hive(catalog, full_name)
     found = None if relation is None else uow.grounds.link(relation.id)
-    return [] if found is None else [ColumnDifferenceOut.model_validate(_shown(one)) for one in found[0]["differences"]]
-
-
-def _shown(kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: kept[name] for name in ColumnDifferenceOut.model_fields}
+    if relation is None or found is None:
+        return []
+    policy = facts_of(uow, relation).policy
+    decides, gives = Decides(policy["firn.hive.schema-conflict"]), Gives(policy["firn.hive.schema-give"])
+    return [
+        ColumnDifferenceOut(
+            column=one["column"],
+            what=one["what"],
+            hive=one["hive"],
+            here=one["here"],
+            is_conflict=one["is_conflict"],
+            decided_by=decided_by(decides, gives, is_conflict=one["is_conflict"]),
+            since=datetime.fromisoformat(one["since"]),
+        )
+        for one in found[0]["differences"]
+    ]
 
 
 def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from server.files.layout import WrongLayout
+from server.files.layout import RowsAlone, WrongLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Match:
 
 
 _READ_AS = {"int": ("tinyint", "smallint"), "long": ("int",), "double": ("float",), "string": ("char",)}
+_NUMBERS = {"tinyint", "smallint", "int", "long", "float", "double", "decimal"}
 
 
 def match(schema: Mapping[str, Any], columns: Sequence[FileColumn], *, by_letter: bool = False) -> Match:
@@ -142,7 +143,9 @@ def _decimal(kind: str) -> tuple[int, int]:
 
 
 def _mismatch(where: str, kind: str, column: FileColumn) -> WrongLayout:
-    return WrongLayout(
+    # Readers that go by Hive's rules make one number of another.
+    made = RowsAlone if {kind.partition("(")[0], column.kind.partition("(")[0]} <= _NUMBERS else WrongLayout
+    return made(
         f"column {where!r} is a {kind} in the table and a {column.kind} in the file",
         hint="Correct the column's type in Hive, or rewrite the file with the table's type.",
     )

@@ -6,17 +6,17 @@ is done by threads, because an object store or a cold disk answers many at a tim
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from thrift.Thrift import TException
 
-from catalog.datafile import FileFormat, FileStats
-from catalog.errors import Invalid
+from catalog.datafile import FileFormat, FileStats, Unreadable
+from catalog.errors import CatalogError, Denied, Invalid, NotFound
 from server.ahead import in_threads
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles
-from server.files.layout import Column, Layout, Layouts, WrongLayout
+from server.files.layout import Column, Layout, Layouts, RowsAlone, WrongLayout
 from server.files.orc_files import OrcFiles
 from server.files.parquet import (
     ENCRYPTED_MAGIC,
@@ -30,6 +30,8 @@ from server.files.parquet import (
 )
 from server.files.storage import Storage
 
+R = TypeVar("R")
+
 _TAIL = 32 * 1024
 _CHUNK = 64
 _NO_STATISTICS = Statistics()
@@ -38,6 +40,11 @@ _DECODING = (TException, EOFError, AttributeError, TypeError, ValueError, IndexE
 
 class BadFile(Invalid):
     """A file that cannot be registered: of another format, damaged, or of other columns than the table's."""
+
+    def __init__(self, message: str, *, hint: str | None = None, has_rows: bool = False) -> None:
+        """`has_rows` is whether its rows can be read nevertheless."""
+        super().__init__(message, hint=hint)
+        self.has_rows = has_rows
 
 
 class Footers:
@@ -64,14 +71,42 @@ class Footers:
         `formats` names those that are not Parquet; it is asked for a file's once its location has been taken. Raises
         BadFile, NotFound or Unavailable, naming the file, at the first that cannot be read.
         """
+        return self._in_threads(self.read, locations, formats)
+
+    def examine_all(
+        self, locations: Iterable[str], formats: Mapping[str, FileFormat] | None = None
+    ) -> Iterator[FileStats | Unreadable]:
+        """The same, with files that cannot be read among the others; Unavailable when nothing can."""
+        return self._in_threads(self._examine, locations, formats)
+
+    def _in_threads(
+        self,
+        read: Callable[[str, FileFormat], R],
+        locations: Iterable[str],
+        formats: Mapping[str, FileFormat] | None,
+    ) -> Iterator[R]:
         others = {} if formats is None else formats
         return in_threads(
-            lambda some: self._read_some(some, others),
+            lambda some: [read(location, others.get(location, FileFormat.PARQUET)) for location in some],
             locations,
             threads=self._threads,
             at_once=_CHUNK,
             name="footers",
         )
+
+    def _examine(self, location: str, form: FileFormat) -> FileStats | Unreadable:
+        try:
+            return self.read(location, form)
+        except NotFound as error:
+            return Unreadable(location=location, why=_whole(error), is_gone=True)
+        except BadFile as error:
+            return Unreadable(location=location, why=self._whose(error, location), has_rows=error.has_rows)
+        except Denied as error:
+            return Unreadable(location=location, why=self._whose(error, location))
+
+    def _whose(self, error: CatalogError, location: str) -> str:
+        owner = self._storage.owner(location)
+        return _whole(error) if owner is None else f"{_whole(error).rstrip('.')}. The file is {owner}'s"
 
     def read(self, location: str, form: FileFormat = FileFormat.PARQUET) -> FileStats:
         """Statistics of one file."""
@@ -93,7 +128,7 @@ class Footers:
             layout = self._layouts.of(footer.schema)
             return _stats(location, size, footer, layout)
         except WrongLayout as error:
-            raise BadFile(f"{location}: {error.message}", hint=error.hint) from error
+            raise _unfit(location, error) from error
         except _DECODING as error:
             raise _damaged(location, "its footer cannot be decoded") from error
 
@@ -107,7 +142,7 @@ class Footers:
                 tail, size = self._storage.tail(location, length)
             return self._orc.stats(location, size, tail)
         except WrongLayout as error:
-            raise BadFile(f"{location}: {error.message}", hint=error.hint) from error
+            raise _unfit(location, error) from error
         except orc_files.BROKEN as error:
             raise _damaged(location, str(error) or "its footer cannot be decoded", FileFormat.ORC) from error
 
@@ -116,12 +151,18 @@ class Footers:
             try:
                 return self._avro.stats(location, size, file)
             except WrongLayout as error:
-                raise BadFile(f"{location}: {error.message}", hint=error.hint) from error
+                raise BadFile(f"{location}: {error.message}", hint=error.hint, has_rows=True) from error
             except avro_files.BROKEN as error:
                 raise _damaged(location, str(error) or "it cannot be decoded", FileFormat.AVRO) from error
 
-    def _read_some(self, locations: Sequence[str], formats: Mapping[str, FileFormat]) -> list[FileStats]:
-        return [self.read(location, formats.get(location, FileFormat.PARQUET)) for location in locations]
+
+def _unfit(location: str, error: WrongLayout) -> BadFile:
+    return BadFile(f"{location}: {error.message}", hint=error.hint, has_rows=isinstance(error, RowsAlone))
+
+
+def _whole(error: CatalogError) -> str:
+    """All that is to be said, in one line."""
+    return f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
 
 
 def _footer_length(location: str, tail: bytes, size: int) -> int:

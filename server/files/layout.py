@@ -25,6 +25,10 @@ class WrongLayout(Invalid):
     """A file whose columns cannot be read as the table's."""
 
 
+class RowsAlone(WrongLayout):
+    """One that cannot be registered, but whose rows may be readable to engines that go by Hive's rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column chunk's place in each row group, the field it holds, and the reader of its bounds."""
@@ -141,7 +145,7 @@ def _the_one(found: Sequence[Node], where: str) -> Node:
 def _check_id(element: SchemaElement, field: Mapping[str, Any], where: str) -> None:
     """Readers that find field ids in a file go by them and not by names."""
     if element.field_id is not None and element.field_id != field["id"]:
-        raise WrongLayout(
+        raise RowsAlone(
             f"column {where!r} carries field id {element.field_id} in the file, in the table it is {field['id']}",
             hint="Iceberg readers would mix up the columns; rewrite the file without field ids.",
         )

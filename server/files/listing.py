@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from catalog.errors import NotFound, Unavailable
+from catalog.errors import Denied, NotFound, Unavailable
 from catalog.hive.ground import Below, ListedFile, Listing, is_hidden
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
@@ -42,6 +42,22 @@ class Listings:
             at_once=_CHUNK,
             name="listing",
         )
+
+    def list_all_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
+        """The same, with directories that may not be listed among the others."""
+        return in_threads(
+            lambda some: [self._list_or_why(one, recursive=recursive) for one in some],
+            locations,
+            threads=self._threads,
+            at_once=_CHUNK,
+            name="listing",
+        )
+
+    def _list_or_why(self, location: str, *, recursive: bool) -> Listing | Denied:
+        try:
+            return self.list(location, recursive=recursive)
+        except Denied as error:
+            return error
 
     def list(self, location: str, *, recursive: bool = False) -> Listing:
         """Data files in a directory, and with `recursive` in all below it.

@@ -12,7 +12,7 @@ from typing import Any
 from catalog.datafile import FileFormat, FileStats
 from server.files.bounds import cut_text
 from server.files.columns import FileColumn, Found, Match, match
-from server.files.layout import WrongLayout
+from server.files.layout import RowsAlone, WrongLayout
 from server.files.orc import NotOrc, OrcFooter, OrcStatistics, OrcType, decode_tail, row_columns, tail_length
 
 BROKEN = (ValueError, IndexError, OSError, zlib.error, RecursionError)
@@ -78,7 +78,7 @@ def _check_names(footer: OrcFooter) -> None:
     row_columns(footer)
     names = footer.types[0].names
     if names and all(map(_UNNAMED.fullmatch, names)):
-        raise WrongLayout(
+        raise RowsAlone(
             f"its columns have no names ({', '.join(names[:2])}…): an old Hive wrote it, which goes by position",
             hint="Write the rows again with a newer Hive or with Spark (INSERT OVERWRITE).",
         )
@@ -88,7 +88,7 @@ def _check_names(footer: OrcFooter) -> None:
             hint="Which of its rows count is known to Hive alone: copy them into another table.",
         )
     if any(one.has_field_id for one in footer.types):
-        raise WrongLayout(
+        raise RowsAlone(
             "its columns carry field ids of an Iceberg table",
             hint="Iceberg readers would go by these ids and not by names; rewrite the file without them.",
         )
@@ -121,7 +121,7 @@ def _check_days(footer: OrcFooter, found: Match) -> None:
         first = said.days[0] if said.days else _GREGORIAN_DAYS
         moment = said.moments[0] if said.moments else _GREGORIAN_MILLIS
         if first < _GREGORIAN_DAYS or moment < _GREGORIAN_MILLIS:
-            raise WrongLayout(
+            raise RowsAlone(
                 f"column {one.column.name!r} holds days before 1582-10-15 by the Julian calendar, "
                 "which Iceberg's readers would show as others",
                 hint="Correct these rows in Hive (they are placeholders mostly), or keep the column as a string.",

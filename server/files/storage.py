@@ -22,7 +22,7 @@ from typing import BinaryIO, Protocol
 from cachetools import TTLCache
 from pyiceberg.io import SCHEMA_TO_FILE_IO, FileIO, load_file_io
 
-from catalog.errors import AlreadyExists, CatalogError, Invalid, NotFound, Unavailable
+from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 
@@ -34,6 +34,7 @@ _HINTS = {
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
     errno.EACCES: "The server's user may not do this there: check owner and mode.",
     errno.EPERM: "The server's user may not do this there: check owner and mode.",
+    errno.EIO: "The disk cannot read it: restore it from a copy.",
     errno.EROFS: "The file system is mounted read-only.",
     errno.EMFILE: "The server has too many open files: raise its limit (ulimit -n).",
 }
@@ -207,6 +208,14 @@ class Storage:
         with told("read", location):
             return self._files(location).tail(location, length)
 
+    def owner(self, location: str) -> str | None:
+        """Whose file it is, where this machine knows."""
+        path = local_path(location)
+        try:
+            return None if path is None else Path(path).owner()
+        except (OSError, KeyError):  # KeyError: a user without a name
+            return None
+
     @contextlib.contextmanager
     def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
         """A file's bytes, to be read from anywhere in it, and its size."""
@@ -246,7 +255,9 @@ def told(verb: str, location: str) -> Iterator[None]:
 def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
     """The catalog's words for an operating system's refusal."""
     why = error.strerror or str(error) or type(error).__name__
-    return Unavailable(f"cannot {verb} {location}: {why}", hint=_HINTS.get(error.errno or 0))
+    is_denied = isinstance(error, PermissionError) or error.errno == errno.EIO
+    number = errno.EACCES if isinstance(error, PermissionError) else error.errno
+    return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {why}", hint=_HINTS.get(number or 0))
 
 
 def _local(location: str) -> str:

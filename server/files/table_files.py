@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile
+from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
+from catalog.errors import Denied
 from catalog.hive.ground import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
@@ -26,6 +27,9 @@ class TableFiles:
     def listings(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:
         return self._directories.list_all(locations, recursive=recursive)
 
+    def listings_or_why(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing | Denied]:
+        return self._directories.list_all_or_why(locations, recursive=recursive)
+
     def listing_below(self, location: str) -> Listing:
         return self._directories.list(location, recursive=True)
 
@@ -40,8 +44,20 @@ class TableFiles:
         *,
         nulls_of: Collection[int] = (),
     ) -> Iterator[FileStats]:
-        footers = Footers(self._storage, schema, threads=self._footer_threads, nulls_of=nulls_of)
-        return footers.read_all(locations, formats)
+        return self._footers(schema, nulls_of).read_all(locations, formats)
+
+    def examined(
+        self,
+        schema: Json,
+        locations: Iterable[str],
+        formats: Mapping[str, FileFormat] | None = None,
+        *,
+        nulls_of: Collection[int] = (),
+    ) -> Iterator[FileStats | Unreadable]:
+        return self._footers(schema, nulls_of).examine_all(locations, formats)
+
+    def _footers(self, schema: Json, nulls_of: Collection[int]) -> Footers:
+        return Footers(self._storage, schema, threads=self._footer_threads, nulls_of=nulls_of)
 
     def write_snapshot(
         self,

@@ -19,7 +19,7 @@ from server.store import cursor as cursors
 from server.store.hive import SqlGrounds
 from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
-from server.store.rows import DroppedRelationRow, DroppedRow, RelationRow, StandingRow, TableStatsRow
+from server.store.rows import DroppedRelationRow, DroppedRow, HiveLinkRow, RelationRow, StandingRow, TableStatsRow
 from server.store.session import ReadSession
 from server.store.work_rows import JobRow
 
@@ -143,6 +143,16 @@ class SqlDropped:
         """Oldest first."""
         query = select(DroppedRow).where(DroppedRow.state == DroppedState.PURGING).order_by(DroppedRow.number)
         return [_entry(row) for row in self.session.scalars(query)]
+
+    def over_hive(self) -> Sequence[tuple[Dropped, Relation]]:
+        """By the links that they keep until they are forgotten."""
+        query = (
+            select(DroppedRow, DroppedRelationRow)
+            .join(DroppedRelationRow, DroppedRelationRow.dropped_id == DroppedRow.id)
+            .join(HiveLinkRow, HiveLinkRow.relation_id == DroppedRelationRow.id)
+        )
+        rows = self.session.execute(query.order_by(DroppedRow.number))
+        return [(_entry(row), kept_relation(kept)) for row, kept in rows]
 
     def places_meeting(
         self,

@@ -233,14 +233,13 @@ class SqlGrounds:
     def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]:
         """Without the lists of files that a link holds."""
         link = HiveLinkRow.link
-        told = (link["drift"].as_string(), link["drift_since"].as_string(), link["published_at"].as_string())
+        names = ("drift", "drift_since", "drift_by", "published_at")
+        told = [link[name].as_string() for name in names]
         query = select(HiveLinkRow.relation_id, *told, HiveLinkRow.synced_at)
         rows = self.session.execute(query.where(HiveLinkRow.relation_id.in_(relation_ids)))
         return {
-            RelationId(relation_id): LinkSummary(
-                drift=drift, drift_since=since, published_at=published_at, synced_at=synced_at
-            )
-            for relation_id, drift, since, published_at, synced_at in rows
+            RelationId(relation_id): LinkSummary(**dict(zip(names, rest, strict=True)), synced_at=synced_at)
+            for relation_id, *rest, synced_at in rows
         }
 
     def remember(self, relation_id: RelationId, events: Sequence[HiveEvent], now: datetime) -> None:

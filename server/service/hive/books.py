@@ -17,6 +17,8 @@ from catalog.hive.columns import Decides, Gives
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind, shortened
 from catalog.hive.ground import Directory, Ground, ListedFile, Subdirectories
+from catalog.hive.model import whose
+from catalog.hive.names import partition_name
 from catalog.hive.nested import innermost
 from catalog.hive.publishing import given, not_yet_there, same_through
 from catalog.iceberg.json import Json
@@ -44,8 +46,8 @@ class Linked:
     synced_at: datetime
     busy: Job | None
     when: Times
-    needed: frozenset[str] = frozenset()
-    """Columns that the table cannot be without."""
+    spec: KeySpec | None = None
+    """What says which row a row is; None for a plain table."""
     decides: Decides = Decides.ASK
     gives: Gives = Gives.NONE
     overwrite_wins: bool = False
@@ -54,6 +56,13 @@ class Linked:
     """Whether a keyed table takes files that Hive's side has added as they are: their keys are new."""
     subdirectories: Subdirectories = Subdirectories.ASK
     """Whether files in sub-directories count."""
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Columns that the table cannot be without."""
+        if self.spec is None:
+            return frozenset()
+        return frozenset([*self.spec.primary_key, *([self.spec.sequence_field] if self.spec.sequence_field else [])])
 
     @property
     def given(self) -> int:
@@ -118,7 +127,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
         when=Times() if facts.keyed is None else _times(facts),
-        needed=frozenset() if facts.keyed is None else _needed(facts.keyed.spec),
+        spec=None if facts.keyed is None else facts.keyed.spec,
         decides=Decides(facts.policy["firn.hive.schema-conflict"]),
         gives=Gives(facts.policy["firn.hive.schema-give"]),
         overwrite_wins=facts.keyed is None and facts.policy["firn.hive.overwrite-wins"],
@@ -132,10 +141,6 @@ def _times(facts: TableFacts) -> Times:
     watch: timedelta = facts.policy["firn.hive.publish.watch"]
     tick = timedelta(microseconds=1)
     return Times(overwrite_ns=lasts // tick * 1000, watch_ns=watch // tick * 1000)
-
-
-def _needed(spec: KeySpec) -> frozenset[str]:
-    return frozenset([*spec.primary_key, *([spec.sequence_field] if spec.sequence_field else [])])
 
 
 def is_due(uow: UnitOfWork, relation: Relation, *, hinted: bool = False) -> bool:
@@ -195,6 +200,7 @@ def next_books(
         "generation": linked.link["generation"] + bool(taken or late),
         "drift": found.trouble,
         "held": sorted(found.held),
+        "drift_by": _whose(state, found),
         "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
     if linked.is_keyed:
@@ -211,6 +217,17 @@ def next_books(
         "is_sweep": found.is_sweep,
         "events": [[kind, name, count] for kind, name, count in _events(taken, late)],
     }
+
+
+def _whose(state: HiveState, found: Looked) -> str | None:
+    """Who may know of what is not taken over: of the partition that is named, or of the table."""
+    if found.trouble is None:
+        return None
+    held = next(iter(found.held), None) if found.differs is None else None
+    columns = state.table.partition_columns
+    return whose(
+        state.table, next((one for one in state.partitions if partition_name(columns, one.values) == held), None)
+    )
 
 
 def _events(taken: Mapping[str, Changed], late: Sequence[Late]) -> Iterator[tuple[HiveEventKind, str, int]]:
@@ -279,12 +296,12 @@ def advance(
     remember(uow, relation_id, events, store or relation_id)
 
 
-def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str) -> None:
-    """Tell people why the table and Hive differ."""
+def note_drift(uow: UnitOfWork, relation_id: RelationId, sentence: str, by: str | None = None) -> None:
+    """Tell people why the table and Hive differ, and who may know of it."""
     found = uow.grounds.link(relation_id)
     if found is not None:
         now = uow.now()
-        uow.grounds.put_link(relation_id, found[0] | _drifting(found[0], sentence, now), now)
+        uow.grounds.put_link(relation_id, found[0] | _drifting(found[0], sentence, now) | {"drift_by": by}, now)
 
 
 def _drifting(link: Mapping[str, Any], sentence: str | None, now: datetime) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Report:
             "files": self.files,
             "bytes": self.bytes,
             "primary_key_candidates": list(self.candidates),
+            "columns": [column.name for column in self.table.columns],
             "checks": [check.to_json() for check in self.checks],
         }
 

@@ -206,6 +206,8 @@ def _told(one: Difference) -> dict[str, Any]:
         "what": one.what,
         "is_conflict": one.is_conflict,
         "is_only_here": one.is_only_here,
+        "hive": one.hive,
+        "here": one.here,
     }
 
 

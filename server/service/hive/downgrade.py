@@ -9,6 +9,7 @@ refused meanwhile, and jobs that would rewrite what was given are kept away.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,8 +35,8 @@ from server.service.hive.books import Linked, linked_table
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
 from server.service.hive.publish import NOTHING as ALL_GIVEN
-from server.service.hive.publish import Publishes, published_place
-from server.service.hive.state import split_name
+from server.service.hive.publish import Publishes, published_place, why_never
+from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs
 from server.service.metadata import MetadataFiles
@@ -74,6 +75,8 @@ class LeftToDo:
     watched_until: datetime | None
     drift: str | None
     """What Hive's side has changed and nobody has decided about: it has to be mended first."""
+    blocked: str | None
+    """What Hive cannot be given, and what to do: a downgrade would never end."""
 
 
 class _Waits(Exception):
@@ -91,6 +94,8 @@ class _Compared:
 
     linked: Linked
     found: Comparison
+    never: str | None
+    """What of it cannot be given, in words."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +115,12 @@ class Downgrades:
         With `watch` it ends once no writer can know a directory any more that was published elsewhere; with `purge` the
         files of this side are deleted when the dropped table is kept no longer.
         NotFound when no table is linked to that Hive table, Protected when its owner forbids it, Conflict while another
-        operation works on it.
+        operation works on it, or where Hive cannot be given what was changed here.
         """
         target = ".".join(split_name(full_name))
+        with self.database.reading() as uow:
+            relation = _linked_relation(uow, catalog, target)
+        self._refuse_never(relation)
         with self.database.writing() as uow:
             relation = _linked_relation(uow, catalog, target)
             check_unworked(uow, catalog, target)
@@ -153,7 +161,14 @@ class Downgrades:
             watched=len(watched),
             watched_until=_watched_until(linked) if watched else None,
             drift=linked.link["drift"],
+            blocked=compared_with.never,
         )
+
+    def _refuse_never(self, relation: Relation) -> None:
+        """Conflict where it would never end; what the metastore does not say is asked again by the first step."""
+        with suppress(Unavailable, NotFound):
+            if (never := self._compared(relation).never) is not None:
+                raise Conflict(f"Hive cannot be given everything: {never}")
 
     def activate(self) -> DowngradeStatus:
         """A step of each; one that cannot go on holds up no other.
@@ -223,6 +238,8 @@ class Downgrades:
             if given.job is not None:
                 is_merge = given.job.kind is JobKind.MERGE
                 raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
+            if given.never is not None:
+                raise Conflict(f"Hive cannot be given everything: {given.never}")
             if given.did != ALL_GIVEN:
                 raise _Waits(given.did)
         self._standing(operation, relation)
@@ -280,10 +297,13 @@ class Downgrades:
     def _compared(self, relation: Relation) -> _Compared:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
-        table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        table = metastore.table(*names)
         records = records_of(table.partition_columns, linked.grounds)
         live = self.files.live_files(load_metadata(self.metadata, linked.target))
-        return _Compared(linked, compared(live, linked.grounds, records))
+        found = compared(live, linked.grounds, records)
+        never = why_never(found, read_some(metastore, *names, [*found.differing])) if linked.is_keyed else None
+        return _Compared(linked, found, never)
 
     def _let_go(self, operation: Operation, linked: Linked) -> None:
         """Drop the table, unless anything has moved since it was seen to be what Hive lists."""

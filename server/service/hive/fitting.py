@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from catalog.datafile import FileFormat, FileStats
 from catalog.errors import Invalid
@@ -31,13 +32,22 @@ def without_unfit(found: Looked, linked: Linked, checks: Sequence[FileCheck], fi
         if one.name in units
     ]
     held = {name: why for name, kind, some in come if (why := _why_unfit(files, checks, kind, some))}
-    again = {name: replace(linked.grounds[name], settled=False) for name in held if name in linked.grounds}
+    return without(found, linked, held)
+
+
+def without(
+    found: Looked, linked: Linked, held: Mapping[str, str], gone: Mapping[str, str] = MappingProxyType({})
+) -> Looked:
+    """What was found, without partitions that are held back, or that wait because files of them have gone."""
+    waiting = held.keys() | gone.keys()
+    again = {name: replace(linked.grounds[name], settled=False) for name in waiting if name in linked.grounds}
     return replace(
         found,
-        changed={name: change for name, change in found.changed.items() if name not in held},
+        changed={name: change for name, change in found.changed.items() if name not in waiting},
         refreshed={**found.refreshed, **again},
         held={**found.held, **held},
-        late=[one for one in found.late if one.name not in held],
+        postponed={**found.postponed, **gone},
+        late=[one for one in found.late if one.name not in waiting],
     )
 
 

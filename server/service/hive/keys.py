@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from catalog.datafile import DataFileEntry, FileStats
+from catalog.datafile import FileStats
 from catalog.errors import Invalid
 from catalog.hive.eligibility import key_blockers
+from catalog.hive.model import HiveColumn
+from catalog.hive.names import partition_record
 from catalog.iceberg.json import Json
 from catalog.keyed.spec import KeySpec
 from server.service.hive.state import HiveState
+
+_REMOVE = "Remove these rows, or write them again with a value."
 
 
 def needed(state: HiveState, spec: KeySpec | None, schema: Json) -> list[int]:
@@ -56,12 +60,41 @@ class KeyNulls:
             raise Invalid(found[0].message, hint=found[0].advice)
 
 
-def check_keys(state: HiveState, spec: KeySpec | None, schema: Json, entries: Iterable[DataFileEntry]) -> None:
-    """The same for files that are at hand."""
-    nulls = KeyNulls.of(state, spec, schema)
-    for entry in entries:
-        nulls.add(entry.stats)
-    nulls.check(state, spec)
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What says which row a row is, or how new, beside the files that come to a table."""
+
+    columns: Sequence[Json]
+    """Of those in files: the table's fields."""
+    in_names: Sequence[tuple[int, HiveColumn]] = ()
+    """Of those in partitions' names: each with its place there."""
+
+    @classmethod
+    def of(cls, state: HiveState, spec: KeySpec | None, schema: Json) -> Keys:
+        wanted = {one.lower() for one in (spec.primary_key if spec else ())}
+        named = enumerate(state.table.partition_columns)
+        return cls(KeyNulls.of(state, spec, schema).columns, [one for one in named if one[1].name.lower() in wanted])
+
+    def why_not_partition(self, values: Sequence[str]) -> str | None:
+        """Why no row of a partition has a key."""
+        for at, column in self.in_names:
+            if partition_record([column], [values[at]]) == (None,):
+                return f"its value of {column.name!r} is null, which no row may lack. {_REMOVE}"
+        return None
+
+    def why_not(self, stats: FileStats, *, is_registered: bool) -> str | None:
+        """Why some rows of a file have no key; a file that does not say is for a job to read, not to be registered."""
+        for column in self.columns:
+            name = column["name"]
+            if not is_registered and not stats.null_counts.get(column["id"]):
+                continue
+            try:
+                count = _nulls(stats, column)
+            except Invalid as error:
+                return f"{error.message}. {error.hint}"
+            if count:
+                return f"{stats.location} holds nulls in {name!r} ({count} found), which no row may lack. {_REMOVE}"
+        return None
 
 
 def _nulls(stats: FileStats, column: Json) -> int:

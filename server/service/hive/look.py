@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from catalog.errors import Denied
 from catalog.hive.drift import (
     Additions,
     Drift,
@@ -27,7 +28,7 @@ from catalog.hive.model import HiveTable
 from catalog.hive.nested import innermost
 from catalog.places import canonical
 from catalog.ports.hive import TableFiles
-from server.service.hive.state import HiveState, Unit, join, list_units
+from server.service.hive.state import HiveState, Unit, join
 
 Changed = Additions | New | Rebuild | Dropped
 
@@ -191,7 +192,11 @@ def look(
         if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files, depth))
     ]
     results: dict[str, Drift | None] = {}
-    for unit, listing in list_units(files, to_list, depth.subdirectories):
+    listings = files.listings_or_why([unit.location for unit in to_list], recursive=depth.reads)
+    for unit, listing in zip(to_list, listings, strict=True):
+        if isinstance(listing, Denied):
+            results[unit.name] = Held(reason=_denied(listing))
+            continue
         results[unit.name] = result = drift(
             known.get(unit.name),
             unit.signals,
@@ -239,6 +244,9 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
     for name, one, listing in _listed_back(found, watched, files, depth):
+        if isinstance(listing, Denied):
+            found.held.setdefault(name, _denied(listing))
+            continue
         news = late_news(one, listing)
         ground = found.refreshed.get(name, known[name])
         new = set(listing.subdirectories) - set(one.subdirectories)
@@ -258,7 +266,7 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
 
 def _listed_back(
     found: Looked, watched: Sequence[tuple[str, Directory]], files: TableFiles, depth: Depth
-) -> Iterator[tuple[str, Directory, Listing]]:
+) -> Iterator[tuple[str, Directory, Listing | Denied]]:
     """Directories that were left, with what counts in them: by what counted when they were.
 
     Files that lie where a partition is now are that partition's; sub-directories that were ignored there stay so.
@@ -267,9 +275,12 @@ def _listed_back(
     flat = [(name, one) for name, one in watched if not (depth.reads or one.below)]
     taken = {canonical(unit.location) for unit in found.units.values()} if deep else set[str]()
     for some, recursive in ((deep, True), (flat, False)):
-        listings = files.listings([one.location for _, one in some], recursive=recursive)
+        listings = files.listings_or_why([one.location for _, one in some], recursive=recursive)
         for (name, one), listing in zip(some, listings, strict=True):
-            yield name, one, _but_for(listing, one.subdirectories, taken) if recursive else listing
+            if recursive and isinstance(listing, Listing):
+                yield name, one, _but_for(listing, one.subdirectories, taken)
+            else:
+                yield name, one, listing
 
 
 def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str]) -> Listing:
@@ -285,21 +296,33 @@ def _but_for(listing: Listing, ignored: Collection[str], taken: Collection[str])
 
 
 def _is_written(directory: Directory, files: TableFiles) -> bool:
-    time = files.modified_ns(directory.location)
+    time = _modified_ns(directory.location, files)
     return time is None or time != directory.directory_mtime_ns or _is_moved(directory.location, directory.below, files)
 
 
 def _is_moved(location: str, below: Sequence[Below], files: TableFiles) -> bool:
     """Whether one of these directories below another shows that something came or went in it."""
     return any(
-        one.mtime_ns is not None and files.modified_ns(join(location, one.path)) != one.mtime_ns for one in below
+        one.mtime_ns is not None and _modified_ns(join(location, one.path), files) != one.mtime_ns for one in below
     )
+
+
+def _denied(error: Denied) -> str:
+    return f"{error.message}. {error.hint}" if error.hint else error.message
+
+
+def _modified_ns(location: str, files: TableFiles) -> int | None:
+    """None also where nobody lets this server ask: listing the directory tells why."""
+    try:
+        return files.modified_ns(location)
+    except Denied:
+        return None
 
 
 def _speaks(unit: Unit, ground: Ground | None, files: TableFiles, depth: Depth) -> bool:
     if ground is None or ground.is_dropped or (ground.subdirectories if depth.reads else ground.below):
         return True  # new to us, or its sub-directories count since, or do no more
-    if why_list(ground, unit.signals, files.modified_ns(unit.location)) is not None:
+    if why_list(ground, unit.signals, _modified_ns(unit.location, files)) is not None:
         return True
     return _is_moved(unit.location, ground.below, files)
 

@@ -7,13 +7,14 @@ that dies between the two has marked a table that it publishes with the next try
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from catalog.errors import Conflict
+from catalog.dropped import Dropped
+from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
 from catalog.hive.model import HiveTable
 from catalog.hive.owner import OWNER, Owner, owner_for, owner_of
 from catalog.names import RelationId
-from catalog.ports.store import Database
+from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import locked
@@ -51,13 +52,18 @@ class Owners:
                     raise Conflict(why_not(table, other), hint=what_to_do(table))
                 metastore.set_table_parameters(table.database, table.name, {OWNER: own})
 
-    def release(self, relation: Relation) -> None:
-        """Take this relation's mark away, where it is there; errors as of `Metastore.set_table_parameters`."""
+    def release(self, relation: Relation) -> bool:
+        """Take this relation's mark away, and say whether it was there; errors as of `Metastore.set_table_parameters`.
+
+        NotFound when the Hive table is gone.
+        """
         metastore, (database, name) = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         owner = owner_of(metastore.table(database, name).parameters)
-        if owner is not None and owner.relation_id == relation.id:
-            with locked(metastore, database, name):
-                metastore.set_table_parameters(database, name, {}, remove=[OWNER])
+        if owner is None or owner.relation_id != relation.id:
+            return False
+        with locked(metastore, database, name):
+            metastore.set_table_parameters(database, name, {}, remove=[OWNER])
+        return True
 
     def _has_ended(self, owner: Owner, full_name: str) -> bool:
         """Whether it is a table of this server that was dropped, or is over a Hive table of another name."""
@@ -67,6 +73,67 @@ class Owners:
             live = uow.relations.get_many([owner.relation_id]).get(owner.relation_id)
             is_known = uow.grounds.link(owner.relation_id) is not None
         return is_known if live is None else live.hive_name != full_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkStatus:
+    """What one round over all dropped tables did."""
+
+    taken_away: int = 0
+    unavailable: int = 0
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Takes away the marks of tables that were dropped here; safe to run at any time, any number of times.
+
+    A drop asks no metastore, so this goes by the list of what was dropped. A table that is brought back gets its mark
+    again with its next publish, also where the two have met.
+    """
+
+    database: Database
+    owners: Owners
+
+    def activate(self) -> MarkStatus:
+        """Ask of each drop once, as soon as its metastore answers."""
+        status = MarkStatus()
+        with self.database.reading() as uow:
+            linked = uow.dropped.over_hive()
+            dropped = [(entry, one) for entry, one in linked if not _is_asked(uow, entry, one)]
+        for entry, relation in dropped:
+            try:
+                taken = self._take_away(relation)
+            except (CatalogError, CommitUnknown):
+                status = replace(status, unavailable=status.unavailable + 1)
+                continue
+            self._note(entry, relation)
+            status = replace(status, taken_away=status.taken_away + taken)
+        return status
+
+    def _take_away(self, relation: Relation) -> bool:
+        with self.database.reading() as uow:
+            if uow.relations.get_many([relation.id]):  # it was brought back meanwhile
+                return False
+        try:
+            return self.owners.release(relation)
+        except NotFound:
+            return False
+
+    def _note(self, entry: Dropped, relation: Relation) -> None:
+        with self.database.writing() as uow:
+            found = uow.grounds.link(relation.id)
+            if found is not None:
+                link, synced_at = found
+                uow.grounds.put_link(relation.id, {**link, _ASKED: entry.dropped_at.isoformat()}, synced_at)
+
+
+_ASKED = "mark_asked"
+"""In a link: the drop after which the metastore has said that the mark is gone."""
+
+
+def _is_asked(uow: UnitOfWork, entry: Dropped, relation: Relation) -> bool:
+    found = uow.grounds.link(relation.id)
+    return found is None or found[0].get(_ASKED) == entry.dropped_at.isoformat()
 
 
 def why_not(table: HiveTable, other: Owner) -> str:

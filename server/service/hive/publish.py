@@ -67,6 +67,8 @@ class PublishOutcome:
     did: str
     job: Job | None = None
     partitions_wait: int = 0
+    never: str | None = None
+    """Why some of these wait for good, whatever is tried again."""
 
     @property
     def waits(self) -> bool:
@@ -216,12 +218,14 @@ class Publishes:
         waiting = found.count - ready.count
         counts = found.count - free.count, free.count - settled.count, settled.count - ready.count
         wait = "; ".join(_waiting(*counts))
+        never = why_never(settled, state)
         if not ready.count:
             with self.database.writing() as uow:
                 # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
                 if linked_table(uow, relation).link["generation"] == linked.link["generation"]:
                     note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
-            return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING, partitions_wait=waiting)
+            did = f"{NOTHING}; {wait}" if waiting else NOTHING
+            return PublishOutcome(table=name, did=did, partitions_wait=waiting, never=never)
         task = _task(linked, table, metadata, ready, followed, formats)
         check_lockable(metastore, *names, [one["name"] for one in task["partitions"]])
         try:
@@ -229,7 +233,7 @@ class Publishes:
         except CommitUnknown as error:
             return PublishOutcome(table=name, did=f"{WAITS} {error}")
         done = self._queued(linked, task, metadata, ready, asked=asked)
-        return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting) if waiting else done
+        return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting, never=never) if waiting else done
 
     def _queued(self, linked: Linked, task: Json, metadata: Json, found: Comparison, *, asked: bool) -> PublishOutcome:
         relation = linked.relation
@@ -298,6 +302,23 @@ def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[
         unknown=tuple(one for one in found.unknown if formats[name_of(columns, one)] in WRITTEN),
     )
     return left, formats
+
+
+def why_never(found: Comparison, state: HiveState) -> str | None:
+    """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
+    writable, formats = _writable(found, state)
+    columns = state.table.partition_columns
+    names = [*found.differing, *(name_of(columns, one) for one in found.unknown)]
+    ready = {*writable.differing, *(name_of(columns, one) for one in writable.unknown)}
+    strange = [name for name in names if name not in ready]
+    if not strange:
+        return None
+    form, one = formats[strange[0]].capitalize(), f"partition {strange[0]}" if strange[0] else "the table"
+    others = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+    return (
+        f"{one}{others} was changed here and is stored as {form}, which is not published. Have Hive write it in "
+        "Parquet or ORC: ALTER TABLE … PARTITION … SET FILEFORMAT, then INSERT OVERWRITE"
+    )
 
 
 def _waiting(held: int, written: int, strange: int) -> Iterator[str]:

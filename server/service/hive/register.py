@@ -10,25 +10,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog.commit import Change
-from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, in_order
-from catalog.errors import CatalogError, CommitUnknown, NotFound, RequirementFailed
+from catalog.datafile import AddSnapshot, DataFileEntry, in_order
+from catalog.errors import CatalogError, CommitUnknown, RequirementFailed
 from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.names import partition_record, partition_values
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from catalog.keyed.spec import KeySpec
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer, InSameTransaction
-from server.service.facts import load_metadata
 from server.service.hive.books import Linked, advance, next_books
-from server.service.hive.keys import check_keys, needed
 from server.service.hive.look import Looked
-from server.service.hive.state import HiveState, formats_of, join
-from server.service.hive.task import as_hive_calls
-from server.service.metadata import MetadataFiles
+from server.service.hive.readable import Readable
+from server.service.hive.state import HiveState, join
 
 
 class Moved(Exception):
@@ -52,8 +48,6 @@ class _Files:
     come: list[str] = field(default_factory=list)
     partitions: list[tuple[Any, ...]] = field(default_factory=list)
     go: list[str] = field(default_factory=list)
-    formats: dict[str, FileFormat] = field(default_factory=dict)
-    """Of those that come and are not Parquet."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +55,20 @@ class Registering:
     """Makes plain tables follow; safe to be interrupted anywhere."""
 
     database: Database
-    metadata: MetadataFiles
     committer: Committer
     files: TableFiles
 
-    def register(self, linked: Linked, state: HiveState, found: Looked) -> None:
+    def register(self, linked: Linked, state: HiveState, readable: Readable, metadata: Json) -> None:
         """One snapshot with all that was found, and the books with it.
 
         RequirementFailed when Hive has removed files that this side has removed or rewritten before, unless Hive is to
-        win: then such a partition becomes what Hive lists, without what was written to it here. Invalid when a keyed
-        table would get rows without a key.
+        win: then such a partition becomes what Hive lists, without what was written to it here.
         """
-        metadata = load_metadata(self.metadata, linked.target)
+        found = readable.found
         files = self._files(linked, state, found, metadata)
-        spec, schema = self._key(linked), current_schema(metadata)
-        try:
-            nulls_of = needed(state, spec, schema)
-            called = as_hive_calls(metadata, state.table.columns)
-            stats = [*self.files.footers(called, files.come, files.formats, nulls_of=nulls_of)]
-        except NotFound as error:  # it was listed a moment ago
-            raise Moved from error
-        added = [DataFileEntry(stats=one, partition=part) for one, part in zip(stats, files.partitions, strict=True)]
+        come = zip(files.come, files.partitions, strict=True)
+        added = [DataFileEntry(stats=readable.stats[location], partition=part) for location, part in come]
         added.sort(key=lambda entry: in_order(entry.partition))
-        check_keys(state, spec, schema, added)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         snapshot = self.files.write_snapshot(
@@ -102,12 +87,6 @@ class Registering:
             for location in snapshot.written:
                 self.files.delete(location)
             raise
-
-    def _key(self, linked: Linked) -> KeySpec | None:
-        if not linked.is_keyed:
-            return None
-        with self.database.reading() as uow:
-            return uow.keyed.get(linked.relation.id).spec
 
     def _commit(
         self,
@@ -148,7 +127,6 @@ class Registering:
             if unit is not None:
                 files.come += [join(unit.location, file.path) for file in come]
                 files.partitions += [record] * len(come)
-                files.formats |= formats_of(unit, (file.path for file in come))
         return files
 
     def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:

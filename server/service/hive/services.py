@@ -11,6 +11,7 @@ from server.service.hive.downgrade import Downgrades
 from server.service.hive.hearing import Hearing
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
+from server.service.hive.owners import Marks
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
 from server.service.hive.sync import Syncs
@@ -31,5 +32,6 @@ class HiveServices:
     published: PublishedFiles
     downgrades: Downgrades
     conversions: Conversions
+    marks: Marks
     poke: Callable[[], None] = field(default=lambda: None)
     poke_downgrades: Callable[[], None] = field(default=lambda: None)

@@ -22,6 +22,7 @@ from catalog.errors import (
 )
 from catalog.hive.drift import Dropped, New, Rebuild
 from catalog.hive.ground import Ground
+from catalog.hive.model import HiveTable, whose
 from catalog.hive.names import records_of
 from catalog.hive.ports import Place
 from catalog.hive.publishing import compared
@@ -44,13 +45,13 @@ from server.service.hive.books import (
     note_drift,
 )
 from server.service.hive.columns import Columns, Followed
-from server.service.hive.fitting import without_unfit
 from server.service.hive.hints import Hints
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import why_busy
 from server.service.hive.look import Depth, Looked, look, why_unfit
 from server.service.hive.owners import what_to_do, why_not
 from server.service.hive.publish import published_place
+from server.service.hive.readable import Readable, Reading
 from server.service.hive.register import Moved, Registering
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.switch import Switches
@@ -125,7 +126,7 @@ class Syncs:
     @property
     def registering(self) -> Registering:
         """What becomes of plain tables."""
-        return Registering(self.database, self.metadata, self.committer, self.files)
+        return Registering(self.database, self.committer, self.files)
 
     def activate(self) -> SyncStatus:
         """Sync every linked table whose interval is over or that is hinted at; one that fails holds up no other.
@@ -239,7 +240,7 @@ class Syncs:
         except NotFound:
             return self._conflict(linked, f"the Hive table {full_name} is gone; {_GONE}")
         if unfit := why_unfit(linked.link, state.table):
-            return self._conflict(linked, unfit)
+            return self._conflict(linked, unfit, state.table)
         followed = self.columns.follow(linked, state.table)
         if only_schema:
             did = "; ".join([*followed.did, *([followed.trouble] if followed.trouble else [])])
@@ -263,12 +264,14 @@ class Syncs:
             depth=Depth(subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places),
             given=linked.given,
         )
-        if found.overwritten and not found.rebuilds:
-            return self._gone_back(linked, state, found)
-        found = without_unfit(_read_again(found, linked), linked, followed.drift.checks, self.files)
-        found = replace(found, differs=followed.trouble)
-        readable = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
-        return self._take_over(linked, replace(state, table=readable), found, list(followed.did))
+        found = replace(_read_again(found, linked), differs=followed.trouble)
+        table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
+        as_read = replace(state, table=table)
+        base = load_metadata(self.metadata, linked.target)
+        readable = Reading(self.files, linked, as_read, base).readable(found, followed.drift.checks)
+        if readable.found.overwritten and not readable.found.rebuilds:
+            return self._gone_back(linked, state, readable.found)
+        return self._take_over(linked, as_read, readable, base, list(followed.did))
 
     def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncOutcome:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
@@ -276,7 +279,7 @@ class Syncs:
         The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
         """
         if (other := self.switches.owners.other(state.table, linked.relation.id)) is not None:
-            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}")
+            return self._conflict(linked, f"{why_not(state.table, other)}. {what_to_do(state.table)}", state.table)
         metastore, table = self.index.metastore(linked.relation.catalog), state.table
         with metastore.lock(table.database, table.name, [*found.overwritten], wait=False) as lock:
             for name, location in found.overwritten.items():
@@ -291,8 +294,10 @@ class Syncs:
             return SyncOutcome(table=str(linked.relation.name), did=f"{WAITS} {why_busy(lock.busy)}")
         raise Moved
 
-    def _take_over(self, linked: Linked, state: HiveState, found: Looked, altered: list[str]) -> SyncOutcome:
-        name = str(linked.relation.name)
+    def _take_over(
+        self, linked: Linked, state: HiveState, readable: Readable, base: Json, altered: list[str]
+    ) -> SyncOutcome:
+        name, found = str(linked.relation.name), readable.found
         held = [found.trouble] if found.trouble else []
         if found.is_all_quiet:
             self._books_alone(linked, state, found)
@@ -300,42 +305,41 @@ class Syncs:
             quiet = f"{WAITS} {waiting[0]}" if waiting else NOTHING
             return SyncOutcome(table=name, did="; ".join([*altered, *held]) or quiet, conflict=bool(held))
         sentence = "; ".join([*altered, found.sentence or "", *held])
-        if linked.is_keyed:
-            return self._take_over_rows(linked, state, found, sentence)
+        if linked.is_keyed and (found.rebuilds or not (linked.trusts and found.changed)):
+            return self._take_over_rows(linked, state, found, base, sentence)
         try:
-            self.registering.register(linked, state, found)
+            self.registering.register(linked, state, readable, base)
         except RequirementFailed as error:
             sentence = (
                 f"Hive changed files that were changed here too: {error.message}; "
                 "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
             )
-            return self._conflict(linked, sentence)
+            return self._conflict(linked, sentence, state.table)
         return SyncOutcome(table=name, did=sentence, conflict=bool(held))
 
-    def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, sentence: str) -> SyncOutcome:
+    def _take_over_rows(
+        self, linked: Linked, state: HiveState, found: Looked, base: Json, sentence: str
+    ) -> SyncOutcome:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
         name = str(linked.relation.name)
-        if linked.trusts and found.changed and not found.rebuilds:
-            self.registering.register(linked, state, found)
-            return SyncOutcome(table=name, did=sentence, conflict=found.trouble is not None)
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
         broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
         if found.rebuilds and broken:
             return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")
-        job = self._plan(linked, state, taken, sentence)
+        job = self._plan(linked, state, taken, base, sentence)
         if job is None:
             return SyncOutcome(table=name, did=f"{WAITS} another job came first")
         return SyncOutcome(table=name, did=sentence, job=job, conflict=found.trouble is not None)
 
-    def _conflict(self, linked: Linked, sentence: str) -> SyncOutcome:
+    def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncOutcome:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
-            note_drift(uow, linked.relation.id, sentence)
+            note_drift(uow, linked.relation.id, sentence, None if table is None else whose(table))
         return SyncOutcome(table=str(linked.relation.name), did=sentence, conflict=True)
 
     def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
@@ -345,13 +349,12 @@ class Syncs:
             except RequirementFailed as error:
                 raise Moved from error
 
-    def _plan(self, linked: Linked, state: HiveState, taken: Taken, why: str) -> Job | None:
+    def _plan(self, linked: Linked, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
-        metadata = load_metadata(self.metadata, linked.target)
         books = next_books(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
-            taken = replace(taken, again=self._read_again(linked, state, metadata, taken))
-        task = sync_task(linked, state, taken, metadata)
+            taken = replace(taken, again=self._read_again(linked, state, base, taken))
+        task = sync_task(linked, state, taken, base)
         with self.database.writing() as uow:
             if linked_table(uow, linked.relation).link["generation"] != books["since"]:
                 return None

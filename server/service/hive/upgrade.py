@@ -318,6 +318,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "unlocked": None,
         "drift": None,
         "drift_since": None,
+        "drift_by": None,
     }
 
 

@@ -330,7 +330,12 @@ def test_hive_is_given_new_columns_at_its_end_and_comments_and_asked_for_all_els
         ("s", "struct<x:int,y:int>"),
         ("n", "string"),
     ]
-    assert {one.column for one in found.differences} == {"a", "gone", "s.y", "n"}
+    assert {one.column: (one.hive, one.here) for one in found.differences} == {
+        "a": ("a int", "a bigint"),
+        "gone": ("gone int", None),
+        "s.y": ("s struct<x:int>", "s struct<x:int,y:int>"),
+        "n": (None, "n string"),
+    }
     assert not found.conflicts
     assert found.schema == ours
     assert [one.name for one in found.readable] == ["a", "s", "n"], "published files hold what Hive does not know"

@@ -2807,10 +2807,18 @@ export interface components {
         /**
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
+         *
+         *     `hive` and `here` are what each side has, `decided_by` is the policy that says what becomes of it.
          */
         ColumnDifferenceOut: {
             /** Column */
             column: string;
+            /** Decided By */
+            decided_by: string;
+            /** Here */
+            here: string | null;
+            /** Hive */
+            hive: string | null;
             /** Is Conflict */
             is_conflict: boolean;
             /**
@@ -3308,6 +3316,8 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
+            /** Drift By */
+            drift_by: string | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
@@ -3351,6 +3361,8 @@ export interface components {
             database: string;
             /** Drift */
             drift: string | null;
+            /** Drift By */
+            drift_by: string | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
@@ -3932,6 +3944,8 @@ export interface components {
          * @description What there is to do before a table is Hive's alone.
          */
         LeftToDoOut: {
+            /** Blocked */
+            blocked: string | null;
             /** Differing */
             differing: number;
             /** Drift */
@@ -6148,6 +6162,8 @@ export interface components {
             bytes: number;
             /** Checks */
             checks: components["schemas"]["CheckOut"][];
+            /** Column Differences */
+            column_differences: components["schemas"]["ColumnDifferenceOut"][];
             /** Columns */
             columns: components["schemas"]["server__api__hive__ColumnOut"][];
             /** Convertible */

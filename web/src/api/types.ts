@@ -28,6 +28,7 @@ export type OrphanBatch = Schemas['OrphanBatchOut'];
 export type HiveRow = Schemas['HiveTableOut'];
 export type HiveDatabase = Schemas['DatabaseOut'];
 export type HiveTableDetail = Schemas['HiveTableDetailOut'];
+export type HiveColumnDifference = Schemas['ColumnDifferenceOut'];
 export type HiveEvent = Schemas['HiveEventOut'];
 export type Batch = Schemas['BatchOut'];
 export type HiveReport = Schemas['server__api__hive__ReportOut'];

@@ -194,7 +194,8 @@ function driftedTable(catalog: string, row: HiveRow): Need {
       <>
         {row.drift}{' '}
         <span className="dim">
-          First seen <When at={row.drift_since} />.
+          First seen <When at={row.drift_since} />
+          {row.drift_by === null ? '' : `; ${row.drift_by}`}.
         </span>
       </>
     ),

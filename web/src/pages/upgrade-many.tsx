@@ -1,4 +1,4 @@
-import { Button, MultiSelect } from '@mantine/core';
+import { Button, MultiSelect, Select } from '@mantine/core';
 import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
@@ -14,7 +14,7 @@ import { Empty, Note, ProblemNote } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { need, scopeOf } from '../lib/access';
 import { bytes, many } from '../lib/format';
-import { keysFrom, keysText, type Keys } from '../lib/keys';
+import { keysFrom, keysText, NO_KEY, withColumns, type Key, type Keys } from '../lib/keys';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { BatchBar, OperationBar } from './operations';
@@ -26,6 +26,8 @@ interface Found {
   bytes?: number;
   partitions?: number;
   primary_key_candidates?: string[];
+  /** Those in files, by which rows can be put in order. */
+  columns?: string[];
   checks?: { code: string; status: string; message: string; advice: string }[];
 }
 
@@ -66,7 +68,7 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
   const [get, set] = useUrlState();
   const { batch, error, found, rows } = useBatch(catalog, id);
   const keys = keysFrom(get('keys'));
-  const choose = (table: string, key: string[]) => set({ keys: keysText({ ...keys, [table]: key }) });
+  const choose = (table: string, key: Key) => set({ keys: keysText({ ...keys, [table]: key }) });
   if (batch === undefined) return <Panel>{error ? <ProblemNote error={error} /> : <span className="dim">…</span>}</Panel>;
   return (
     <>
@@ -89,7 +91,7 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
 
 const found = (one: Operation): Found => one.result;
 
-function reportColumns(keys: Keys, choose: (table: string, key: string[]) => void): Column<Operation>[] {
+function reportColumns(keys: Keys, choose: (table: string, key: Key) => void): Column<Operation>[] {
   return [
     { key: 'table', title: 'Hive table', cell: (one) => <TableName table={one.target} /> },
     { key: 'outcome', title: 'Check', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
@@ -100,24 +102,53 @@ function reportColumns(keys: Keys, choose: (table: string, key: string[]) => voi
       key: 'key',
       title: 'Primary key',
       help: 'Without one it becomes a plain table. It cannot be changed later.',
-      cell: (one) => one.outcome === 'eligible' && <KeyOf one={one} chosen={keys[one.target] ?? []} choose={(key) => choose(one.target, key)} />,
+      cell: (one) => one.outcome === 'eligible' && <KeyOf one={one} chosen={keys[one.target] ?? NO_KEY} choose={(key) => choose(one.target, key)} />,
+    },
+    {
+      key: 'sequence',
+      title: 'Sequence field',
+      help: 'Of two changes of one key the one with the higher value wins, however late it comes',
+      cell: (one) =>
+        (keys[one.target] ?? NO_KEY).columns.length > 0 && (
+          <SequenceOf one={one} chosen={keys[one.target] ?? NO_KEY} choose={(key) => choose(one.target, key)} />
+        ),
     },
     { key: 'why', title: 'In the way, and what to do', cell: (one) => <InTheWay one={one} />, wide: true },
   ];
 }
 
-function KeyOf({ one, chosen, choose }: { one: Operation; chosen: string[]; choose: (key: string[]) => void }) {
+interface ChoiceProps {
+  one: Operation;
+  chosen: Key;
+  choose: (key: Key) => void;
+}
+
+function KeyOf({ one, chosen, choose }: ChoiceProps) {
   return (
     <MultiSelect
       aria-label={`primary key of ${one.target}`}
-      placeholder={chosen.length === 0 ? 'plain table' : ''}
+      placeholder={chosen.columns.length === 0 ? 'plain table' : ''}
       w={190}
       searchable
       clearable
       clearButtonProps={{ 'aria-label': `no primary key for ${one.target}` }}
       data={found(one).primary_key_candidates ?? []}
-      value={chosen}
-      onChange={choose}
+      value={chosen.columns}
+      onChange={(columns) => choose(withColumns(chosen, columns))}
+    />
+  );
+}
+
+function SequenceOf({ one, chosen, choose }: ChoiceProps) {
+  const others = (found(one).columns ?? []).filter((name) => !chosen.columns.includes(name));
+  return (
+    <Select
+      aria-label={`sequence field of ${one.target}`}
+      w={190}
+      searchable
+      value={chosen.sequence}
+      onChange={(value) => choose({ ...chosen, sequence: value ?? '' })}
+      data={[{ value: '', label: 'none: the later commit wins' }, ...others]}
     />
   );
 }
@@ -155,7 +186,7 @@ interface StartProps {
 function Start({ catalog, batch, rows, whole, keys }: StartProps) {
   const [, set] = useUrlState();
   const eligible = rows.filter((one) => one.outcome === 'eligible');
-  const keyed = eligible.filter((one) => (keys[one.target] ?? []).length > 0);
+  const keyed = eligible.filter((one) => (keys[one.target] ?? NO_KEY).columns.length > 0);
   const start = useMutation({
     mutationFn: () =>
       answered(
@@ -163,7 +194,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
           params: { path: { catalog } },
           body: {
             tables: eligible.map((one) => one.target),
-            keys: Object.fromEntries(keyed.map((one) => [one.target, { primary_key: keys[one.target] ?? [], key_scope: 'global' as const }])),
+            keys: Object.fromEntries(keyed.map((one) => [one.target, asked(keys[one.target] ?? NO_KEY)])),
             properties: {},
             dry_run: false,
           },
@@ -201,6 +232,10 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
       </Note>
     </>
   );
+}
+
+function asked({ columns, sequence }: Key) {
+  return { primary_key: columns, sequence_field: sequence === '' ? null : sequence, key_scope: 'global' as const };
 }
 
 function whyNotYet(batch: Batch, eligible: number, whole: boolean): string | null {

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from catalog.errors import Invalid
+from catalog.errors import Conflict
 from catalog.operation import OperationStatus
 from server.files.manifests import Manifests
 from server.files.storage import Storage
@@ -114,8 +114,7 @@ def test_trusted_files_go_into_base_as_what_they_are_if_they_have_keys(
     assert beside.sync(mixed).did == "partitions new files: 1"
     assert registered(beside, mixed)[f"/p={part}/g"] == (part.upper(), 2)
     write(mixed, "h", None)
-    with pytest.raises(Invalid, match="nulls"):
-        beside.sync(mixed)
+    assert "holds nulls in 'id'" in beside.sync(mixed).did
 
 
 def test_a_file_in_another_format_than_its_partition_s_is_named(beside: BesideHive, mixed: HiveFiles) -> None:
@@ -143,3 +142,21 @@ def test_a_publish_keeps_each_partition_s_format_and_leaves_out_what_it_cannot_w
     assert staged is not None
     told = {one["name"]: one["format"] for one in staged["task"]["partitions"]}
     assert told == {"p=x": "PARQUET", "p=orc": "ORC"}
+
+
+def test_a_downgrade_that_would_never_end_is_refused(beside: BesideHive, mixed: HiveFiles) -> None:
+    beside.start(mixed, "id")
+    beside.upgrades.activate()
+    merged(beside, mixed, "avro", 5, 6)
+    beside.metastore.answers = False
+    begun = beside.downgrades.start(LAKE, mixed.name)  # nobody can tell yet
+    beside.metastore.answers = True
+    beside.downgrades.activate()
+    ended = beside.operation(begun)
+    words = "partition p=avro was changed here and is stored as Avro, which is not published"
+    assert ended.status is OperationStatus.FAILED
+    assert words in (ended.error or "")
+    assert beside.metadata(mixed) is not None, "it goes on here as before"
+    assert words in (beside.downgrades.left_to_do(LAKE, mixed.name).blocked or "")
+    with pytest.raises(Conflict, match=words):
+        beside.downgrades.start(LAKE, mixed.name)

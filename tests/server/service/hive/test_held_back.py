@@ -266,3 +266,22 @@ def test_catalogs_of_one_metastore_do_not_both_take_a_table_over(beside: BesideH
     beside.services.namespaces.create_catalog(other, warehouse, "thrift://fake:9083", {})
     with pytest.raises(AlreadyExists, match=r"it is lake\.db\.t0"):
         beside.operations.start(other, table.name, None, {})
+
+
+def test_who_may_know_of_a_difference_is_told(beside: BesideHive) -> None:
+    """Hive notes who has altered a table or partition last, and when."""
+    table = upgraded(beside)
+    there = beside.metastore.table("db", table.short)
+    altered = {"last_modified_by": "bea", "last_modified_time": "1700000000"}
+    beside.metastore.add_table(replace(there, type="VIRTUAL_VIEW", parameters={**there.parameters, **altered}))
+    beside.sync(table)
+    words = "was last altered by bea, 2023-11-14 22:13 UTC; the Hive table's owner is ann"
+    assert link_of(beside, table)["drift_by"] == f"the Hive table {words}"
+    beside.metastore.add_table(there)
+    text = a_storage(uri(table.path / "p=z"), serde=TEXT)
+    beside.metastore.add_partition("db", table.short, replace(a_hive_partition("z", storage=text), parameters=altered))
+    beside.sync(table)
+    assert link_of(beside, table)["drift_by"] == f"the partition {words}"
+    beside.metastore.drop_partition("db", table.short, "p=z")
+    beside.sync(table)
+    assert link_of(beside, table)["drift_by"] is None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from catalog.keyed.spec import KeySpec
 from firn.client import connect
 from server.app import create_app
 from server.schedule import build_background
@@ -17,6 +18,7 @@ from tests.firn.cli.conftest import Command
 from tests.integration.hive.tables import fingerprint
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.test_columns import hive_has
 from tests.server.service.hive.test_many_upgrades import a_text_table
 
 
@@ -86,6 +88,29 @@ def test_a_database_is_upgraded_with_keys_of_their_own(site: Site) -> None:
     again = site.run("hive", "upgrade", "db.t*")
     assert (again.code, "passed over" in again.err) == (0, True)
     assert fingerprint(site.beside.directory / "hive") == before
+
+
+def test_each_key_has_a_sequence_field_of_its_own(site: Site) -> None:
+    site.works()
+    key = f"{site.orders.name}=id"
+    ordered = f"{site.orders.name}=v"
+    said = site.run("hive", "upgrade", "db.t*", "--primary-key", key, "--sequence-field", ordered, "--json")
+    assert said.code == 0
+    table = BesideHive.table_name(site.orders)
+    with site.beside.database.reading() as uow:
+        relation = uow.relations.find(LAKE, table)
+        assert relation is not None
+        assert uow.keyed.get(relation.id).spec == KeySpec(primary_key=("id",), sequence_field="v")
+
+
+def test_columns_that_differ_are_told_by_check_and_show(site: Site) -> None:
+    site.beside.start(site.orders)
+    site.beside.upgrades.activate()
+    hive_has(site.beside, site.orders, "id bigint; v int")
+    site.beside.syncs.sync(LAKE, site.orders.name)
+    for said in (site.run("hive", "show", site.orders.name), site.run("hive", "check", site.orders.name)):
+        for words in ("v int", "v string", "to be decided: firn.hive.schema-conflict=ask"):
+            assert words in said.out
 
 
 def test_a_batch_is_paused_resumed_and_canceled(site: Site) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,6 +12,7 @@ from catalog.errors import AlreadyExists, CommitUnknown, Conflict, Invalid
 from catalog.hive.owner import OWNER
 from catalog.keyed.spec import KeySpec
 from server.files.locations import local_path
+from server.service.hive.owners import Marks, MarkStatus
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
 from tests.factories import LAKE
@@ -181,3 +183,80 @@ def test_a_table_that_was_dropped_here_and_upgraded_again_takes_its_own_mark_ove
     assert mark(beside, table) == before
     leased(beside, table, x=(1, 9))
     assert (mark(beside, table) or "").startswith(str(relation_of(beside, table).id))
+
+
+def a_published_table(beside: BesideHive) -> HiveFiles:
+    table = upgraded(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    assert mark(beside, table) is not None
+    return table
+
+
+def marks(beside: BesideHive) -> Marks:
+    return Marks(beside.syncs.database, beside.syncs.switches.owners)
+
+
+def dropped(beside: BesideHive, table: HiveFiles) -> UUID:
+    return beside.services.drop(LAKE, beside.table_name(table)).id
+
+
+def test_a_table_that_is_dropped_here_loses_its_mark_once_the_metastore_answers(beside: BesideHive) -> None:
+    table = a_published_table(beside)
+    before = beside.metastore.table("db", table.short).parameters
+    dropped(beside, table)
+    beside.metastore.answers = False
+    assert marks(beside).activate() == MarkStatus(unavailable=1)
+    beside.metastore.answers = True
+    assert mark(beside, table) is not None
+    assert marks(beside).activate() == MarkStatus(taken_away=1)
+    assert beside.metastore.table("db", table.short).parameters == {k: v for k, v in before.items() if k != OWNER}
+    beside.metastore.answers = False
+    assert marks(beside).activate() == MarkStatus(), "it is not asked again"
+
+
+def test_a_table_that_comes_back_is_marked_by_its_next_publish_and_loses_it_by_its_next_drop(
+    beside: BesideHive,
+) -> None:
+    table = a_published_table(beside)
+    written = mark(beside, table)
+    entry = dropped(beside, table)
+    marks(beside).activate()
+    beside.services.undrops.undrop(LAKE, entry)
+    merged(beside, table, "x", 1, 9)
+    assert mark(beside, table) is None
+    beside.services.jobs.cancel(leased(beside, table, x=(1, 9)).lease.job_id)
+    assert mark(beside, table) == written
+    dropped(beside, table)
+    assert marks(beside).activate() == MarkStatus(taken_away=1)
+    assert mark(beside, table) is None
+
+
+def test_marks_of_others_and_of_tables_that_are_here_stay(beside: BesideHive, other: BesideHive) -> None:
+    table = both(beside, other)
+    leased(beside, table, x=(1, 7))
+    assert marks(beside).activate() == MarkStatus()
+    dropped(other, table)
+    assert marks(other).activate() == MarkStatus()
+    assert mark(beside, table) is not None
+
+
+def test_a_server_that_dies_while_it_takes_a_mark_away_does_so_with_the_next_try(beside: BesideHive) -> None:
+    died = 0
+    while True:
+        table = a_published_table(beside)
+        dropped(beside, table)
+        beside.fuse.left = died + 1
+        try:
+            marks(beside).activate()
+        except Killed:
+            died += 1
+            beside = beside.restarted()
+            marks(beside).activate()
+        else:
+            beside.fuse.left = None
+            break
+        assert mark(beside, table) is None
+    assert died == 4  # before and after: the mark, the note

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from catalog.datafile import FileStats
 from catalog.errors import Unavailable
 from catalog.hive.owner import OWNER
 from catalog.operation import Operation, OperationStatus
@@ -23,7 +22,7 @@ from tests.hive_tables import a_hive_partition, a_storage
 from tests.integration.hive.tables import fingerprint
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
 from tests.server.service.hive.test_publish_steps import leased, merged
-from tests.server.service.hive.test_sync_steps import make_due, upgraded
+from tests.server.service.hive.test_sync_steps import upgraded
 
 
 def carried_out(beside: BesideHive, operation: Operation) -> Operation:
@@ -66,7 +65,7 @@ def test_a_directory_that_may_not_be_listed_stops_the_upgrade_in_words(
     check_upgraded_by_the_next_try(beside, table)
 
 
-def test_a_file_that_may_not_be_read_stops_upgrade_and_sync_in_words(
+def test_a_file_that_may_not_be_read_stops_the_upgrade_in_words(
     beside: BesideHive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = beside.hive_table()
@@ -83,13 +82,6 @@ def test_a_file_that_may_not_be_read_stops_upgrade_and_sync_in_words(
         ended = carried_out(beside, beside.start(table))
     assert (ended.status, (ended.error or "")[-17:]) == (OperationStatus.FAILED, "Permission denied")
     check_upgraded_by_the_next_try(beside, table)
-    closed = table.add("x", 5).name
-    with monkeypatch.context() as patched:
-        patched.setattr(Storage, "tail", refused)
-        with pytest.raises(Unavailable, match=rf"{closed}: Permission denied"):
-            beside.sync(table)
-    beside.sync(table)
-    assert beside.live(table) == table.files()
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -108,43 +100,20 @@ def test_a_damaged_file_stops_the_upgrade_until_it_is_mended(beside: BesideHive,
     check_upgraded_by_the_next_try(beside, table, *key)
 
 
-def test_a_damaged_file_stops_the_sync_of_its_table_alone_until_it_is_mended(beside: BesideHive) -> None:
-    table, other = upgraded(beside), upgraded(beside)
-    before = beside.live(table)
-    damaged = table.add("x", 4)
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[:-9])
-    aged(damaged, LONG_AGO_NS)
-    other.add("x", 4)
-    for one in (table, other):
-        make_due(beside, one)
-    status = beside.syncs.activate()
-    assert (status.changed, status.unavailable) == (1, 1)
-    assert beside.live(table) == before
-    assert beside.live(other) == other.files()
-    with beside.database.reading() as uow:
-        [drift] = [
-            link["drift"]
-            for one in uow.relations.linked_to_hive(LAKE)
-            if (found := uow.grounds.link(one.id)) and (link := found[0])["drift"]
-        ]
-    assert f"{damaged.name} is not a readable Parquet file" in drift
-    damaged.write_bytes(whole)
-    aged(damaged, LONG_AGO_NS + 1)
-    beside.sync(table)
-    assert beside.live(table) == table.files()
-
-
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Hive's side acts once, between a listing and the reading of footers."""
-    read, left = TableFiles.footers, [act]
+    left = [act]
 
-    def footers(files: TableFiles, *told: Any, **named: Any) -> Iterator[FileStats]:
-        while left:
-            left.pop()()
-        return read(files, *told, **named)
+    def after(read: Callable[..., Iterator[object]]) -> Callable[..., Iterator[object]]:
+        def acted(*told: Any, **named: Any) -> Iterator[object]:
+            while left:
+                left.pop()()
+            return read(*told, **named)
 
-    monkeypatch.setattr(TableFiles, "footers", footers)
+        return acted
+
+    for name in ("footers", "examined"):
+        monkeypatch.setattr(TableFiles, name, after(getattr(TableFiles, name)))
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -159,17 +128,6 @@ def test_a_file_that_vanishes_while_a_table_is_upgraded_is_named(
     assert ended.error == f"{table.name} is being written: {uri(gone)} does not exist, and was listed a moment ago"
     assert "try again" in (ended.hint or "")
     check_upgraded_by_the_next_try(beside, table, *key)
-
-
-def test_a_file_that_vanishes_while_it_is_synced_is_not_missed(
-    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = upgraded(beside)
-    gone = table.add("x", 4)
-    table.add("y", 5)
-    meanwhile(monkeypatch, gone.unlink)
-    assert beside.sync(table).did == "partitions new files: 1"
-    assert beside.live(table) == table.files()
 
 
 def grown(table: HiveFiles) -> None:

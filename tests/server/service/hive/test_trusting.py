@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import CommitRefused, Invalid
+from catalog.errors import CommitRefused
 from catalog.job import JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE, CHANGE
@@ -43,15 +43,6 @@ def test_what_is_more_than_an_addition_is_built_anew_as_ever(beside: BesideHive)
     outcome = beside.sync(table)
     assert outcome.job is not None
     assert outcome.job.kind is JobKind.SYNC
-
-
-def test_rows_without_a_key_are_not_taken(beside: BesideHive) -> None:
-    table = trusting(beside)
-    before = table.files()
-    table.add("x", None)
-    with pytest.raises(Invalid, match="nulls"):
-        beside.sync(table)
-    assert beside.live(table) == before
 
 
 def test_a_killed_registration_is_made_good_by_the_next_sync(beside: BesideHive) -> None:

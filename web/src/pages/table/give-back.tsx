@@ -59,6 +59,7 @@ export function GiveBack({ table, hive, opened, close }: GiveBackProps) {
 }
 
 function whatIsLeft(left: LeftToDo): string {
+  if (left.blocked !== null) return `Hive cannot be given everything: ${left.blocked}`;
   if (left.drift !== null) return `Mend this first: ${left.drift}`;
   const todo = [
     left.pending_rows > 0 && `${count(left.pending_rows)} changed rows are merged`,

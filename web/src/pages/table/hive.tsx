@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { hiveEvents, hiveTable } from '../../api/queries';
-import type { HiveEvent, HiveTableDetail } from '../../api/types';
+import type { HiveColumnDifference, HiveEvent, HiveTableDetail } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';
 import { Empty, Note } from '../../components/notes';
@@ -38,8 +38,10 @@ function Standing({ data }: { data: HiveTableDetail }) {
           }
         >
           {data.drift}
+          {data.drift_by !== null && <div className="dim">Who may know of it: {data.drift_by}.</div>}
         </Note>
       )}
+      <Columns data={data} />
       <Facts
         facts={[
           { name: 'Hive table', value: <span className="mono">{`${data.database}.${data.name}`}</span> },
@@ -57,6 +59,41 @@ function Standing({ data }: { data: HiveTableDetail }) {
       {left === null && <span className="dim">A plain table stands on Hive’s own files: there is nothing to publish.</span>}
     </>
   );
+}
+
+/** Columns that both sides do not have alike: the conflicts among them are what the note above is about. */
+function Columns({ data }: { data: HiveTableDetail }) {
+  if (data.column_differences.length === 0) return null;
+  return (
+    <>
+      <b>Columns that differ</b>
+      <DataTable
+        plain
+        name="columns that differ"
+        columns={DIFFERENCES}
+        rows={data.column_differences}
+        id={(one) => one.column + one.what}
+        empty={null}
+      />
+    </>
+  );
+}
+
+const DIFFERENCES: Column<HiveColumnDifference>[] = [
+  { key: 'hive', title: 'In Hive', cell: (one) => <Side column={one.hive} /> },
+  { key: 'here', title: 'Here', cell: (one) => <Side column={one.here} /> },
+  { key: 'what', title: 'What differs', cell: (one) => <span className="wrap-anywhere">{one.what}</span>, wide: true },
+  {
+    key: 'decided',
+    title: 'Decided by',
+    cell: (one) => <span className={one.is_conflict ? 'mono accent' : 'mono'}>{one.decided_by}</span>,
+    help: 'The policy that says what becomes of it; by “ask” somebody has to change one side',
+  },
+  { key: 'since', title: 'Since', cell: (one) => <When at={one.since} /> },
+];
+
+function Side({ column }: { column: string | null }) {
+  return column === null ? <span className="dim">none</span> : <span className="mono">{column}</span>;
 }
 
 function notYet({ rows, commits }: { rows: number; commits: number }): ReactNode {
