@@ -1,4 +1,4 @@
-"""Publish: Hive is given what base holds, partition by partition, where that differs from what Hive lists.
+"""Publish: Hive is given what base or a plain table holds, partition by partition, where it differs from Hive's list.
 
 Planned here, from files alone. An optimizer writes the rows of these partitions as Hive reads them, into directories of
 their own; what becomes of them is in `published`. What is published is what was merged: pending changes wait.
@@ -7,36 +7,38 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from urllib.parse import unquote
-from uuid import UUID
 
+from catalog.commit import Change
 from catalog.datafile import FileFormat
-from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
+from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import name_of, records_of
 from catalog.hive.parts import is_beginning
-from catalog.hive.publishing import Comparison, compared
+from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
-from catalog.names import CatalogName, RelationId
-from catalog.places import canonical, lies_in
+from catalog.names import CatalogName
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
-from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Database
 from catalog.relation import Relation
+from server.service.commit import CommitRequest
 from server.service.facts import load_metadata
-from server.service.hive.books import Linked, linked_table, note_published
+from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
+from server.service.hive.places import own_place
 from server.service.hive.register import Moved
 from server.service.hive.state import HiveState, read_some, split_name
 from server.service.hive.switch import Switches
@@ -52,8 +54,6 @@ NOTHING = "nothing to publish"
 WAITS = "waits:"
 WRITTEN = (FileFormat.PARQUET, FileFormat.ORC)
 """Formats that are published."""
-PLACE = "published-to-hive"
-"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +93,9 @@ class Publishes:
     def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
 
-        NotFound when no table is linked to that Hive table, Invalid for one without a key, Conflict while Hive has a
-        column that the table has no more, while another job works on the table or where another Firn publishes to it,
-        Unavailable without the metastore.
+        NotFound when no table is linked to that Hive table, Conflict while Hive has a column that the table has no
+        more, while another job works on the table or where another Firn publishes to it, Unavailable without the
+        metastore.
         """
         wanted = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -107,12 +107,7 @@ class Publishes:
                 f"{catalog} has no table over {wanted}: a Hive table is published once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        if keyed is None:
-            raise Invalid(
-                f"{relation.name} has no key: a plain table stands on Hive's own files",
-                hint="what engines write to a linked plain table is not given to Hive",
-            )
-        if merge and keyed.pending_commits:
+        if merge and keyed is not None and keyed.pending_commits:
             with self.database.writing() as uow:
                 job = asked_for(uow, relation, facts_of(uow, relation), JobKind.MERGE, {}, "asked for, to publish it")
             return PublishOutcome(table=str(relation.name), did="merges what is pending first", job=job)
@@ -151,7 +146,7 @@ class Publishes:
         with self.database.reading() as uow:
             found, facts, now = uow.grounds.link(relation.id), facts_of(uow, relation), uow.now()
             interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
-            if found is None or facts.keyed is None or interval is None or not facts.policy["firn.optimize.enabled"]:
+            if found is None or interval is None or not facts.policy["firn.optimize.enabled"]:
                 return None
             link, keyed = found[0], facts.keyed
             last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
@@ -164,6 +159,8 @@ class Publishes:
             past = past_of(uow, relation.id)
             if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
                 return None
+            if keyed is None:
+                return JobKind.PUBLISH if facts.stats.snapshot_id != link["given_head"] else None
             waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
             if waits and not is_default:  # else it is merged when its own policy says so
                 return JobKind.MERGE
@@ -207,26 +204,89 @@ class Publishes:
         found = compared(self.files.live_files(metadata), linked.grounds, records)
         settled = _settled(found, linked, table, now_ns, watermark_of(metadata))
         state = read_some(metastore, *names, [*settled.differing])
-        ready, formats = _writable(settled, state)
+        taken = _taken_over(settled, self._changed_by_hive(linked, settled))
+        ready, formats = _writable(taken, state)
         waiting = found.count - ready.count
-        wait = "; ".join(_waiting(found.count - settled.count, settled.count - ready.count))
+        wait = "; ".join(_waiting(found.count, settled.count, taken.count, ready.count))
         if not ready.count:
-            with self.database.writing() as uow:
-                # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
-                if linked_table(uow, relation).link["generation"] == linked.link["generation"]:
-                    note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
+            self._note_given(linked, ready, metadata, is_all=not waiting)
             return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING, partitions_wait=waiting)
+        try:
+            metadata = self._readable(linked, metadata)
+        except RequirementFailed:
+            return PublishOutcome(table=name, did=f"{WAITS} others have changed the table meanwhile")
         task = _task(linked, table, metadata, ready, followed, formats)
         try:
             self.switches.owners.claim(relation, table)
         except CommitUnknown as error:
             return PublishOutcome(table=name, did=f"{WAITS} {error}")
-        done = self._queued(linked, task, metadata, ready, asked=asked)
+        done = self._queued(linked, task, self._planned(linked, metadata, ready), asked=asked)
         return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting) if waiting else done
 
-    def _queued(self, linked: Linked, task: Json, metadata: Json, found: Comparison, *, asked: bool) -> PublishOutcome:
+    def _changed_by_hive(self, linked: Linked, found: Comparison) -> set[str]:
+        """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
+
+        Those of a keyed table are rebuilt whatever they were: its publish finds out in time that they have changed.
+        """
+        if linked.is_keyed or not found.differing:
+            return set()
+        return self.switches.overtaken(linked.relation, {name: linked.grounds[name] for name in found.differing})
+
+    def _note_given(self, linked: Linked, found: Comparison, metadata: Json, *, is_all: bool) -> None:
+        with self.database.writing() as uow:
+            now = linked_table(uow, linked.relation)
+            # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
+            if now.link["generation"] != linked.link["generation"]:
+                return
+            note_published(uow, linked, {}, found.same, watermark_of(metadata))
+            if is_all and now.grounds == linked.grounds:
+                note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
+
+    def _readable(self, linked: Linked, metadata: Json) -> Json:
+        """A plain table whose head has its present columns: as of a snapshot, it is read with those of that time.
+
+        RequirementFailed when others were faster.
+        """
+        head = current_snapshot(metadata)
+        if linked.is_keyed or (head is not None and head.get("schema-id") == metadata["current-schema-id"]):
+            return metadata
+        with self.database.reading() as uow:
+            now_ms = int(uow.now().timestamp() * 1000)
+        why = {"operation": "replace", "firn.reason": "to be read with the columns that it has now"}
+        snapshot = self.files.write_snapshot(
+            metadata, (), (), snapshot_id=secrets.randbits(62) + 1, now_ms=now_ms, summary_extra=why
+        )
+        change = Change(name=linked.target.name, requirements=snapshot.requirements(), updates=snapshot.updates())
+        request = CommitRequest(
+            catalog=linked.relation.catalog, changes=[change], engine="firn publish", follows_hive=True
+        )
+        try:
+            self.columns.committer.commit(request)
+        except CommitUnknown:
+            raise
+        except CatalogError:
+            for location in snapshot.written:
+                self.files.delete(location)
+            raise
+        with self.database.reading() as uow:
+            return load_metadata(self.metadata, uow.relations.get(linked.target.id))
+
+    def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
+        """What the job's commit is judged by."""
+        plan = {
+            "head": ref_snapshot_id(metadata, "main"),
+            "schema": metadata["current-schema-id"],
+            "through": watermark_of(metadata),
+            "same": sorted(found.same),
+        }
+        if linked.is_keyed:
+            return plan
+        partitions = {*found.differing.values(), *found.unknown}
+        return plan | {"files": fingerprint(self.files.live_files(metadata), partitions)}
+
+    def _queued(self, linked: Linked, task: Json, plan: Json, *, asked: bool) -> PublishOutcome:
         relation = linked.relation
-        words = f"partitions that differ from what Hive lists: {found.count}"
+        words = f"partitions that differ from what Hive lists: {len(task['partitions'])}"
         with self.database.writing() as uow:
             if linked_table(uow, relation).link["generation"] != linked.link["generation"]:
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} a sync came first")
@@ -236,12 +296,7 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
-            task["root"] = f"{_place(uow, relation)}/{job.id}"
-            plan = {
-                "head": ref_snapshot_id(metadata, "main"),
-                "through": watermark_of(metadata),
-                "same": sorted(found.same),
-            }
+            task["root"] = f"{own_place(uow, relation)}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
 
@@ -265,6 +320,11 @@ def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, w
     )
 
 
+def _taken_over(found: Comparison, changed: Collection[str]) -> Comparison:
+    """Without partitions that Hive has changed since: published, they would be given up, and what it did a conflict."""
+    return replace(found, differing={name: one for name, one in found.differing.items() if name not in changed})
+
+
 def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[str, FileFormat]]:
     """Those whose format an optimizer can write, and the formats: a partition keeps its own, a new one has the table's.
 
@@ -283,11 +343,13 @@ def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[
     return left, formats
 
 
-def _waiting(written: int, strange: int) -> Iterator[str]:
-    """What is not published now, and why."""
-    if written:
+def _waiting(found: int, settled: int, taken: int, ready: int) -> Iterator[str]:
+    """What is not published now, and why: by how many are left after each thing that was looked at."""
+    if written := found - settled:
         yield f"{written} partitions wait, because Hive has written to them a moment ago"
-    if strange:
+    if changed := settled - taken:
+        yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"
+    if strange := taken - ready:
         yield f"{strange} partitions wait, because they are stored as Avro, which is not written"
 
 
@@ -314,9 +376,11 @@ def _task(
     told = {column["name"] for column in (*columns, *partitioned_by)}
     own = [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told]
     asked = [*found.differing, *(name_of(table.partition_columns, one) for one in found.unknown)]
-    head = ref_snapshot_id(metadata, "main")
+    head, name = ref_snapshot_id(metadata, "main"), linked.relation.name
+    pinned = [*name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])]
     return {
-        "base": [*linked.relation.name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])],
+        "base": pinned if linked.is_keyed else [*name.namespace, name.name],
+        "snapshot": None if linked.is_keyed else head,
         "columns": columns,
         "own_columns": own,
         "partition_columns": partitioned_by,
@@ -340,41 +404,3 @@ def _written(table: HiveTable, followed: Followed) -> Iterator[HiveColumn]:
                 hint="make the fields on both sides the same, in the same order; new ones come last",
             )
         yield replace(column, type=kind or column.type)
-
-
-def published_place(uow: UnitOfWork, relation: Relation) -> str:
-    """Where the partitions of a table lie that are published from now on."""
-    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
-    return f"{root}/{relation.id}"
-
-
-def _place(uow: UnitOfWork, relation: Relation) -> str:
-    """The table's own directory of published partitions; Conflict where some table's clean-up would find it."""
-    place = published_place(uow, relation)
-    root = place.rpartition("/")[0]
-    around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
-    if any(lies_in(canonical(place), canonical(one)) for one in around):
-        raise Conflict(
-            f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
-            hint="set firn.hive.publish.location to a directory that is no table's",
-        )
-    if any(_is_a_table(uow, part) for part in unquote(root).split("/")):
-        raise Conflict(
-            f"{root} lies where another table is published to, which takes what it has left there for its own",
-            hint="set firn.hive.publish.location to a directory that is no table's",
-        )
-    return place
-
-
-def _is_a_table(uow: UnitOfWork, text: str) -> bool:
-    """Whether a part of a path is the id of a table, a dropped one too: so published places are named."""
-    try:
-        relation_id = RelationId(UUID(text))
-    except ValueError:
-        return False
-    try:
-        uow.relations.get(relation_id)
-    except NotFound:
-        return bool(uow.dropped.relations_of(relation_id))
-    return True

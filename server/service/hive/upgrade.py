@@ -304,6 +304,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "generation": 0,
         "given": 0,
         "published_at": None,
+        "given_head": None,
         "drift": None,
         "drift_since": None,
     }
