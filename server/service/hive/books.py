@@ -107,7 +107,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         link=link,
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
-        when=_times(facts),
+        when=Times() if facts.keyed is None and link["published_at"] is None else _times(facts),
         needed=frozenset() if facts.keyed is None else _needed(facts.keyed.spec),
         decides=Decides(facts.policy["firn.hive.schema-conflict"]),
         gives=Gives(facts.policy["firn.hive.schema-give"]),

@@ -269,7 +269,8 @@ class Publishes:
                 self.files.delete(location)
             raise
         with self.database.reading() as uow:
-            return load_metadata(self.metadata, uow.relations.get(linked.target.id))
+            relation = uow.relations.get(linked.target.id)
+        return self._readable(linked, load_metadata(self.metadata, relation))  # columns may have changed again
 
     def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
         """What the job's commit is judged by."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,6 +88,17 @@ class _Wanted:
 
     names: Mapping[Record, str]
     directories: Mapping[str, Directory]
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """The files that what was written takes the place of, deletes included.
+
+    `shared` are Puffin files with vectors of other partitions too: those of files that go, go with these.
+    """
+
+    files: Sequence[LiveFile]
+    shared: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -194,11 +205,11 @@ class PublishedFiles:
         if job.has_committed:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
-        live = list(self.files.live_files(metadata))
-        _check_unmoved(job, metadata, live, wanted.names.keys())
+        replaced = _replaced(self.files.live_files(metadata), wanted.names.keys())
+        _check_unmoved(job, metadata, replaced.files, wanted.names.keys())
         if strange := parts.keys() - wanted.names.keys():
             raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
-        snapshot = self._snapshot(metadata, parts, live, wanted, f"publish to {table.full_name}")
+        snapshot = self._snapshot(metadata, parts, replaced, f"publish to {table.full_name}")
 
         def also(uow: UnitOfWork) -> None:
             note_published(uow, job.linked, wanted.directories, job.plan["same"], job.plan["through"])
@@ -220,23 +231,28 @@ class PublishedFiles:
                 self.files.delete(location)
             raise
 
-    def _snapshot(
-        self, metadata: Json, parts: Mapping[Record, _Part], live: Sequence[LiveFile], wanted: _Wanted, why: str
-    ) -> AddSnapshot:
-        go = [file for file in live if file.partition in wanted.names]
-        check_rows(_rows(parts), go)
-        # A Puffin file may hold vectors of other partitions too; those of files that go, go with them.
-        stay = {file.location for file in live if file.partition not in wanted.names}
+    def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, why: str) -> AddSnapshot:
+        check_rows(_rows(parts), replaced.files)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         return self.files.write_snapshot(
             metadata,
             [entry for part in parts.values() for entry in part.entries],
-            {file.location for file in go} - stay,
+            {file.location for file in replaced.files} - replaced.shared,
             snapshot_id=secrets.randbits(62) + 1,
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": why},
         )
+
+
+def _replaced(live: Iterable[LiveFile], partitions: Collection[Record]) -> _Replaced:
+    files, deletes = list[LiveFile](), set[str]()
+    for file in live:
+        if file.partition in partitions:
+            files.append(file)
+        elif file.content:
+            deletes.add(file.location)
+    return _Replaced(files, frozenset(file.location for file in files) & deletes)
 
 
 def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitions: Collection[Record]) -> None:
