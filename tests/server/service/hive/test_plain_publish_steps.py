@@ -14,6 +14,7 @@ import pytest
 from catalog.commit import Change
 from catalog.errors import Conflict
 from catalog.hive.ports import Place
+from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
@@ -169,7 +170,7 @@ def altered(beside: BesideHive, table: HiveFiles, *, name: str = "n") -> None:
     assert metadata is not None
     schema: dict[str, Any] = current_schema(metadata)
     added = {"id": metadata["last-column-id"] + 1, "name": name, "required": False, "type": "long"}
-    updates = [
+    updates: list[Json] = [
         {"action": "add-schema", "schema": schema | {"fields": [*schema["fields"], added]}},
         {"action": "set-current-schema", "schema-id": -1},
     ]
