@@ -223,6 +223,11 @@ class Downgrades:
         if given.job is not None:
             is_merge = given.job.kind is JobKind.MERGE
             raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
+        if given.needs_somebody:
+            raise Conflict(
+                f"Hive cannot be given everything: {given.did}",
+                hint="write these rows to other partitions, or delete them, and begin again",
+            )
         if given.did != ALL_GIVEN:
             raise _Waits(given.did)
         self._standing(operation, relation)

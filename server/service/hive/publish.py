@@ -7,21 +7,18 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from catalog.commit import Change
 from catalog.datafile import FileFormat
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import name_of, records_of
+from catalog.hive.names import can_name, name_of, records_of
 from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
@@ -32,13 +29,13 @@ from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
-from server.service.commit import CommitRequest
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.places import own_place
+from server.service.hive.present import Present
 from server.service.hive.register import Moved
 from server.service.hive.state import HiveState, read_some, split_name
 from server.service.hive.switch import Switches
@@ -64,6 +61,8 @@ class PublishOutcome:
     did: str
     job: Job | None = None
     partitions_wait: int = 0
+    needs_somebody: bool = False
+    """Whether some of these wait for what time does not bring."""
 
     @property
     def waits(self) -> bool:
@@ -89,6 +88,11 @@ class Publishes:
     files: TableFiles
     switches: Switches
     columns: Columns
+
+    @property
+    def present(self) -> Present:
+        """What makes plain tables readable as of a snapshot."""
+        return Present(self.database, self.metadata, self.columns.committer, self.files)
 
     def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
@@ -202,17 +206,23 @@ class Publishes:
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        settled = _settled(found, linked, table, now_ns, watermark_of(metadata))
+        named = _named(found, table)
+        settled = _settled(named, linked, table, now_ns, watermark_of(metadata))
         state = read_some(metastore, *names, [*settled.differing])
         taken = _taken_over(settled, self._changed_by_hive(linked, settled))
         ready, formats = _writable(taken, state)
         waiting = found.count - ready.count
-        wait = "; ".join(_waiting(found.count, settled.count, taken.count, ready.count))
+        wait = "; ".join(_waiting(found.count, named.count, settled.count, taken.count, ready.count))
         if not ready.count:
             self._note_given(linked, ready, metadata, is_all=not waiting)
-            return PublishOutcome(table=name, did=f"{NOTHING}; {wait}" if waiting else NOTHING, partitions_wait=waiting)
+            return PublishOutcome(
+                table=name,
+                did=f"{NOTHING}; {wait}" if waiting else NOTHING,
+                partitions_wait=waiting,
+                needs_somebody=named.count < found.count or ready.count < taken.count,
+            )
         try:
-            metadata = self._readable(linked, metadata)
+            metadata = self.present.readable(linked, metadata)
         except RequirementFailed:
             return PublishOutcome(table=name, did=f"{WAITS} others have changed the table meanwhile")
         task = _task(linked, table, metadata, ready, followed, formats)
@@ -242,36 +252,6 @@ class Publishes:
             if is_all and now.grounds == linked.grounds:
                 note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
 
-    def _readable(self, linked: Linked, metadata: Json) -> Json:
-        """A plain table whose head has its present columns: as of a snapshot, it is read with those of that time.
-
-        RequirementFailed when others were faster.
-        """
-        head = current_snapshot(metadata)
-        if linked.is_keyed or (head is not None and head.get("schema-id") == metadata["current-schema-id"]):
-            return metadata
-        with self.database.reading() as uow:
-            now_ms = int(uow.now().timestamp() * 1000)
-        why = {"operation": "replace", "firn.reason": "to be read with the columns that it has now"}
-        snapshot = self.files.write_snapshot(
-            metadata, (), (), snapshot_id=secrets.randbits(62) + 1, now_ms=now_ms, summary_extra=why
-        )
-        change = Change(name=linked.target.name, requirements=snapshot.requirements(), updates=snapshot.updates())
-        request = CommitRequest(
-            catalog=linked.relation.catalog, changes=[change], engine="firn publish", follows_hive=True
-        )
-        try:
-            self.columns.committer.commit(request)
-        except CommitUnknown:
-            raise
-        except CatalogError:
-            for location in snapshot.written:
-                self.files.delete(location)
-            raise
-        with self.database.reading() as uow:
-            relation = uow.relations.get(linked.target.id)
-        return self._readable(linked, load_metadata(self.metadata, relation))  # columns may have changed again
-
     def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
         """What the job's commit is judged by."""
         plan = {
@@ -300,6 +280,11 @@ class Publishes:
             task["root"] = f"{own_place(uow, relation)}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
+
+
+def _named(found: Comparison, table: HiveTable) -> Comparison:
+    """Without partitions that only this side can have: Hive takes an empty text for null, and has small integers."""
+    return replace(found, unknown=tuple(one for one in found.unknown if can_name(table.partition_columns, one)))
 
 
 def _settled(found: Comparison, linked: Linked, table: HiveTable, now_ns: int, watermark: int) -> Comparison:
@@ -344,9 +329,11 @@ def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[
     return left, formats
 
 
-def _waiting(found: int, settled: int, taken: int, ready: int) -> Iterator[str]:
+def _waiting(found: int, named: int, settled: int, taken: int, ready: int) -> Iterator[str]:
     """What is not published now, and why: by how many are left after each thing that was looked at."""
-    if written := found - settled:
+    if nameless := found - named:
+        yield f"{nameless} partitions wait, because Hive can have none of their values"
+    if written := named - settled:
         yield f"{written} partitions wait, because Hive has written to them a moment ago"
     if changed := settled - taken:
         yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"

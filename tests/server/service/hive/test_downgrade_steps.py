@@ -244,6 +244,16 @@ def test_changes_that_come_at_any_moment_of_the_last_step_are_not_dropped(beside
     assert moments >= 2
 
 
+def test_rows_that_hive_can_never_have_end_it(beside: BesideHive) -> None:
+    """Or the table would take no changes, and wait, for ever."""
+    table = upgraded(beside)
+    appended(beside, table, None, 5, part="")
+    failed = ended(beside, beside.downgrades.start(LAKE, table.name, watch=False))
+    assert failed.status is OperationStatus.FAILED
+    assert (failed.error or "").endswith("1 partitions wait, because Hive can have none of their values")
+    appended(beside, table, None, 6)
+
+
 @pytest.mark.parametrize("key", [(), ("id",)])
 def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) -> None:
     died = 0

@@ -197,6 +197,17 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
     failed(beside, job, "columns have changed")
 
 
+def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    own = appended(beside, table, None, 8, part="")
+    assert beside.publishes.publish(LAKE, table.name).did == (
+        "nothing to publish; 1 partitions wait, because Hive can have none of their values"
+    )
+    _, job = written(beside, table)
+    assert accepted(beside, job)["switched"] == 1
+    assert own in beside.live(table)
+
+
 def test_it_is_published_as_often_as_its_policy_says_when_it_has_changed(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(beside, table, None, 5)
