@@ -109,4 +109,3 @@ def test_what_engines_wrote_to_a_table_without_a_key_is_published_and_given_back
     assert said.result().code == 0, said.result().err
     expected += [(6, "mine", "kept", "x"), (7, "theirs", "both", "x")]
     assert table.hive_rows("id, v, own, p") == expected
-    assert fingerprint(table.path) == before
