@@ -1,4 +1,4 @@
-"""What a lease of kind `publish` tells: which partitions of base to write for Hive, as which columns, and where."""
+"""What a lease of kind `publish` tells: which partitions of a table to write for Hive, as which columns, and where."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ class Partition(Wire):
 
 
 class PublishTask(Wire):
-    """One publish. `own_columns` are those of the table that Hive does not know: its readers pass over them."""
+    """One publish. `own_columns` are those of the table that Hive does not know: its readers pass over them.
+
+    `base` is a base store under a pinned name, or a plain table to be read as of `snapshot`.
+    """
 
     base: list[str]
+    snapshot: int | None
     columns: list[HiveColumn]
     own_columns: list[str]
     partition_columns: list[HiveColumn]

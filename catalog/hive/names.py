@@ -84,6 +84,17 @@ def name_of(columns: Sequence[HiveColumn], record: Sequence[PartitionValue]) -> 
     return partition_name(columns, [NULL_NAME if text is None else text for text in texts])
 
 
+def can_name(columns: Sequence[HiveColumn], record: Sequence[PartitionValue]) -> bool:
+    """Whether Hive can have a partition of these values: an empty text is null to it, and its types may be narrower."""
+    if not columns:
+        return True
+    try:
+        found = partition_record(columns, partition_values(columns, name_of(columns, record)))
+    except BadPartitionValue:
+        return False
+    return found == tuple(record) and "" not in found
+
+
 def _text(column: HiveColumn, value: PartitionValue) -> str | None:
     if value is None:
         return None

@@ -1,20 +1,23 @@
 """What Hive has to be given: partitions of a table that are not the files which Hive lists.
 
-Whether a partition differs is seen from files alone. While base stands on the files that Hive lists, and nothing
-deletes rows of them, both sides read the same; a merge or a rebuild that touched it has put others in their place.
+Whether a partition differs is seen from files alone. While base, or a plain table, stands on the files that Hive lists,
+and nothing deletes rows of them, both sides read the same; whoever has changed it here has put others in their place.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.datafile import LiveFile
+from catalog.errors import Conflict
 from catalog.hive.ground import Directory, Ground, Signals
 from catalog.places import canonical
 
+_EQUALITY_DELETES = 2
 Record = tuple[Any, ...]
 """A partition's values as Iceberg has them."""
 
@@ -37,7 +40,7 @@ class Comparison:
 
 
 def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: Mapping[str, Record]) -> Comparison:
-    """Base's live files against what is known of Hive's; `records` has each ground's partition."""
+    """The table's live files against what is known of Hive's; `records` has each ground's partition."""
     data: dict[Record, set[str]] = defaultdict(set)
     with_deletes: set[Record] = set()
     for file in live:
@@ -56,6 +59,24 @@ def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: M
             differing[name] = record
     unknown = tuple(record for record, files in data.items() if files and record not in known)
     return Comparison(same=frozenset(same), differing=differing, unknown=unknown)
+
+
+def fingerprint(live: Iterable[LiveFile], partitions: Collection[Record]) -> str:
+    """Which files these partitions consist of, deletes included: equal ones hold equal rows."""
+    found = sorted((one.location, one.content, one.record_count) for one in live if one.partition in partitions)
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def check_rows(written: int, replaced: Collection[LiveFile]) -> None:
+    """Conflict when these files, deletes included, cannot hold the rows that were written out of them.
+
+    How many rows deletes take away is known at most, and of equality deletes not even that.
+    """
+    held = sum(file.record_count for file in replaced if file.content == 0)
+    is_known = all(file.content != _EQUALITY_DELETES for file in replaced)
+    deleted = sum(file.record_count for file in replaced if file.content) if is_known else held
+    if not held - deleted <= written <= held:
+        raise Conflict(f"{written} rows were written for {held} rows of the table, of which {deleted} may be deleted")
 
 
 def given(grounds: Iterable[Ground], before: int) -> int:

@@ -202,7 +202,7 @@ _HIVE = (
         "firn.hive.publish.interval",
         "10 min",
         unless_never(parse_duration),
-        "pause between two publishes of what has changed to a keyed table's Hive table, from the first that was asked "
+        "pause between two publishes of what has changed to a Hive table, from the first that was asked "
         "for; never: when somebody asks",
     ),
     Setting(

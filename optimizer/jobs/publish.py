@@ -1,8 +1,10 @@
-"""Publish: partitions of base are written as Hive reads them; the server registers the files and points Hive there.
+"""Publish: partitions are written as Hive reads them; the server registers the files and points Hive there.
 
 Plain files in Hive's layout and in the format that each partition has there, by Hive's names and types and without its
 partition columns. Each attempt has a directory of its own: what one that died has left is nobody's.
 """
+
+# ruff: noqa: S608 -- SQL of a quoted name and a number
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def run(work: Work) -> Result:
 
 def _rows(work: Work, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
     """The rows of these partitions as Hive has them, its partition columns last."""
-    base = work.session.spark.table(work.session.name(task.base))
+    base = _read(work, task)
     columns = [F.col(quoted(_known(one.name))).cast(spark_type(one.type)).alias(one.hive) for one in task.columns]
     columns += [F.col(quoted(name)) for name in task.own_columns]
     parts = [F.col(quoted(_known(one.name))).alias(one.hive) for one in task.partition_columns]
@@ -58,6 +60,14 @@ def _rows(work: Work, task: PublishTask, partitions: Sequence[Partition]) -> Dat
         raise Refused("a partition has a value that no predicate can name")
     by: list[Column] = [F.col(quoted(one.hive)) for one in task.partition_columns]
     return base.where(where).select(*columns, *parts).hint("rebalance", *by)
+
+
+def _read(work: Work, task: PublishTask) -> DataFrame:
+    """The table as it was planned by, whatever has come to it since."""
+    name = work.session.name(task.base)
+    if task.snapshot is None:
+        return work.session.spark.table(name)
+    return work.session.spark.sql(f"SELECT * FROM {name} VERSION AS OF {task.snapshot}")
 
 
 def _write(work: Work, task: PublishTask, form: str, location: str) -> int:

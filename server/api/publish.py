@@ -73,5 +73,7 @@ def publish(
     responses=refusals(400, 403, 404, 409, 503),
 )
 def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> PublishedOut:
-    """The server registers the files in base and points the metastore at them; asked again, it finds that done."""
+    """The server registers the files in place of what the table has, and points the metastore at them; asked again, it
+    finds that done.
+    """
     return PublishedOut.model_validate(services.hive.published.accept(lease, body.location, rows=body.rows))

@@ -368,7 +368,7 @@ def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> t
     if keyed is not None and not keyed.pending_commits:
         cannot.setdefault("merge", "nothing is pending: base holds everything")
     if relation.hive_name is not None:
-        hive = ["sync"] if keyed is None else ["sync", "publish"]
+        hive = ["sync", "publish"]
         wanted += hive
         if job is not None:
             cannot |= dict.fromkeys(hive, "a job is active on this table")

@@ -129,22 +129,22 @@ class _SnapshotWriter:
         for manifest in manifests:
             gone = _deletes(removed) if manifest["content"] else _data(removed)
             entries = list(self._manifests.entries(manifest, whole=False))
-            found = {entry["data_file"]["file_path"] for entry in entries if gone(entry)}
-            missing -= found
-            kept.append(self._write_again(manifest, entries, found) if found else manifest)
+            found = [gone(entry) for entry in entries]
+            missing -= {one["data_file"]["file_path"] for one, is_gone in zip(entries, found, strict=True) if is_gone}
+            kept.append(self._write_again(manifest, entries, found) if any(found) else manifest)
         if missing:
             raise RequirementFailed(f"{len(missing)} files to remove are not in the table, for example {min(missing)}")
         return kept
 
-    def _write_again(self, manifest: ManifestFile, entries: Sequence[Entry], gone: Collection[str]) -> ManifestFile:
-        """The same manifest with these files marked as removed."""
+    def _write_again(self, manifest: ManifestFile, entries: Sequence[Entry], gone: Sequence[bool]) -> ManifestFile:
+        """The same manifest with some of its entries marked as removed: several vectors may share a file's name."""
         spec = self._manifests.spec(manifest["partition_spec_id"])
-        for entry in entries:
+        for entry, is_gone in zip(entries, gone, strict=True):
             file = entry["data_file"]
             unfold_maps(file)
             file["partition"] = spec.record(spec.values(file["partition"], entry["names"]))
             entry["status"] = Status.EXISTING
-            if file["file_path"] in gone:
+            if is_gone:
                 entry |= {"status": Status.DELETED, "snapshot_id": self._snapshot_id}
                 self.changes.remove(file)
         made = self._write(entries, spec, Content.POSITION_DELETES if manifest["content"] else Content.DATA)

@@ -126,7 +126,7 @@ def linked_table(uow: UnitOfWork, relation: Relation) -> Linked:
         link=link,
         synced_at=synced_at,
         busy=uow.jobs.active_of(relation.id),
-        when=Times() if facts.keyed is None else _times(facts),
+        when=Times() if facts.keyed is None and link["published_at"] is None else _times(facts),
         spec=None if facts.keyed is None else facts.keyed.spec,
         decides=Decides(facts.policy["firn.hive.schema-conflict"]),
         gives=Gives(facts.policy["firn.hive.schema-give"]),
@@ -203,6 +203,8 @@ def next_books(
         "drift_by": _whose(state, found),
         "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
+    if grounds:
+        link["given_head"] = None  # what Hive has now is to be compared again
     if linked.is_keyed:
         sources = next_sources(linked, found, taken if as_changes else {}, late)
         sources = sources.but_below(found.unwatched, [unit.location for unit in found.units.values()])
@@ -312,9 +314,13 @@ def _drifting(link: Mapping[str, Any], sentence: str | None, now: datetime) -> d
 
 
 def note_published(
-    uow: UnitOfWork, relation_id: RelationId, parts: Mapping[str, Directory], same: Collection[str], through: int
+    uow: UnitOfWork, linked: Linked, parts: Mapping[str, Directory], same: Collection[str], through: int
 ) -> None:
-    """Base stands on what the metastore is to be pointed at; the partitions `same` needed nothing."""
+    """Base stands on what the metastore is to be pointed at; the partitions `same` needed nothing.
+
+    A sync that has looked before and has not taken anything over yet looks again.
+    """
+    relation_id = linked.relation.id
     found = uow.grounds.link(relation_id)
     if found is None:
         raise NotFound("the table is not linked to Hive any more")
@@ -326,14 +332,25 @@ def note_published(
         known = grounds.get(name)
         changed[name] = not_yet_there(directory, before) if known is None else replace(known, publishing=directory)
     uow.grounds.put(relation_id, {name: ground.to_json() for name, ground in changed.items()})
-    news = {"given": given((grounds | changed).values(), link["given"]), "published_at": uow.now().isoformat()}
+    news = {
+        "given": given((grounds | changed).values(), link["given"]),
+        "published_at": uow.now().isoformat(),
+        "generation": link["generation"] + bool(parts),
+    }
     uow.grounds.put_link(relation_id, {**link, **news}, synced_at)
     given_now = [
         HiveEvent(kind=HiveEventKind.PUBLISHED, partition=name, files=len(one.files), rows=one.rows)
         for name, one in parts.items()
     ]
     if given_now:
-        remember(uow, relation_id, given_now, uow.keyed.get(relation_id).base_id)
+        remember(uow, relation_id, given_now, linked.target.id)
+
+
+def note_all_given(uow: UnitOfWork, linked: Linked, head: int | None) -> None:
+    """Hive has all that a plain table holds at this snapshot: until it has another one, nothing need be compared."""
+    found = uow.grounds.link(linked.relation.id)
+    if found is not None:
+        uow.grounds.put_link(linked.relation.id, {**found[0], "given_head": head}, found[1])
 
 
 def advance_with_job(uow: UnitOfWork, job: Job, store: Relation) -> None:

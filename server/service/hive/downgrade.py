@@ -26,7 +26,7 @@ from catalog.operation import Operation, OperationId, OperationKind, OperationSt
 from catalog.places import canonical, lies_in
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from server.service.blockers import put_blocker
 from server.service.caller import caller
 from server.service.facts import load_metadata
@@ -34,8 +34,9 @@ from server.service.hive.attempt import Canceled, Overtaken, running
 from server.service.hive.books import Linked, linked_table
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
+from server.service.hive.places import published_place
 from server.service.hive.publish import NOTHING as ALL_GIVEN
-from server.service.hive.publish import Publishes, published_place, why_never
+from server.service.hive.publish import Publishes, why_never
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs
@@ -233,15 +234,14 @@ class Downgrades:
             raise _Waits("taking over what Hive has changed", job=taken.job)
         if taken.did.startswith(WAITS):
             raise _Waits(taken.did)
-        if relation.kind is RelationKind.KEYED:
-            given = self.publishes.publish(operation.catalog, operation.target)
-            if given.job is not None:
-                is_merge = given.job.kind is JobKind.MERGE
-                raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
-            if given.never is not None:
-                raise Conflict(f"Hive cannot be given everything: {given.never}")
-            if given.did != ALL_GIVEN:
-                raise _Waits(given.did)
+        given = self.publishes.publish(operation.catalog, operation.target)
+        if given.job is not None:
+            is_merge = given.job.kind is JobKind.MERGE
+            raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
+        if given.never is not None:
+            raise Conflict(f"Hive cannot be given everything: {given.never}")
+        if given.did != ALL_GIVEN:
+            raise _Waits(given.did)
         self._standing(operation, relation)
         if self.syncs.sync(operation.catalog, operation.target, everything=True).did != ALL_TAKEN:
             raise _Waits("taking over what Hive has changed")
@@ -276,14 +276,9 @@ class Downgrades:
         """The books with which the table can be let go of; Conflict when it never can."""
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
-        if found.count and linked.is_keyed:
-            raise _Waits(f"{WAITS} {found.count} partitions are not given to Hive yet")
         if found.count:
-            raise Conflict(
-                f"{found.count} partitions of {relation.name} hold what was written here and not to Hive",
-                hint="write these rows to the Hive table, or drop the table with `firn table drop`, which leaves them",
-            )
-        if linked.is_keyed and (unseen := [one["what"] for one in linked.link["differences"] if one["is_only_here"]]):
+            raise _Waits(f"{WAITS} {found.count} partitions are not given to Hive yet")
+        if unseen := [one["what"] for one in linked.link["differences"] if one["is_only_here"]]:
             raise Conflict(
                 f"Hive's readers could not see everything: {unseen[0]}",
                 hint="let Hive be given it (firn.hive.schema-give), or drop the column here, and begin again",
@@ -302,7 +297,7 @@ class Downgrades:
         records = records_of(table.partition_columns, linked.grounds)
         live = self.files.live_files(load_metadata(self.metadata, linked.target))
         found = compared(live, linked.grounds, records)
-        never = why_never(found, read_some(metastore, *names, [*found.differing])) if linked.is_keyed else None
+        never = why_never(found, read_some(metastore, *names, [*found.differing]))
         return _Compared(linked, found, never)
 
     def _let_go(self, operation: Operation, linked: Linked) -> None:

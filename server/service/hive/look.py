@@ -35,7 +35,7 @@ Changed = Additions | New | Rebuild | Dropped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long things last on Hive's side; nothing of it matters to a plain table, whose files are what they are."""
+    """How long things last on Hive's side: no matter to a plain table that was never published."""
 
     overwrite_ns: int = 0
     """An overwrite, during which what comes into a partition belongs to what went."""

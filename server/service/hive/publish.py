@@ -1,4 +1,4 @@
-"""Publish: Hive is given what base holds, partition by partition, where that differs from what Hive lists.
+"""Publish: Hive is given what base or a plain table holds, partition by partition, where it differs from Hive's list.
 
 Planned here, from files alone. An optimizer writes the rows of these partitions as Hive reads them, into directories of
 their own; what becomes of them is in `published`. What is published is what was merged: pending changes wait.
@@ -10,17 +10,14 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from urllib.parse import unquote
-from uuid import UUID
 
 from catalog.datafile import FileFormat
-from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
+from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
 from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import name_of, records_of
-from catalog.hive.nested import innermost
+from catalog.hive.names import can_name, name_of, records_of
 from catalog.hive.parts import is_beginning
-from catalog.hive.publishing import Comparison, compared
+from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
@@ -28,18 +25,19 @@ from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
-from catalog.names import CatalogName, RelationId
-from catalog.places import canonical, lies_in
+from catalog.names import CatalogName
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
-from catalog.ports.store import Database, UnitOfWork
+from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.facts import load_metadata
-from server.service.hive.books import Linked, linked_table, note_published
+from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
+from server.service.hive.places import own_place
+from server.service.hive.present import Present
 from server.service.hive.register import Moved
 from server.service.hive.state import HiveState, read_some, split_name
 from server.service.hive.switch import Switches
@@ -55,8 +53,6 @@ NOTHING = "nothing to publish"
 WAITS = "waits:"
 WRITTEN = (FileFormat.PARQUET, FileFormat.ORC)
 """Formats that are published."""
-PLACE = "published-to-hive"
-"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ class PublishOutcome:
     job: Job | None = None
     partitions_wait: int = 0
     never: str | None = None
-    """Why some of these wait for good, whatever is tried again."""
+    """Why some of these wait for what time does not bring, and what to do."""
 
     @property
     def waits(self) -> bool:
@@ -95,12 +91,17 @@ class Publishes:
     switches: Switches
     columns: Columns
 
+    @property
+    def present(self) -> Present:
+        """What makes plain tables readable as of a snapshot."""
+        return Present(self.database, self.metadata, self.columns.committer, self.files)
+
     def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
 
-        NotFound when no table is linked to that Hive table, Invalid for one without a key, Conflict while Hive has a
-        column that the table has no more, while another job works on the table or where another Firn publishes to it,
-        Unavailable without the metastore.
+        NotFound when no table is linked to that Hive table, Conflict while Hive has a column that the table has no
+        more, while another job works on the table or where another Firn publishes to it, Unavailable without the
+        metastore.
         """
         wanted = ".".join(split_name(full_name))
         with self.database.reading() as uow:
@@ -112,12 +113,7 @@ class Publishes:
                 f"{catalog} has no table over {wanted}: a Hive table is published once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        if keyed is None:
-            raise Invalid(
-                f"{relation.name} has no key: a plain table stands on Hive's own files",
-                hint="what engines write to a linked plain table is not given to Hive",
-            )
-        if merge and keyed.pending_commits:
+        if merge and keyed is not None and keyed.pending_commits:
             with self.database.writing() as uow:
                 job = asked_for(uow, relation, facts_of(uow, relation), JobKind.MERGE, {}, "asked for, to publish it")
             return PublishOutcome(table=str(relation.name), did="merges what is pending first", job=job)
@@ -156,7 +152,7 @@ class Publishes:
         with self.database.reading() as uow:
             found, facts, now = uow.grounds.link(relation.id), facts_of(uow, relation), uow.now()
             interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
-            if found is None or facts.keyed is None or interval is None or not facts.policy["firn.optimize.enabled"]:
+            if found is None or interval is None or not facts.policy["firn.optimize.enabled"]:
                 return None
             link, keyed = found[0], facts.keyed
             last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
@@ -169,6 +165,8 @@ class Publishes:
             past = past_of(uow, relation.id)
             if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
                 return None
+            if keyed is None:
+                return JobKind.PUBLISH if facts.stats.snapshot_id != link["given_head"] else None
             waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
             if waits and not is_default:  # else it is merged when its own policy says so
                 return JobKind.MERGE
@@ -211,33 +209,68 @@ class Publishes:
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        free = _without(found, linked.link["held"], table)
+        named = _named(found, table)
+        free = _without(named, linked.link["held"], table)
         settled = _without(free, _fresh(linked, now_ns, watermark_of(metadata)), table)
         state = read_some(metastore, *names, [*settled.differing])
-        ready, formats = _writable(settled, state)
+        taken = _taken_over(settled, self._changed_by_hive(linked, settled))
+        ready, formats = _writable(taken, state)
         waiting = found.count - ready.count
-        counts = found.count - free.count, free.count - settled.count, settled.count - ready.count
-        wait = "; ".join(_waiting(*counts))
-        never = why_never(settled, state)
+        never = why_never(settled if named.count == found.count else found, state)
+        wait = "; ".join(_waiting(*(one.count for one in (found, named, free, settled, taken, ready))))
         if not ready.count:
-            with self.database.writing() as uow:
-                # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
-                if linked_table(uow, relation).link["generation"] == linked.link["generation"]:
-                    note_published(uow, relation.id, {}, ready.same, watermark_of(metadata))
+            self._note_given(linked, ready, metadata, is_all=not waiting)
             did = f"{NOTHING}; {wait}" if waiting else NOTHING
             return PublishOutcome(table=name, did=did, partitions_wait=waiting, never=never)
+        try:
+            metadata = self.present.readable(linked, metadata)
+        except RequirementFailed:
+            return PublishOutcome(table=name, did=f"{WAITS} others have changed the table meanwhile")
         task = _task(linked, table, metadata, ready, followed, formats)
         check_lockable(metastore, *names, [one["name"] for one in task["partitions"]])
         try:
             self.switches.owners.claim(relation, table)
         except CommitUnknown as error:
             return PublishOutcome(table=name, did=f"{WAITS} {error}")
-        done = self._queued(linked, task, metadata, ready, asked=asked)
+        done = self._queued(linked, task, self._planned(linked, metadata, ready), asked=asked)
         return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting, never=never) if waiting else done
 
-    def _queued(self, linked: Linked, task: Json, metadata: Json, found: Comparison, *, asked: bool) -> PublishOutcome:
+    def _changed_by_hive(self, linked: Linked, found: Comparison) -> set[str]:
+        """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
+
+        Those of a keyed table are rebuilt whatever they were: its publish finds out in time that they have changed.
+        """
+        if linked.is_keyed or not found.differing:
+            return set()
+        grounds = {name: linked.grounds[name] for name in found.differing}
+        return self.switches.overtaken(linked.relation, grounds, linked.subdirectories)
+
+    def _note_given(self, linked: Linked, found: Comparison, metadata: Json, *, is_all: bool) -> None:
+        with self.database.writing() as uow:
+            now = linked_table(uow, linked.relation)
+            # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
+            if now.link["generation"] != linked.link["generation"]:
+                return
+            note_published(uow, linked, {}, found.same, watermark_of(metadata))
+            if is_all and now.grounds == linked.grounds:
+                note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
+
+    def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
+        """What the job's commit is judged by."""
+        plan = {
+            "head": ref_snapshot_id(metadata, "main"),
+            "schema": metadata["current-schema-id"],
+            "through": watermark_of(metadata),
+            "same": sorted(found.same),
+        }
+        if linked.is_keyed:
+            return plan
+        partitions = {*found.differing.values(), *found.unknown}
+        return plan | {"files": fingerprint(self.files.live_files(metadata), partitions)}
+
+    def _queued(self, linked: Linked, task: Json, plan: Json, *, asked: bool) -> PublishOutcome:
         relation = linked.relation
-        words = f"partitions that differ from what Hive lists: {found.count}"
+        words = f"partitions that differ from what Hive lists: {len(task['partitions'])}"
         with self.database.writing() as uow:
             if linked_table(uow, relation).link["generation"] != linked.link["generation"]:
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} a sync came first")
@@ -247,20 +280,28 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
-            task["root"] = f"{_place(uow, linked)}/{job.id}"
-            plan = {
-                "head": ref_snapshot_id(metadata, "main"),
-                "through": watermark_of(metadata),
-                "same": sorted(found.same),
-            }
+            task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
+
+
+def _counted(linked: Linked) -> set[str]:
+    """Directories below which every file counts as a partition's."""
+    if linked.subdirectories is not Subdirectories.READ:
+        return set()
+    grounds = linked.grounds.values()
+    return {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
 
 
 def _resolved_since(past: Sequence[Job], moment: str | None) -> bool:
     """Whether rows have left base without a change, because their keys came twice (decision 47)."""
     resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
     return any(moment is None or ended > datetime.fromisoformat(moment) for ended in resolved)
+
+
+def _named(found: Comparison, table: HiveTable) -> Comparison:
+    """Without partitions that only this side can have: Hive takes an empty text for null, and has small integers."""
+    return replace(found, unknown=tuple(one for one in found.unknown if can_name(table.partition_columns, one)))
 
 
 def _fresh(linked: Linked, now_ns: int, watermark: int) -> set[str]:
@@ -286,6 +327,11 @@ def _without(found: Comparison, names: Collection[str], table: HiveTable) -> Com
     )
 
 
+def _taken_over(found: Comparison, changed: Collection[str]) -> Comparison:
+    """Without partitions that Hive has changed since: published, they would be given up, and what it did a conflict."""
+    return replace(found, differing={name: one for name, one in found.differing.items() if name not in changed})
+
+
 def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[str, FileFormat]]:
     """Those whose format an optimizer can write, and the formats: a partition keeps its own, a new one has the table's.
 
@@ -306,8 +352,13 @@ def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[
 
 def why_never(found: Comparison, state: HiveState) -> str | None:
     """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
-    writable, formats = _writable(found, state)
-    columns = state.table.partition_columns
+    named, columns = _named(found, state.table), state.table.partition_columns
+    if nameless := found.count - named.count:
+        return (
+            f"{nameless} partitions have values that Hive cannot have (an empty text, a number beyond its type). Write "
+            "their rows to other partitions, or delete them"
+        )
+    writable, formats = _writable(named, state)
     names = [*found.differing, *(name_of(columns, one) for one in found.unknown)]
     ready = {*writable.differing, *(name_of(columns, one) for one in writable.unknown)}
     strange = [name for name in names if name not in ready]
@@ -321,13 +372,17 @@ def why_never(found: Comparison, state: HiveState) -> str | None:
     )
 
 
-def _waiting(held: int, written: int, strange: int) -> Iterator[str]:
-    """What is not published now, and why."""
-    if held:
+def _waiting(found: int, named: int, free: int, settled: int, taken: int, ready: int) -> Iterator[str]:
+    """What is not published now, and why: by how many are left after each thing that was looked at."""
+    if nameless := found - named:
+        yield f"{nameless} partitions wait, because Hive can have none of their values"
+    if held := named - free:
         yield f"{held} partitions wait, because what Hive has there is not taken over"
-    if written:
+    if written := free - settled:
         yield f"{written} partitions wait, because Hive has written to them a moment ago"
-    if strange:
+    if changed := settled - taken:
+        yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"
+    if strange := taken - ready:
         yield f"{strange} partitions wait, because they are stored as Avro, which is not written"
 
 
@@ -354,9 +409,11 @@ def _task(
     told = {column["name"] for column in (*columns, *partitioned_by)}
     own = [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told]
     asked = [*found.differing, *(name_of(table.partition_columns, one) for one in found.unknown)]
-    head = ref_snapshot_id(metadata, "main")
+    head, name = ref_snapshot_id(metadata, "main"), linked.relation.name
+    pinned = [*name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])]
     return {
-        "base": [*linked.relation.name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])],
+        "base": pinned if linked.is_keyed else [*name.namespace, name.name],
+        "snapshot": None if linked.is_keyed else head,
         "columns": columns,
         "own_columns": own,
         "partition_columns": partitioned_by,
@@ -380,51 +437,3 @@ def _written(table: HiveTable, followed: Followed) -> Iterator[HiveColumn]:
                 hint="make the fields on both sides the same, in the same order; new ones come last",
             )
         yield replace(column, type=kind or column.type)
-
-
-def published_place(uow: UnitOfWork, relation: Relation) -> str:
-    """Where the partitions of a table lie that are published from now on."""
-    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
-    return f"{root}/{relation.id}"
-
-
-def _place(uow: UnitOfWork, linked: Linked) -> str:
-    """The table's own directory of published partitions; Conflict where some table's clean-up would find it.
-
-    Or where it would lie below one of Hive's partitions of which every file counts.
-    """
-    place = published_place(uow, linked.relation)
-    root = place.rpartition("/")[0]
-    grounds = linked.grounds.values()
-    listed = {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
-    if linked.subdirectories is Subdirectories.READ and innermost(canonical(place), {*map(canonical, listed)}):
-        raise Conflict(
-            f"{root} lies in a directory of {linked.relation.hive_name}, below which all files count",
-            hint="set firn.hive.publish.location to a directory that is no table's",
-        )
-    around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
-    if any(lies_in(canonical(place), canonical(one)) for one in around):
-        raise Conflict(
-            f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
-            hint="set firn.hive.publish.location to a directory that is no table's",
-        )
-    if any(_is_a_table(uow, part) for part in unquote(root).split("/")):
-        raise Conflict(
-            f"{root} lies where another table is published to, which takes what it has left there for its own",
-            hint="set firn.hive.publish.location to a directory that is no table's",
-        )
-    return place
-
-
-def _is_a_table(uow: UnitOfWork, text: str) -> bool:
-    """Whether a part of a path is the id of a table, a dropped one too: so published places are named."""
-    try:
-        relation_id = RelationId(UUID(text))
-    except ValueError:
-        return False
-    try:
-        uow.relations.get(relation_id)
-    except NotFound:
-        return bool(uow.dropped.relations_of(relation_id))
-    return True

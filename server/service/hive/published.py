@@ -1,26 +1,29 @@
-"""What a publish job has written takes the place of base's own files: one commit that changes no row.
+"""What a publish job has written takes the place of base's own files, or of a plain table's: a commit of no new row.
 
 So one copy of the data serves both sides. The books say in the same transaction what the metastore is still to be
 pointed at (see `switch`), which is done at once, and by every later sync where that did not come to pass.
+
+Nobody but jobs commits to base. To a plain table anybody does, while the job reads and writes: its files take the place
+of those that it has read, or of none.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog.commit import Change
 from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, LiveFile
-from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid
+from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, RequirementFailed
 from catalog.hive.ground import Directory, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import partition_record, partition_values, records_of
-from catalog.hive.publishing import Record
+from catalog.hive.publishing import Record, check_rows, fingerprint, not_yet_there
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import JobKind, Lease, check_lease
@@ -33,6 +36,9 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.state import join, split_name
 from server.service.hive.switch import Switched, Switches
 from server.service.metadata import MetadataFiles
+
+TRIES = 5
+"""How often a plain table is looked at again that others have changed in other partitions meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +82,25 @@ class _Job:
     has_committed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The partitions that a job was to write: their names, and where they lie now."""
+
+    names: Mapping[Record, str]
+    directories: Mapping[str, Directory]
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """The files that what was written takes the place of, deletes included.
+
+    `shared` are Puffin files with vectors of other partitions too: those of files that go, go with these.
+    """
+
+    files: Sequence[LiveFile]
+    shared: frozenset[str]
+
+
 @dataclass(frozen=True)
 class PublishedFiles:
     """The server's part of a publish job; safe to be asked again, and to be interrupted anywhere."""
@@ -103,7 +128,7 @@ class PublishedFiles:
         parts = self._parts(table.partition_columns, metadata, job.task, location)
         if not job.has_committed:
             _check_all_there(parts, rows)
-            self._commit(lease, job, table, metadata, parts)
+            self._commit(lease, job, table, parts)
         try:
             switched = self.switches.finish(relation)
             left = switched.left
@@ -148,19 +173,46 @@ class PublishedFiles:
             part.listed.append(replace(file, path=name))
         return found
 
-    def _commit(self, lease: Lease, job: _Job, table: HiveTable, metadata: Json, parts: Mapping[Record, _Part]) -> None:
-        if ref_snapshot_id(metadata, "main") != job.plan["head"]:
-            raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
+    def _commit(self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part]) -> None:
         names = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]])
         wanted = {record: name for name, record in names.items()}
-        if strange := parts.keys() - wanted.keys():
-            raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
-        snapshot = self._snapshot(metadata, parts, wanted, f"publish to {table.full_name}")
         through = job.plan["through"]
         directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
+        if not job.linked.is_keyed:
+            self._check_hive_unchanged(job, directories)
+        for left in reversed(range(TRIES)):
+            try:
+                self._commit_once(lease, table, parts, _Wanted(wanted, directories))
+            except RequirementFailed:
+                if not left:
+                    raise
+            else:
+                return
+
+    def _check_hive_unchanged(self, job: _Job, directories: Mapping[str, Directory]) -> None:
+        """Conflict where Hive has changed a partition of a plain table since it was synced.
+
+        What it did to files that the publish then takes from the table would look like a change on both sides.
+        """
+        grounds = job.linked.grounds
+        asked = {name: grounds.get(name) or not_yet_there(one, 0) for name, one in directories.items()}
+        if changed := self.switches.overtaken(job.linked.relation, asked, job.linked.subdirectories):
+            raise Conflict(f"Hive has changed {min(changed) or 'the table'} meanwhile", hint="sync, and publish again")
+
+    def _commit_once(self, lease: Lease, table: HiveTable, parts: Mapping[Record, _Part], wanted: _Wanted) -> None:
+        """RequirementFailed when somebody else was faster."""
+        job = self._job(lease)
+        if job.has_committed:
+            return
+        metadata = load_metadata(self.metadata, job.linked.target)
+        replaced = _replaced(self.files.live_files(metadata), wanted.names.keys())
+        _check_unmoved(job, metadata, replaced.files, wanted.names.keys())
+        if strange := parts.keys() - wanted.names.keys():
+            raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
+        snapshot = self._snapshot(metadata, parts, replaced, f"publish to {table.full_name}")
 
         def also(uow: UnitOfWork) -> None:
-            note_published(uow, job.linked.relation.id, directories, job.plan["same"], through)
+            note_published(uow, job.linked, wanted.directories, job.plan["same"], job.plan["through"])
 
         change = Change(
             name=job.linked.target.name,
@@ -179,21 +231,41 @@ class PublishedFiles:
                 self.files.delete(location)
             raise
 
-    def _snapshot(
-        self, metadata: Json, parts: Mapping[Record, _Part], wanted: Mapping[Record, str], why: str
-    ) -> AddSnapshot:
-        live = [file for file in self.files.live_files(metadata) if file.partition in wanted]
-        _check_same_rows(parts, live)
+    def _snapshot(self, metadata: Json, parts: Mapping[Record, _Part], replaced: _Replaced, why: str) -> AddSnapshot:
+        check_rows(_rows(parts), replaced.files)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
         return self.files.write_snapshot(
             metadata,
             [entry for part in parts.values() for entry in part.entries],
-            {file.location for file in live},
+            {file.location for file in replaced.files} - replaced.shared,
             snapshot_id=secrets.randbits(62) + 1,
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": why},
         )
+
+
+def _replaced(live: Iterable[LiveFile], partitions: Collection[Record]) -> _Replaced:
+    files, deletes = list[LiveFile](), set[str]()
+    for file in live:
+        if file.partition in partitions:
+            files.append(file)
+        elif file.content:
+            deletes.add(file.location)
+    return _Replaced(files, frozenset(file.location for file in files) & deletes)
+
+
+def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitions: Collection[Record]) -> None:
+    """The files that go are those that the job has read, and its columns are the table's; Conflict if they are not."""
+    head, plan = ref_snapshot_id(metadata, "main"), job.plan
+    if metadata["current-schema-id"] != plan["schema"]:
+        raise Conflict("the table's columns have changed since the publish was planned", hint="it is planned anew")
+    if head == plan["head"]:
+        return
+    if job.linked.is_keyed:
+        raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
+    if fingerprint(live, partitions) != plan["files"]:
+        raise Conflict("a partition was changed here while it was written for Hive", hint="it is planned anew")
 
 
 def _rows(parts: Mapping[Record, _Part]) -> int:
@@ -204,14 +276,6 @@ def _check_all_there(parts: Mapping[Record, _Part], rows: int) -> None:
     """Both sides will stand on these files alone: a listing that misses one would lose its rows for good."""
     if _rows(parts) != rows:
         raise Conflict(f"{rows} rows were written and {_rows(parts)} are listed", hint="the next publish writes anew")
-
-
-def _check_same_rows(parts: Mapping[Record, _Part], live: Sequence[LiveFile]) -> None:
-    """Nor may the job have read fewer rows than base has; how many its deletes take away is known at most."""
-    held = sum(file.record_count for file in live if file.content == 0)
-    deleted = sum(file.record_count for file in live if file.content)
-    if not held - deleted <= _rows(parts) <= held:
-        raise Conflict(f"{_rows(parts)} rows were written for {held} rows of base, of which {deleted} may be deleted")
 
 
 def _directory(job: _Job, part: _Part | None, name: str, through: int) -> Directory:

@@ -75,7 +75,8 @@ class Reading:
         bad: dict[str, _Bad] = {}
         parts = self._parts(found)
         for part in parts:
-            if (unfit := self._keys.why_not_partition(found.units[part.name].values)) is not None:
+            unit = found.units.get(part.name)
+            if unit is not None and (unfit := self._keys.why_not_partition(unit.values)) is not None:
                 bad[part.name] = _Bad(unfit, is_gone=False)
         registered = [part for part in parts if part.is_registered]
         read = [part for part in parts if not part.is_registered]
@@ -116,10 +117,12 @@ class Reading:
             if unit is not None and not isinstance(change, Dropped):
                 is_registered = not self.linked.is_keyed or (self.linked.trusts and not isinstance(change, Rebuild))
                 parts.append(_Part(name, unit.format, self._locations(unit, change), is_registered))
+        is_registered, usual = not self.linked.is_keyed, self.state.table.file_format or FileFormat.PARQUET
         for one in found.late:
-            if (unit := found.units.get(one.name)) is not None:
+            unit = found.units.get(one.name)
+            if unit is not None or is_registered:
                 locations = [join(one.directory.location, file.path) for file in one.files]
-                parts.append(_Part(one.name, unit.format, locations, is_registered=False))
+                parts.append(_Part(one.name, unit.format if unit else usual, locations, is_registered))
         return parts
 
     def _locations(self, unit: Unit, change: Additions | New | Rebuild) -> list[str]:

@@ -6,6 +6,7 @@ So do plain tables, and keyed ones that trust Hive's side to add rows of new key
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,9 +23,9 @@ from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer, InSameTransaction
 from server.service.hive.books import Linked, advance, next_books
-from server.service.hive.look import Looked
+from server.service.hive.look import Late, Looked
 from server.service.hive.readable import Readable
-from server.service.hive.state import HiveState, join
+from server.service.hive.state import HiveState, Unit, join
 
 
 class Moved(Exception):
@@ -106,7 +107,7 @@ class Registering:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        books = next_books(linked, state, found, found.changed, as_changes=False)
+        books = next_books(linked, state, found, found.changed, _late(linked, found), as_changes=False)
         apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, books))
 
     def _files(self, linked: Linked, state: HiveState, found: Looked, metadata: Json) -> _Files:
@@ -127,8 +128,23 @@ class Registering:
             if unit is not None:
                 files.come += [join(unit.location, file.path) for file in come]
                 files.partitions += [record] * len(come)
+        for one in _late(linked, found):
+            self._add_late(files, one, state, found.units.get(one.name))
         return files
+
+    def _add_late(self, files: _Files, late: Late, state: HiveState, unit: Unit | None) -> None:
+        """Rows that came where a partition was before: they are here at once, and in Hive with the next publish."""
+        columns = state.table.partition_columns
+        record = partition_record(columns, unit.values if unit else partition_values(columns, late.name))
+        come = [join(late.directory.location, file.path) for file in late.files]
+        files.come += come
+        files.partitions += [record] * len(come)
 
     def _live(self, metadata: Json) -> dict[str, tuple[Any, ...]]:
         """The head's data files, each with its partition."""
         return {file.location: file.partition for file in self.files.live_files(metadata) if file.content == 0}
+
+
+def _late(linked: Linked, found: Looked) -> Sequence[Late]:
+    """What came where partitions were before; of a keyed table that trusts Hive these rows are changes all the same."""
+    return () if linked.is_keyed else found.late

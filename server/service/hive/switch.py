@@ -122,6 +122,12 @@ class Switches:
             up = {name: one.given_up(now_ns).to_json() for name, one in grounds.items() if one.publishing is not None}
             uow.grounds.put(relation.id, up)
 
+    def overtaken(self, relation: Relation, grounds: Mapping[str, Ground], subdirectories: Subdirectories) -> set[str]:
+        """Those partitions that Hive has changed since, which no sync has taken over; Unavailable without metastore."""
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        now = {unit.name: unit.signals for unit in read_some(metastore, *names, [*grounds]).units}
+        return self._overtaken(grounds, now, subdirectories)
+
     def _some(
         self,
         relation: Relation,

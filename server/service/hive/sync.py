@@ -50,7 +50,7 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.locking import why_busy
 from server.service.hive.look import Depth, Looked, look, why_unfit
 from server.service.hive.owners import what_to_do, why_not
-from server.service.hive.publish import published_place
+from server.service.hive.places import published_place
 from server.service.hive.readable import Readable, Reading
 from server.service.hive.register import Moved, Registering
 from server.service.hive.state import HiveState, read_state, split_name

@@ -316,6 +316,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "given": 0,
         "published_at": None,
         "unlocked": None,
+        "given_head": None,
         "drift": None,
         "drift_since": None,
         "drift_by": None,

@@ -12,9 +12,9 @@ from catalog.errors import CatalogError
 from catalog.hive.former import InUse, known_directories
 from catalog.hive.ground import Ground
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
+from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
-from server.service.hive.publish import published_place
+from server.service.hive.places import published_place
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.ownership import why_published_not_its_own
 
@@ -31,7 +31,7 @@ class PublishedPlace:
 
 def place_of(uow: UnitOfWork, relation: Relation) -> PublishedPlace | None:
     """None for a table that was never published."""
-    found = uow.grounds.link(relation.id) if relation.kind is RelationKind.KEYED else None
+    found = uow.grounds.link(relation.id)
     if found is None or found[0]["published_at"] is None:
         return None
     location = published_place(uow, relation)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from catalog.hive.model import HiveColumn
 from catalog.hive.names import (
     NULL_NAME,
     BadPartitionValue,
+    can_name,
     escape,
     partition_name,
     partition_record,
@@ -111,3 +113,25 @@ def test_a_value_that_hive_would_show_as_null_is_named(hive_type: str, text: str
 def test_types_whose_values_depend_on_the_reader_are_refused(hive_type: str) -> None:
     with pytest.raises(Invalid, match="cannot be taken over"):
         partition_value(HiveColumn(name="p", type=hive_type), "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "can"),
+    [
+        ("string", "a b/=", True),
+        ("string", None, True),
+        ("string", "", False),  # null to Hive
+        ("string", NULL_NAME, False),
+        ("tinyint", 127, True),
+        ("tinyint", 128, False),
+        ("date", 20_000, True),
+        ("double", float("nan"), False),
+        ("decimal(4,2)", Decimal("1.50"), True),
+    ],
+)
+def test_hive_has_no_partition_of_some_values(kind: str, value: Any, *, can: bool) -> None:
+    assert can_name([HiveColumn(name="p", type=kind)], [value]) is can
+
+
+def test_a_table_without_partitions_needs_no_name() -> None:
+    assert can_name([], [])

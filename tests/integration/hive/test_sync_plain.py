@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.hive.tables import HiveTable, Side
+from tests.firn.cli.conftest import Command
+from tests.integration.hive.engine import Rows
+from tests.integration.hive.tables import HiveTable, Side, fingerprint
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
@@ -76,3 +78,34 @@ def test_files_that_both_sides_changed_are_a_conflict_that_is_told(side: Side) -
     packed = side.server.http.post(f"/api/v1/catalogs/lake/tables/{table.name}/rewrite", json={})
     assert packed.status_code == 400
     assert "files that Hive lists" in packed.json()["error"]["message"]
+
+
+def test_what_engines_wrote_to_a_table_without_a_key_is_published_and_given_back(side: Side) -> None:
+    table = side.table(
+        "id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
+    ).upgrade()
+    before, lake = fingerprint(table.path), f"lake.{table.name}"
+    side.hive.sql(
+        f"ALTER TABLE {lake} SET TBLPROPERTIES ('write.delete.mode'='merge-on-read')",
+        f"DELETE FROM {lake} WHERE id = 1",  # by position: the file stays
+        f"INSERT INTO {lake} VALUES (4, 'mine', 'x'), (5, 'mine', 'new')",
+        f"ALTER TABLE {lake} ADD COLUMN own STRING",
+        f"ALTER TABLE {lake} RENAME COLUMN v TO renamed",
+    )
+    assert table.publish()["result"]["switched"] == 2
+    expected: Rows = [(2, "b", None, "x"), (3, "c", None, "y"), (4, "mine", None, "x"), (5, "mine", None, "new")]
+    assert table.hive_rows("id, v, own, p") == table.rows("id, renamed, own, p") == expected
+    assert fingerprint(table.path) == before
+    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+    # Engines and Hive's writers go on, in published partitions too.
+    side.hive.sql(f"INSERT INTO {lake} (id, renamed, own, p) VALUES (6, 'mine', 'kept', 'x')")
+    table.insert("VALUES (7, 'theirs', 'both', 'x')")
+    table.sync()
+    command = Command(side.server.url)
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(command, "hive", "downgrade", table.name, "--no-watch", "--json")
+        while not said.done():
+            side.hive.work(side.server.url)
+    assert said.result().code == 0, said.result().err
+    expected += [(6, "mine", "kept", "x"), (7, "theirs", "both", "x")]
+    assert table.hive_rows("id, v, own, p") == expected

@@ -20,6 +20,7 @@ from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
 from tests.server.files.registered import Registered, rows_of
+from tests.server.scans.lake_table import LakeTable, a_row
 from tests.spark_fixtures import hadoop_catalog
 
 AT = datetime(2024, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
@@ -157,6 +158,25 @@ def test_a_file_replaced_under_its_name_is_a_new_file(table: Registered) -> None
     table.commit([after], [before.stats.location])
     assert [row["id"] for row in scanned(table)] == [7, 8]
     assert current_snapshot(table.metadata)["summary"]["total-records"] == "2"  # type: ignore[index]
+
+
+def test_a_vector_stays_that_shares_its_file_with_that_of_a_removed_file(tmp_path: Path) -> None:
+    lake = LakeTable(tmp_path / "wh", [[]], version=3)
+    (gone,), (stays,) = lake.add(0, [a_row(1)]), lake.add(0, [a_row(2)])
+    first = lake.delete_by_vector(gone)
+    lake.delete_by_vector(stays, beside=first)
+    lake.commit()
+    made = write_snapshot(Storage(), lake.metadata, [], [gone.path], snapshot_id=99, now_ms=0)
+    entries = [
+        entry["data_file"]
+        for manifest in lake.manifests().of_snapshot(made.snapshot)
+        for entry in lake.manifests().entries(manifest)
+    ]
+    assert [(one["file_path"], one.get("referenced_data_file")) for one in entries] == [
+        (stays.path, None),
+        (first.path, stays.path),
+    ]
+    assert made.snapshot["summary"]["removed-dvs"] == "1"
 
 
 def test_removing_what_is_not_there_is_refused_and_leaves_nothing(table: Registered) -> None:

@@ -145,11 +145,11 @@ class LakeTable:
             **named,
         )
 
-    def delete_by_vector(self, of: Data) -> Delete:
-        """A deletion vector; the one before it, if any, is replaced."""
+    def delete_by_vector(self, of: Data, *, beside: Delete | None = None) -> Delete:
+        """A deletion vector, in the file of the one `beside` it; the one before it, if any, is replaced."""
         for old in [one for one in self.deletes if one.kind == "vector" and one.scope == of.path]:
             self.drop(old)
-        path = f"{self.place}/data/{next(self._numbers)}.puffin"
+        path = f"{self.place}/data/{next(self._numbers)}.puffin" if beside is None else beside.path
         made = Delete(path, "vector", of.spec_id, of.partition, self.next_sequence_number, of.path)
         return self._add(made, referenced_data_file=of.path, content_offset=4, content_size_in_bytes=40)
 

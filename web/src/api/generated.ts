@@ -1909,7 +1909,8 @@ export interface paths {
         put?: never;
         /**
          * Publish what was written
-         * @description The server registers the files in base and points the metastore at them; asked again, it finds that done.
+         * @description The server registers the files in place of what the table has, and points the metastore at them; asked again, it
+         *     finds that done.
          */
         post: operations["published_leases__lease__published_post"];
         delete?: never;

@@ -340,7 +340,7 @@ function willNot(): ReactNode[] {
   return [
     'No file of the Hive table is moved, rewritten or deleted, now or by a later merge.',
     'Hive readers and writers go on as before, on their own data.',
-    'Changes made through Firn reach Hive only when they are published, which needs a primary key.',
+    'Changes made through Firn reach Hive only when they are published.',
     'Nothing is half done: if it fails or is canceled, it leaves the Hive table as it was. It can be given back to Hive at any time, with everything that was changed here.',
   ];
 }

@@ -276,6 +276,8 @@ class HiveFiles:
 
     beside: BesideHive
     short: str
+    elsewhere: Path | None = None
+    """Where partitions of it were published, for writers that know them there."""
 
     @property
     def name(self) -> str:
@@ -283,7 +285,7 @@ class HiveFiles:
 
     @property
     def path(self) -> Path:
-        return self.beside.directory / "hive" / self.short
+        return self.elsewhere or self.beside.directory / "hive" / self.short
 
     def add(self, part: str, *ids: int | None, file: str | None = None) -> Path:
         """A file of a partition, which is made if it is not there; written long ago, so it is believed at once."""

@@ -48,8 +48,15 @@ def published(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> 
     return job
 
 
-def appended(beside: BesideHive, table: HiveFiles, store: str | None, *ids: int, follows_hive: bool = False) -> None:
-    """A writer of this side adds a file to a plain table, or to a store."""
+def appended(
+    beside: BesideHive,
+    table: HiveFiles,
+    store: str | None,
+    *ids: int,
+    follows_hive: bool = False,
+    part: str = "x",
+) -> str:
+    """A writer of this side adds a file to a plain table, or to a store; its location."""
     name = beside.table_name(table)
     name = name if store is None else TableName(name.as_namespace, store)
     with beside.database.reading() as uow:
@@ -61,13 +68,14 @@ def appended(beside: BesideHive, table: HiveFiles, store: str | None, *ids: int,
     [stats] = files.footers(current_schema(metadata), [location])
     snapshot: AddSnapshot = files.write_snapshot(
         metadata,
-        [DataFileEntry(stats=stats, partition=("x",))],
+        [DataFileEntry(stats=stats, partition=(part,))],
         (),
         snapshot_id=secrets.randbits(62) + 1,
         now_ms=metadata["last-updated-ms"],
     )
     change = Change(name=name, requirements=snapshot.requirements(), updates=snapshot.updates())
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], follows_hive=follows_hive))
+    return location
 
 
 def exists(beside: BesideHive, table: HiveFiles) -> bool:
@@ -96,8 +104,9 @@ def test_a_table_that_hive_has_whole_is_given_back_as_it_was(beside: BesideHive,
     assert beside.live(table) == table.files()  # and back again
 
 
-def test_what_differs_is_published_first(beside: BesideHive) -> None:
-    table = upgraded(beside, "id")
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_what_differs_is_published_first(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = upgraded(beside, *key)
     before = content(table)
     merged(beside, table, "x", 1, 7)
     operation = beside.downgrades.start(LAKE, table.name, watch=False)
@@ -194,13 +203,21 @@ def test_hive_side_changes_are_taken_over_on_the_way(beside: BesideHive) -> None
     assert ended(beside, operation).status is OperationStatus.SUCCEEDED
 
 
-def test_rows_that_only_this_side_has_stop_it(beside: BesideHive) -> None:
+def test_rows_that_only_a_plain_table_has_are_published_before_it_is_let_go_of(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(beside, table, None, 5)
-    failed = ended(beside, beside.downgrades.start(LAKE, table.name))
-    assert failed.status is OperationStatus.FAILED
-    assert failed.error == f"1 partitions of {beside.table_name(table)} hold what was written here and not to Hive"
-    appended(beside, table, None, 6)  # it goes on as before
+    operation = beside.downgrades.start(LAKE, table.name, watch=False)
+    beside.downgrades.activate()
+    beside.services.jobs.cancel(active(beside, relation_of(beside, table)).id)
+    assert ended(beside, operation).error == "its publish job was canceled"
+    [file] = [one for one in table.files() if "/p=x/" in one]
+    job = leased(beside, table, x=(1, 2, 5))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    done = ended(beside, beside.downgrades.start(LAKE, table.name, watch=False))
+    assert (done.status, done.result["published"]) == (OperationStatus.SUCCEEDED, 1)
+    assert beside.where(table, "x") == f"{job.location}/p=x"
+    assert file in table.files()
 
 
 def test_changes_that_come_at_any_moment_of_the_last_step_are_not_dropped(beside: BesideHive) -> None:
@@ -227,10 +244,20 @@ def test_changes_that_come_at_any_moment_of_the_last_step_are_not_dropped(beside
     assert moments >= 2
 
 
-def test_a_killed_downgrade_goes_on(beside: BesideHive) -> None:
+def test_rows_that_hive_can_never_have_end_it(beside: BesideHive) -> None:
+    """Or the table would take no changes, and wait, for ever."""
+    table = upgraded(beside)
+    appended(beside, table, None, 5, part="")
+    with pytest.raises(Conflict, match="1 partitions have values that Hive cannot have"):
+        beside.downgrades.start(LAKE, table.name, watch=False)
+    appended(beside, table, None, 6)
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_killed_downgrade_goes_on(beside: BesideHive, key: tuple[str, ...]) -> None:
     died = 0
     while True:
-        table = upgraded(beside, "id")
+        table = upgraded(beside, *key)
         published(beside, table, x=(1, 7))
         operation = beside.downgrades.start(LAKE, table.name, watch=False)
         beside.fuse.left = died + 1

@@ -111,8 +111,8 @@ def path_of(location: str) -> Path:
 
 
 @pytest.fixture
-def former(beside: BesideHive) -> Former:
-    table = upgraded(beside, "id")
+def former(beside: BesideHive, request: pytest.FixtureRequest) -> Former:
+    table = upgraded(beside, *getattr(request, "param", ("id",)))
     first = published(beside, table, x=(1, 7)).location
     merged(beside, table, "x", 1, 8)
     second = leased(beside, table)
@@ -132,8 +132,8 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
     metadata = beside.metadata(table)
     assert metadata is not None
     old = [one["snapshot-id"] for one in metadata["snapshots"] if one["snapshot-id"] != metadata["current-snapshot-id"]]
-    name = TableName(beside.table_name(table).as_namespace, BASE)
-    change = Change(name=name, requirements=[], updates=[{"action": "remove-snapshots", "snapshot-ids": old}])
+    updates = [{"action": "remove-snapshots", "snapshot-ids": old}]
+    change = Change(name=beside.target_name(table), requirements=[], updates=updates)
     lease = begun(beside, table, JobKind.EXPIRE)
     beside.services.jobs.committing(lease)
     beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change], lease=lease))
@@ -141,6 +141,7 @@ def forgotten(beside: BesideHive, table: HiveFiles) -> None:
     set_property(beside, table, "comment", "so that the log names no metadata with the old snapshots")
 
 
+@pytest.mark.parametrize("former", [(), ("id",)], indirect=True)
 def test_a_directory_that_nobody_needs_goes_and_the_current_one_stays(former: Former) -> None:
     content = former.left.read_bytes()
     judged = former.removed()

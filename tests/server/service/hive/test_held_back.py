@@ -155,7 +155,7 @@ def test_a_sync_that_fails_by_schedule_says_why_with_its_table(
 ) -> None:
     table = upgraded(beside)
     table.add("x", 4)
-    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_, **__: True)
     with monkeypatch.context() as unreadable:
         unreadable.setattr("server.files.listing.Listings.list", denied)
         assert beside.syncs.activate().unavailable == 1
@@ -170,7 +170,7 @@ def test_a_sync_that_fails_by_schedule_says_why_with_its_table(
     assert beside.live(table) == table.files()
 
 
-def denied(*_: object) -> None:
+def denied(*_: object, **__: object) -> None:
     raise Unavailable("permission denied")
 
 
@@ -179,7 +179,7 @@ def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
 ) -> None:
     """As on object stores, whose directories have no times: Spark's INSERT moves no time and no statistics."""
     monkeypatch.setattr("server.files.listing.Listings.modified_ns", lambda *_: None)
-    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_, **__: True)
     table = upgraded(beside)
     assert beside.syncs.activate().changed == 0
     table.add("x", 4)
@@ -201,7 +201,7 @@ def test_what_waits_is_listed_again_where_no_signal_tells_of_it(
 ) -> None:
     """Or it would pass for well until the next sweep."""
     monkeypatch.setattr("server.files.listing.Listings.modified_ns", lambda *_: None)
-    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_: True)
+    monkeypatch.setattr("server.service.hive.sync.is_due", lambda *_, **__: True)
     table = upgraded(beside)
     below = table.path / "p=x" / "below"
     below.mkdir()

@@ -259,4 +259,4 @@ def test_a_server_that_dies_while_it_takes_a_mark_away_does_so_with_the_next_try
             beside.fuse.left = None
             break
         assert mark(beside, table) is None
-    assert died == 4  # before and after: the mark, the note
+    assert died == 8  # before and after: the lock, the mark, the unlocking, the note

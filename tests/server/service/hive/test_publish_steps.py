@@ -88,10 +88,11 @@ def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Lea
     return Leased(taken.lease, location, sum(map(len, rows.values())))
 
 
-def test_a_killed_publish_is_made_good(beside: BesideHive) -> None:
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_killed_publish_is_made_good(beside: BesideHive, key: tuple[str, ...]) -> None:
     died = 0
     while True:
-        table = upgraded(beside, "id")
+        table = upgraded(beside, *key)
         merged(beside, table, "x", 1, 7)
         merged(beside, table, "new", 8)
         job = leased(beside, table, x=(1, 7), new=(8,))
@@ -155,8 +156,9 @@ def test_what_hive_has_changed_before_the_switch_stays_where_it_is(
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)  # base has its rows until a sync looks
 
 
-def test_a_metastore_that_is_away_is_told_later(beside: BesideHive) -> None:
-    table = upgraded(beside, "id")
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_metastore_that_is_away_is_told_later(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = upgraded(beside, *key)
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     beside.fuse.meanwhile(5, lambda: setattr(beside.metastore, "answers", False))
@@ -185,7 +187,7 @@ def test_rows_that_are_not_listed_or_were_not_read_are_never_lost(beside: Beside
     with pytest.raises(Conflict, match="3 rows were written and 2 are listed"):
         beside.published.accept(job.lease, job.location, rows=3)
     write(f"{job.location}/p=x/a.parquet", 1)
-    with pytest.raises(Conflict, match="1 rows were written for 2 rows of base"):
+    with pytest.raises(Conflict, match="1 rows were written for 2 rows of the table"):
         beside.published.accept(job.lease, job.location, rows=1)
     assert beside.where(table, "x") == f"file:{table.path}/p=x"
 
@@ -200,8 +202,9 @@ def test_a_base_that_has_moved_since_refuses(beside: BesideHive) -> None:
     assert beside.where(table, "x") == f"file:{table.path}/p=x"
 
 
-def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive) -> None:
-    table = upgraded(beside, "id")
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_partition_without_rows_gets_an_empty_directory(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = upgraded(beside, *key)
     merged(beside, table, "x")
     job = leased(beside, table)
     beside.published.accept(job.lease, job.location, rows=job.rows)
@@ -386,8 +389,9 @@ def test_no_partition_is_published_into_a_table_s_own_location(beside: BesideHiv
         beside.publishes.publish(LAKE, table.name)
 
 
-def test_whoever_clears_up_where_a_partition_was_takes_no_rows_away(beside: BesideHive) -> None:
-    table = upgraded(beside, "id")
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_whoever_clears_up_where_a_partition_was_takes_no_rows_away(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = upgraded(beside, *key)
     merged(beside, table, "x", 1, 7)
     job = leased(beside, table, x=(1, 7))
     beside.published.accept(job.lease, job.location, rows=job.rows)

@@ -37,7 +37,7 @@ export function TableActions({ table }: { table: Table }) {
       ))}
       {more.length > 0 && <MoreJobs table={table} kinds={more} ask={ask} />}
       {table.hive_name !== null && <Sync table={table} hive={table.hive_name} />}
-      {table.hive_name !== null && table.kind === 'keyed' && <Publish table={table} hive={table.hive_name} />}
+      {table.hive_name !== null && <Publish table={table} hive={table.hive_name} />}
       <LockTable table={table} />
       <DropTable table={table} />
       <Modal

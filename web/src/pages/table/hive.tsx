@@ -46,17 +46,20 @@ function Standing({ data }: { data: HiveTableDetail }) {
         facts={[
           { name: 'Hive table', value: <span className="mono">{`${data.database}.${data.name}`}</span> },
           { name: 'from Hive: synced', value: <When at={data.synced_at} /> },
+          {
+            name: 'to Hive: published',
+            value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} />,
+          },
           ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: data.unlocked }]),
           ...(left === null
             ? []
             : [
-                { name: 'to Hive: published', value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} /> },
                 { name: 'not in Hive yet', value: notYet(left) },
                 ...(left.commits === 0 ? [] : [{ name: 'the oldest of it', value: <When at={left.since} /> }, { name: 'its size', value: <Bytes value={left.bytes} /> }]),
               ]),
         ]}
       />
-      {left === null && <span className="dim">A plain table stands on Hive’s own files: there is nothing to publish.</span>}
+      {left === null && <span className="dim">What engines write to a plain table is in Hive once it is published.</span>}
     </>
   );
 }

@@ -1,0 +1,64 @@
+"""Where published partitions lie: one directory for each table, which no clean-up of another one looks into."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from urllib.parse import unquote
+from uuid import UUID
+
+from catalog.errors import Conflict, NotFound
+from catalog.hive.nested import innermost
+from catalog.names import RelationId
+from catalog.places import canonical, lies_in
+from catalog.ports.store import UnitOfWork
+from catalog.relation import Relation
+from server.service.planner import facts_of
+
+PLACE = "published-to-hive"
+"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
+
+
+def published_place(uow: UnitOfWork, relation: Relation) -> str:
+    """Where the partitions of a table lie that are published from now on."""
+    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
+    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
+    return f"{root}/{relation.id}"
+
+
+def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:
+    """The table's own directory of published partitions; Conflict where some table's clean-up would find it.
+
+    Or where it would lie in one of the directories below which every file counts as Hive's.
+    """
+    place = published_place(uow, relation)
+    root = place.rpartition("/")[0]
+    if innermost(canonical(place), {*map(canonical, counted)}):
+        raise Conflict(
+            f"{root} lies in a directory of {relation.hive_name}, below which all files count",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
+    around = [one.location for one in uow.dropped.places_meeting([place], but_for=())]
+    if any(lies_in(canonical(place), canonical(one)) for one in around):
+        raise Conflict(
+            f"{root} lies within a table's own location: what nothing there refers to is deleted one day",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
+    if any(_is_a_table(uow, part) for part in unquote(root).split("/")):
+        raise Conflict(
+            f"{root} lies where another table is published to, which takes what it has left there for its own",
+            hint="set firn.hive.publish.location to a directory that is no table's",
+        )
+    return place
+
+
+def _is_a_table(uow: UnitOfWork, text: str) -> bool:
+    """Whether a part of a path is the id of a table, a dropped one too: so published places are named."""
+    try:
+        relation_id = RelationId(UUID(text))
+    except ValueError:
+        return False
+    try:
+        uow.relations.get(relation_id)
+    except NotFound:
+        return bool(uow.dropped.relations_of(relation_id))
+    return True

@@ -1,0 +1,230 @@
+"""A table without a key is published: engines and Hive's writers change it meanwhile and later, and no row is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.commit import Change
+from catalog.errors import Conflict
+from catalog.hive.ports import Place
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+from catalog.iceberg.table import current_schema
+from catalog.job import JobKind
+from catalog.places import canonical
+from server.files.locations import local_path
+from server.service.commit import CommitRequest
+from tests.factories import LAKE
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.test_downgrade_steps import appended, published
+from tests.server.service.hive.test_publish_steps import Leased, active, leased, note, overwritten, set_property
+from tests.server.service.hive.test_sync_steps import relation_of, upgraded
+
+
+def written(beside: BesideHive, table: HiveFiles) -> tuple[str, Leased]:
+    """A row that was appended to p=x, and a publish whose optimizer has written it."""
+    own = appended(beside, table, None, 5)
+    return own, leased(beside, table, x=(1, 2, 5))
+
+
+def accepted(beside: BesideHive, job: Leased) -> dict[str, int]:
+    told = beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    return {"switched": told.switched, "given_up": told.given_up, "left": told.left}
+
+
+def failed(beside: BesideHive, job: Leased, why: str) -> None:
+    with pytest.raises(Conflict, match=why):
+        beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.cancel(job.lease.job_id)
+
+
+def within(table: HiveFiles, part: str) -> set[str]:
+    """Hive's own files of a partition."""
+    return {one for one in table.files() if f"/p={part}/" in one}
+
+
+def test_engines_commit_at_any_moment_while_it_is_registered(beside: BesideHive) -> None:
+    moments = 0
+    while True:
+        table = upgraded(beside)
+        _, job = written(beside, table)
+        beside.fuse.meanwhile(moments + 1, partial(appended, beside.restarted(), table, None, 9, part="y"))
+        assert accepted(beside, job) == {"switched": 1, "given_up": 0, "left": 0}
+        has_come, beside.fuse.others = beside.fuse.others is None, None
+        live = beside.live(table)
+        assert {f"{job.location}/p=x/a.parquet", *within(table, "y")} <= live
+        assert len(live) == 2 + has_come
+        if not has_come:
+            break
+        moments += 1
+    assert moments >= 6  # around manifests, metadata, the transaction and the move
+
+
+def test_a_partition_that_an_engine_changes_meanwhile_is_published_as_it_is_next_time(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    where = beside.where(table, "x")
+    own, job = written(beside, table)
+    other = appended(beside, table, None, 6)
+    failed(beside, job, "was changed here")
+    assert beside.live(table) == {*table.files(), own, other}
+    assert beside.where(table, "x") == where
+    job = leased(beside, table, x=(1, 2, 5, 6))
+    assert accepted(beside, job)["switched"] == 1
+    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
+    assert beside.sync(table).did == "nothing changed"
+    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+
+
+def added_to(table: HiveFiles) -> None:
+    table.add("x", 6)
+
+
+def dropped(table: HiveFiles) -> None:
+    table.drop("x")
+
+
+@pytest.mark.parametrize("act", [overwritten, dropped, added_to])
+def test_what_hive_has_changed_meanwhile_is_synced_first(beside: BesideHive, act: Callable[[HiveFiles], None]) -> None:
+    """Its files still are the table's own, so nothing of it is a conflict."""
+    table = upgraded(beside)
+    own, job = written(beside, table)
+    act(table)
+    failed(beside, job, "Hive has changed p=x meanwhile")
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert outcome.did == (
+        "nothing to publish; 1 partitions wait, because Hive has changed them and no sync has taken that over"
+    )
+    assert not beside.sync(table).conflict
+    assert beside.live(table) == {*table.files(), own}
+
+
+@pytest.mark.parametrize("act", [overwritten, dropped, added_to])
+def test_what_hive_does_to_a_published_partition_is_taken_over_and_rows_that_it_was_not_given_stay(
+    beside: BesideHive, act: Callable[[HiveFiles], None]
+) -> None:
+    table = upgraded(beside)
+    job = published(beside, table, x=(1, 2, 5))
+    own = appended(beside, table, None, 7)
+    there = replace(table, elsewhere=Path(str(local_path(job.location))))
+    act(there)
+    assert not beside.sync(table).conflict
+    assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), own}))
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_a_late_row_is_here_at_once_and_in_hive_with_the_next_publish(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    job = published(beside, table, x=(1, 2, 5))
+    late = uri(table.add("x", 9))
+    assert beside.sync(table).did == "partitions written to where they were before: 1"
+    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", late}
+    assert beside.sync(table).did == "nothing changed"
+    again = leased(beside, table, x=(1, 2, 5, 9))
+    assert accepted(beside, again)["switched"] == 1
+    assert beside.live(table) == {*within(table, "y"), f"{again.location}/p=x/a.parquet"}
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_an_overwrite_that_did_not_know_of_a_publish_is_a_conflict_that_hive_may_win(beside: BesideHive) -> None:
+    """Its writer has read other rows than it has replaced here: nothing is guessed."""
+    table = upgraded(beside)
+    where = beside.where(table, "x")
+    job = published(beside, table, x=(1, 2, 5))
+    overwritten(table)
+    outcome = beside.sync(table)
+    assert (outcome.conflict, beside.where(table, "x")) == (True, where)  # Hive's readers see what was written there
+    assert f"{job.location}/p=x/a.parquet" in beside.live(table)
+    assert beside.publishes.publish(LAKE, table.name).job is None
+    set_property(beside, table, "firn.hive.overwrite-wins", "true")
+    assert not beside.sync(table).conflict
+    assert beside.live(table) == table.files()
+    assert beside.sync(table).did == "nothing changed"
+
+
+def test_a_metastore_that_is_pointed_back_takes_no_published_row_away(beside: BesideHive) -> None:
+    """As Hive does it for an insert into a partition on another file system than its table."""
+    table = upgraded(beside)
+    old = beside.where(table, "x") or ""
+    job = published(beside, table, x=(1, 2, 5))
+    beside.metastore.move("db", table.short, Place(values=("x",), location=f"{job.location}/p=x"), old, {})
+    new = uri(table.add("x", 9))
+    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", new}
+    again = leased(beside, table, x=(1, 2, 5, 9))
+    assert accepted(beside, again)["switched"] == 1
+    assert beside.where(table, "x") == f"{again.location}/p=x"
+    assert beside.live(table) == {*within(table, "y"), f"{again.location}/p=x/a.parquet"}
+
+
+def altered(beside: BesideHive, table: HiveFiles, *, name: str = "n") -> None:
+    """An engine adds a column."""
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    schema: dict[str, Any] = current_schema(metadata)
+    added = {"id": metadata["last-column-id"] + 1, "name": name, "required": False, "type": "long"}
+    updates: list[Json] = [
+        {"action": "add-schema", "schema": schema | {"fields": [*schema["fields"], added]}},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    change = Change(name=beside.table_name(table), requirements=[], updates=updates)
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
+
+
+def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -> None:
+    """Read as of a snapshot, a table has the columns of that time: of files that came before them, values too."""
+    table = upgraded(beside)
+    own = appended(beside, table, None, 5)
+    altered(beside, table)
+    job = leased(beside, table, x=(1, 2, 5))
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    head = current_snapshot(metadata)
+    assert head is not None
+    assert head["schema-id"] == metadata["current-schema-id"]
+    assert beside.services.tasks.of(active(beside, relation_of(beside, table)))["snapshot"] == head["snapshot-id"]
+    assert beside.live(table) == {*table.files(), own}
+    assert [column.name for column in beside.metastore.table("db", table.short).columns] == ["id", "v", "n"]
+    set_property(beside, table, "comment", "is nothing that rows are read by")
+    altered(beside, table, name="m")
+    failed(beside, job, "columns have changed")
+
+
+def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    own = appended(beside, table, None, 8, part="")
+    assert beside.publishes.publish(LAKE, table.name).did == (
+        "nothing to publish; 1 partitions wait, because Hive can have none of their values"
+    )
+    _, job = written(beside, table)
+    assert accepted(beside, job)["switched"] == 1
+    assert own in beside.live(table)
+
+
+def test_it_is_published_as_often_as_its_policy_says_when_it_has_changed(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    appended(beside, table, None, 5)
+    long_ago = (datetime.now(UTC) - timedelta(minutes=11)).isoformat()
+    assert beside.publishes.activate().planned == 0  # nobody has ever asked for it
+    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    assert beside.publishes.activate().planned == 0  # it was published a moment ago
+    note(beside, table, published_at=long_ago)
+    assert beside.publishes.activate().planned == 1
+    job = active(beside, relation_of(beside, table))
+    assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
+    beside.services.jobs.cancel(job.id)
+    accepted(beside, leased(beside, table, x=(1, 2, 5)))
+    note(beside, table, published_at=long_ago)
+    assert beside.publishes.activate().planned == 1  # it looks, and finds that Hive has all
+    note(beside, table, published_at=long_ago)
+    assert beside.publishes.activate().planned == 0
+    table.add("y", 8)
+    beside.sync(table)
+    assert beside.publishes.activate().planned == 1
