@@ -305,7 +305,7 @@ def _component(database: str, name: str, partition: str) -> LockComponent:
         tablename=name,
         partitionname=None if is_table else partition,
         operationType=DataOperationType.NO_TXN,  # else it is taken for a write to a transactional table
-        isAcid=False,
+        isTransactional=False,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from puresasl import SASLError
@@ -64,6 +64,24 @@ class Connection:
         self._transport.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """No generator: thrift's exceptions cannot be changed, which contextlib tries as they pass through one."""
+
+    turns: threading.BoundedSemaphore
+    settings: MetastoreSettings
+
+    def __enter__(self) -> None:
+        if not self.turns.acquire(timeout=self.settings.read_seconds):
+            raise Unavailable(
+                f"all {self.settings.connections} connections to the Hive metastore are busy",
+                hint="Give the catalog more metastore connections, or look why the metastore is slow.",
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self.turns.release()
+
+
 class Pool:
     """At most `connections` open at once; a caller that finds them all taken waits its turn."""
 
@@ -74,18 +92,9 @@ class Pool:
         self._idle: list[Connection] = []
         self._uris: Sequence[str] = settings.uris
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[object]:
         """The right to use one connection; Unavailable when all stay busy for as long as an answer may take."""
-        if not self._turns.acquire(timeout=self._settings.read_seconds):
-            raise Unavailable(
-                f"all {self._settings.connections} connections to the Hive metastore are busy",
-                hint="Give the catalog more metastore connections, or look why the metastore is slow.",
-            )
-        try:
-            yield
-        finally:
-            self._turns.release()
+        return _Turn(self._turns, self._settings)
 
     def idle(self) -> Connection | None:
         """A connection used before and not for long, or None; it may have died since."""

@@ -96,3 +96,10 @@ def hive4_world(hive4_process: EmbeddedMetastore, tmp_path: Path) -> Iterator[Wo
 def world(request: pytest.FixtureRequest) -> World:
     found: World = request.getfixturevalue(f"{request.param}_world")
     return found
+
+
+@pytest.fixture(params=["fake", pytest.param("hive", marks=pytest.mark.hive)])
+def locking_world(request: pytest.FixtureRequest) -> World:
+    """One whose metastore has locks: those of Hive 3 and 4 get their tables from a tool that their jars lack."""
+    found: World = request.getfixturevalue(f"{request.param}_world")
+    return found

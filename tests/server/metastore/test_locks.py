@@ -76,25 +76,28 @@ def test_several_partitions_are_made_at_once(world: World) -> None:
     assert [one.location for one in signals] == where(world, "a", "b") == [world.at("n/a"), world.at("n/b")]
 
 
-def test_what_others_have_locked_is_busy_and_the_rest_is_had(world: World) -> None:
+def test_what_others_have_locked_is_busy_and_the_rest_is_had(locking_world: World) -> None:
     names = ["day=a", "day=b"]
-    with world.metastore.lock(world.db, "orders", names) as lock:
+    with locking_world.metastore.lock(locking_world.db, "orders", names) as lock:
         assert (lock.without, dict(lock.busy)) == (None, {})
         lock.keep()
-    with world.hive.others_lock(world.db, "orders", "day=a"):
-        with world.metastore.lock(world.db, "orders", names) as lock:
+    with locking_world.hive.others_lock(locking_world.db, "orders", "day=a"):
+        with locking_world.metastore.lock(locking_world.db, "orders", names) as lock:
             assert lock.busy.keys() == {"day=a"}
             assert "hive@elsewhere" in lock.busy["day=a"]
             lock.keep()
-        with world.metastore.lock(world.db, "orders", names[:1], wait=False) as lock:
+        with locking_world.metastore.lock(locking_world.db, "orders", names[:1], wait=False) as lock:
             assert lock.busy.keys() == {"day=a"}
-        with world.metastore.lock(world.db, "orders", [""]) as lock:
+        with locking_world.metastore.lock(locking_world.db, "orders", [""]) as lock:
             assert lock.busy.keys() == {""}
-        with world.metastore.lock(world.db, "others", [""]) as lock:
+        with locking_world.metastore.lock(locking_world.db, "others", [""]) as lock:
             assert not lock.busy
-    with world.hive.others_lock(world.db, "orders"), world.metastore.lock(world.db, "orders", names) as lock:
+    with (
+        locking_world.hive.others_lock(locking_world.db, "orders"),
+        locking_world.metastore.lock(locking_world.db, "orders", names) as lock,
+    ):
         assert lock.busy.keys() == {*names}
-    with world.metastore.lock(world.db, "orders", [""]) as lock:  # nothing of all that is left behind
+    with locking_world.metastore.lock(locking_world.db, "orders", [""]) as lock:  # nothing of all that is left behind
         assert not lock.busy
 
 
