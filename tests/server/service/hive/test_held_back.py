@@ -170,7 +170,7 @@ def test_a_sync_that_fails_by_schedule_says_why_with_its_table(
     assert beside.live(table) == table.files()
 
 
-def denied(*_: object) -> None:
+def denied(*_: object, **_named: object) -> None:
     raise Unavailable("permission denied")
 
 
