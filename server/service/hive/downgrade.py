@@ -36,7 +36,8 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
 from server.service.hive.publish import NOTHING as ALL_GIVEN
-from server.service.hive.publish import Publishes, why_never
+from server.service.hive.publish import Publishes
+from server.service.hive.publishable import why_never
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs

@@ -7,7 +7,7 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from catalog.datafile import FileFormat
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
 from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import can_name, name_of, records_of
+from catalog.hive.names import name_of, records_of
 from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
@@ -38,8 +38,9 @@ from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
 from server.service.hive.places import own_place
 from server.service.hive.present import Present
+from server.service.hive.publishable import fresh, named_in_hive, taken_over, why_never, why_waiting, without, writable
 from server.service.hive.register import Moved
-from server.service.hive.state import HiveState, read_some, split_name
+from server.service.hive.state import read_some, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
 from server.service.metadata import MetadataFiles
@@ -51,8 +52,6 @@ log = logging.getLogger(__name__)
 
 NOTHING = "nothing to publish"
 WAITS = "waits:"
-WRITTEN = (FileFormat.PARQUET, FileFormat.ORC)
-"""Formats that are published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,15 +208,15 @@ class Publishes:
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        named = _named(found, table)
-        free = _without(named, linked.link["held"], table)
-        settled = _without(free, _fresh(linked, now_ns, watermark_of(metadata)), table)
+        named = named_in_hive(found, table)
+        free = without(named, linked.link["held"], table)
+        settled = without(free, fresh(linked, now_ns, watermark_of(metadata)), table)
         state = read_some(metastore, *names, [*settled.differing])
-        taken = _taken_over(settled, self._changed_by_hive(linked, settled))
-        ready, formats = _writable(taken, state)
+        taken = taken_over(settled, self._changed_by_hive(linked, settled))
+        ready, formats = writable(taken, state)
         waiting = found.count - ready.count
         never = why_never(settled if named.count == found.count else found, state)
-        wait = "; ".join(_waiting(*(one.count for one in (found, named, free, settled, taken, ready))))
+        wait = "; ".join(why_waiting(*(one.count for one in (found, named, free, settled, taken, ready))))
         if not ready.count:
             self._note_given(linked, ready, metadata, is_all=not waiting)
             did = f"{NOTHING}; {wait}" if waiting else NOTHING
@@ -297,93 +296,6 @@ def _resolved_since(past: Sequence[Job], moment: str | None) -> bool:
     """Whether rows have left base without a change, because their keys came twice (decision 47)."""
     resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
     return any(moment is None or ended > datetime.fromisoformat(moment) for ended in resolved)
-
-
-def _named(found: Comparison, table: HiveTable) -> Comparison:
-    """Without partitions that only this side can have: Hive takes an empty text for null, and has small integers."""
-    return replace(found, unknown=tuple(one for one in found.unknown if can_name(table.partition_columns, one)))
-
-
-def _fresh(linked: Linked, now_ns: int, watermark: int) -> set[str]:
-    """Partitions that Hive has overwritten a moment ago, of which half may be missing.
-
-    And those to which it has added rows that are not merged yet: its readers would not see these any more.
-    """
-    return {
-        name
-        for name, ground in linked.grounds.items()
-        if ground.appended_through > watermark
-        or (ground.lost_ns is not None and now_ns - ground.lost_ns < linked.when.overwrite_ns)
-    }
-
-
-def _without(found: Comparison, names: Collection[str], table: HiveTable) -> Comparison:
-    """What is compared but for partitions of these names."""
-    columns, waiting = table.partition_columns, frozenset(names)
-    return Comparison(
-        same=found.same - waiting,
-        differing={name: record for name, record in found.differing.items() if name not in waiting},
-        unknown=tuple(one for one in found.unknown if not columns or name_of(columns, one) not in waiting),
-    )
-
-
-def _taken_over(found: Comparison, changed: Collection[str]) -> Comparison:
-    """Without partitions that Hive has changed since: published, they would be given up, and what it did a conflict."""
-    return replace(found, differing={name: one for name, one in found.differing.items() if name not in changed})
-
-
-def _writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[str, FileFormat]]:
-    """Those whose format an optimizer can write, and the formats: a partition keeps its own, a new one has the table's.
-
-    Whoever reads a partition goes by the descriptor that it has, so a publish changes none (decision 40).
-    """
-    columns = state.table.partition_columns
-    formats = {unit.name: unit.format for unit in state.units}
-    new = state.table.file_format or FileFormat.PARQUET
-    formats |= {name_of(columns, one): new for one in found.unknown} if columns else {}
-    formats |= {name: new for name in found.differing if name not in formats}  # dropped since it was last looked at
-    left = Comparison(
-        same=found.same,
-        differing={name: one for name, one in found.differing.items() if formats[name] in WRITTEN},
-        unknown=tuple(one for one in found.unknown if formats[name_of(columns, one)] in WRITTEN),
-    )
-    return left, formats
-
-
-def why_never(found: Comparison, state: HiveState) -> str | None:
-    """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
-    named, columns = _named(found, state.table), state.table.partition_columns
-    if nameless := found.count - named.count:
-        return (
-            f"{nameless} partitions have values that Hive cannot have (an empty text, a number beyond its type). Write "
-            "their rows to other partitions, or delete them"
-        )
-    writable, formats = _writable(named, state)
-    names = [*found.differing, *(name_of(columns, one) for one in found.unknown)]
-    ready = {*writable.differing, *(name_of(columns, one) for one in writable.unknown)}
-    strange = [name for name in names if name not in ready]
-    if not strange:
-        return None
-    form, one = formats[strange[0]].capitalize(), f"partition {strange[0]}" if strange[0] else "the table"
-    others = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-    return (
-        f"{one}{others} was changed here and is stored as {form}, which is not published. Have Hive write it in "
-        "Parquet or ORC: ALTER TABLE … PARTITION … SET FILEFORMAT, then INSERT OVERWRITE"
-    )
-
-
-def _waiting(found: int, named: int, free: int, settled: int, taken: int, ready: int) -> Iterator[str]:
-    """What is not published now, and why: by how many are left after each thing that was looked at."""
-    if nameless := found - named:
-        yield f"{nameless} partitions wait, because Hive can have none of their values"
-    if held := named - free:
-        yield f"{held} partitions wait, because what Hive has there is not taken over"
-    if written := free - settled:
-        yield f"{written} partitions wait, because Hive has written to them a moment ago"
-    if changed := settled - taken:
-        yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"
-    if strange := taken - ready:
-        yield f"{strange} partitions wait, because they are stored as Avro, which is not written"
 
 
 def _task(
