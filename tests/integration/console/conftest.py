@@ -34,7 +34,7 @@ def _console_is_built() -> None:
     assert built_console() is not None, "the console is not built: make console"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=SLOWEST_MS)
     with sync_playwright() as playwright:
@@ -64,7 +64,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     assert complaints == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with EmbeddedMetastore(tmp_path_factory.mktemp("console-hive"), port=0) as process:
         make_orders(process.uri, process.warehouse)

@@ -18,13 +18,13 @@ DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 _numbers = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with server_process(tmp_path_factory.mktemp("sqlite") / "data") as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def on_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with postgres_server() as postgres:
         url = postgres.url(postgres.new_database())
@@ -44,12 +44,12 @@ def server(request: pytest.FixtureRequest, database: str) -> ServerProcess:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark_latest() -> Spark:
     return spark_here()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark_older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     with spark_beside(tmp_path_factory.mktemp("spark") / "spark-3.5.log") as spark:
         yield spark

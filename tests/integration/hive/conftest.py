@@ -19,13 +19,13 @@ QUIET = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with EmbeddedMetastore(tmp_path_factory.mktemp("hive") / "metastore", port=0) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hive(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveEngine]:
     engine = HiveEngine(metastore.uri, tmp_path_factory.mktemp("engine"))
     engine.sql("CREATE DATABASE db")
@@ -33,14 +33,14 @@ def hive(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory)
     engine.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     directory = tmp_path_factory.mktemp("firn") / "data"
     with server_process(directory, FIRN_METASTORE=metastore.uri, **QUIET) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def side(server: ServerProcess, hive: HiveEngine, tmp_path_factory: pytest.TempPathFactory) -> Side:
     hive.attach(server.url)
     directory: Path = tmp_path_factory.mktemp("tables")

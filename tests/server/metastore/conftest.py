@@ -19,7 +19,7 @@ IMPATIENT = 0.2
 """How long, in seconds, what others have locked is waited for."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def metastore_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     """A real Hive Metastore with locks for the whole run; tests keep apart by databases of their own."""
     with EmbeddedMetastore(tmp_path_factory.mktemp("metastore"), port=0, locks=True) as metastore:
@@ -32,7 +32,7 @@ def _later(version: str, directory: Path) -> EmbeddedMetastore:
     return LaterMetastore(version, directory)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hive3_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with _later("3.1", tmp_path_factory.mktemp("hive3")) as metastore:
         with Asking(metastore.port) as client:  # makes the log's table, which its listener takes for granted
@@ -40,7 +40,7 @@ def hive3_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
         yield metastore
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hive4_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with _later("4.0", tmp_path_factory.mktemp("hive4")) as metastore:
         yield metastore
