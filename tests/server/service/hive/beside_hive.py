@@ -324,6 +324,27 @@ def aged(path: Path, time_ns: int) -> None:
     os.utime(path, ns=(time_ns, time_ns))
 
 
+def killed_at_every_step(
+    beside: BesideHive, made: Callable[[BesideHive], HiveFiles], act: Callable[[BesideHive, HiveFiles], object]
+) -> Iterator[tuple[BesideHive, HiveFiles]]:
+    """What is left when the process died at the first step of what it did, at the second, …, and the next did it again.
+
+    Each time it is another table; it ends with the first that nobody dies at.
+    """
+    for step in count(1):
+        table = made(beside)
+        beside.fuse.left = step
+        try:
+            act(beside, table)
+        except Killed:
+            beside = beside.restarted()
+            act(beside, table)
+            yield beside, table
+        else:
+            beside.fuse.left = None
+            return
+
+
 def beside_hive(database: Database, directory: Path, *, of: BesideHive | None = None) -> BesideHive:
     """A Firn beside a Hive of its own, or beside that of another Firn, of which it knows nothing."""
     metastore = FakeMetastore() if of is None else of.metastore

@@ -30,7 +30,7 @@ from server.service.hive.columns import note_schema
 from tests.factories import LAKE
 from tests.hive_tables import columns
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, killed_at_every_step
 from tests.server.service.hive.test_held_back import link_of
 from tests.server.service.hive.test_publish_steps import merged
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
@@ -293,23 +293,18 @@ def check_given(beside: BesideHive, table: HiveFiles) -> None:
 
 
 def test_a_sync_that_dies_while_it_takes_columns_takes_them_once(beside: BesideHive) -> None:
-    died = 0
-    while True:
+    def altered(beside: BesideHive) -> HiveFiles:
         table = upgraded(beside, "id")
         hive_has(beside, table, "id bigint; n int; m struct<x:int>")
-        beside.fuse.left = died + 1
-        try:
-            beside.sync(table)
-        except Killed:
-            died += 1
-            beside = beside.restarted()
-            beside.sync(table)
-        else:
-            beside.fuse.left = None
-            break
-        assert [(one["name"], one["id"]) for one in here(beside, table)] == [("id", 1), ("n", 4), ("m", 5), ("p", 3)]
-        assert beside.sync(table).did == "nothing changed"
-        assert link_of(beside, table)["former"].keys() == {"v"}
+        return table
+
+    died = 0
+    for restarted, table in killed_at_every_step(beside, altered, BesideHive.sync):
+        died += 1
+        columns = [(one["name"], one["id"]) for one in here(restarted, table)]
+        assert columns == [("id", 1), ("n", 4), ("m", 5), ("p", 3)]
+        assert restarted.sync(table).did == "nothing changed"
+        assert link_of(restarted, table)["former"].keys() == {"v"}
     assert died >= 4  # the metadata of both stores, the transaction; before and after
 
 

@@ -259,3 +259,11 @@ def test_hive_is_looked_at_again_when_the_job_is_taken(beside: BesideHive) -> No
     assert job is not None
     with pytest.raises(Conflict, match=r"column 'id' of .* is not as it was when"):
         task_of(beside, job)
+
+
+def test_sub_directories_which_the_reader_of_hives_tables_refuses_are_told_before(beside: BesideHive) -> None:
+    table = text_table(beside)
+    (table.path / "p=x" / "HIVE_UNION_SUBDIR_1").mkdir()
+    blocked = [one for one in beside.conversions.look(LAKE, table.name).checks if one.status == "blocked"]
+    assert [one.code for one in blocked] == ["subdirectories"]
+    assert "p=x" in blocked[0].message

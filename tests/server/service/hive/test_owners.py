@@ -17,7 +17,14 @@ from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
 from tests.factories import LAKE
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, beside_hive
+from tests.server.service.hive.beside_hive import (
+    LONG_AGO_NS,
+    BesideHive,
+    HiveFiles,
+    aged,
+    beside_hive,
+    killed_at_every_step,
+)
 from tests.server.service.hive.test_publish_steps import leased, merged, overwritten
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
@@ -244,19 +251,13 @@ def test_marks_of_others_and_of_tables_that_are_here_stay(beside: BesideHive, ot
 
 
 def test_a_server_that_dies_while_it_takes_a_mark_away_does_so_with_the_next_try(beside: BesideHive) -> None:
-    died = 0
-    while True:
+    def left(beside: BesideHive) -> HiveFiles:
         table = a_published_table(beside)
         dropped(beside, table)
-        beside.fuse.left = died + 1
-        try:
-            marks(beside).activate()
-        except Killed:
-            died += 1
-            beside = beside.restarted()
-            marks(beside).activate()
-        else:
-            beside.fuse.left = None
-            break
-        assert mark(beside, table) is None
+        return table
+
+    died = 0
+    for restarted, table in killed_at_every_step(beside, left, lambda server, _: marks(server).activate()):
+        died += 1
+        assert mark(restarted, table) is None
     assert died == 8  # before and after: the lock, the mark, the unlocking, the note

@@ -16,8 +16,7 @@ from server.files.listing import Listings
 from server.service.hive.operations import Wanted
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
-from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, killed_at_every_step, uri
 from tests.server.service.hive.test_downgrade_steps import exists
 from tests.server.service.hive.test_held_back import drift_of
 from tests.server.service.hive.test_publish_steps import set_property
@@ -330,24 +329,18 @@ def test_a_partition_that_waited_goes_on_once_it_is_said(beside: BesideHive) -> 
 
 
 def test_a_killed_sync_of_files_below_is_made_good(beside: BesideHive) -> None:
-    died = 0
-    while True:
+    def written_below(beside: BesideHive) -> HiveFiles:
         table = upgraded(beside, "read")
         below(table, 6)
         (table.path / "p=y" / UNION).mkdir()
         below(table, 7, part="p=y")
-        beside.fuse.left = died + 1
-        try:
-            beside.sync(table)
-        except Killed:
-            died += 1
-            beside = beside.restarted()
-            beside.sync(table)
-        else:
-            beside.fuse.left = None
-            break
-        assert beside.live(table) == table.files()
-        assert beside.sync(table).did == "nothing changed"
+        return table
+
+    died = 0
+    for restarted, table in killed_at_every_step(beside, written_below, BesideHive.sync):
+        died += 1
+        assert restarted.live(table) == table.files()
+        assert restarted.sync(table).did == "nothing changed"
     assert died >= 6
 
 

@@ -8,8 +8,7 @@ from catalog.errors import CommitRefused
 from catalog.job import JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE, CHANGE
-from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, killed_at_every_step
 from tests.server.service.hive.test_downgrade_steps import appended
 from tests.server.service.hive.test_publish_steps import set_property
 from tests.server.service.hive.test_sync_steps import upgraded
@@ -46,22 +45,16 @@ def test_what_is_more_than_an_addition_is_built_anew_as_ever(beside: BesideHive)
 
 
 def test_a_killed_registration_is_made_good_by_the_next_sync(beside: BesideHive) -> None:
-    died = 0
-    while True:
+    def added_to(beside: BesideHive) -> HiveFiles:
         table = trusting(beside)
         table.add("x", 4)
-        beside.fuse.left = died + 1
-        try:
-            beside.sync(table)
-        except Killed:
-            died += 1
-            beside = beside.restarted()
-            beside.sync(table)
-        else:
-            beside.fuse.left = None
-            break
-        assert beside.live(table) == table.files()
-        metadata = beside.metadata(table)
+        return table
+
+    died = 0
+    for restarted, table in killed_at_every_step(beside, added_to, BesideHive.sync):
+        died += 1
+        assert restarted.live(table) == table.files()
+        metadata = restarted.metadata(table)
         assert metadata is not None
         assert metadata["snapshots"][-1]["summary"]["total-records"] == "4"
     assert died >= 6  # before and after: manifests, metadata, the transaction
