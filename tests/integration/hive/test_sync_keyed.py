@@ -135,8 +135,7 @@ def test_a_table_without_partitions_is_rebuilt_whole_by_the_sequence_field(side:
 def test_rows_without_a_key_fail_the_sync_in_words_and_change_nothing(orders: HiveTable) -> None:
     orders.insert("VALUES (NULL, 'no key', 'x')")
     outcome = orders.ask_sync()
-    assert orders.side.hive.work(orders.side.server.url)
-    job = orders.side.server.get(f"jobs/{outcome['job']['id']}")
+    job = orders.side.worked_on(outcome["job"])
     assert job["status"] == "failed"
     assert "null in column id" in job["error"]
     assert "p=x" in job["error"]
@@ -161,7 +160,6 @@ def test_a_pending_sync_keeps_merges_and_other_syncs_away(orders: HiveTable) -> 
     stale = orders.ask_sync()
     shutil.rmtree(orders.path / "p=x")
     wait_until_settled()
-    assert orders.side.hive.work(orders.side.server.url)
-    assert orders.side.server.get(f"jobs/{stale['job']['id']}")["status"] == "failed"
+    assert orders.side.worked_on(stale["job"])["status"] == "failed"
     orders.sync(everything=True)
     assert orders.rows() == [(1, "mine", "x"), (3, "c", "y")]
