@@ -209,6 +209,8 @@ def look(
             found.young[unit.name] = f"{fresh} files are too young to be told from what may replace them"
     for name in known.keys() - found.units.keys():
         results[name] = drift(known[name], None, None)
+        if results[name] is None and known[name] != grounds[name]:
+            found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
     if when.overwrite_ns:
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -363,3 +364,15 @@ def test_what_was_published_outlives_a_purge(former: Former) -> None:
     beside.services.purges.purge(LAKE, relation.id)
     assert sum(beside.services.purges.activate().purged for _ in range(5)) == 1
     assert [one.exists() for one in (former.left, path_of(f"{former.second}/p=x/b.parquet"))] == [True, True]
+
+
+def test_a_dropped_partition_with_such_a_directory_is_rid_of_its_overwrite_once_that_is_over(former: Former) -> None:
+    left = Directory(location=former.first, files=(), published_through=0, since_ns=time.time_ns())
+    former.ground(lambda ground: replace(ground.dropped(1), watched=(left,)))
+    former.table.drop("x")
+    former.beside.sync(former.table)
+    relation = relation_of(former.beside, former.table)
+    with former.beside.database.reading() as uow:
+        ground = Ground.from_json(uow.grounds.of(relation.id)["p=x"])
+    assert ground.is_dropped
+    assert ground.lost_ns is None
