@@ -6133,8 +6133,15 @@ export interface components {
         /**
          * WrittenIn
          * @description Where a publish job has written, and how many rows.
+         *
+         *     Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
          */
         WrittenIn: {
+            /**
+             * Left Out
+             * @default []
+             */
+            left_out?: string[];
             /** Location */
             location: string;
             /** Rows */
