@@ -194,7 +194,8 @@ def _check_batch(facts: Facts) -> None:
 
 def _ruled(facts: Facts) -> Sequence[Json]:
     if facts.lease is not None and facts.lease.job.kind is JobKind.CONVERT:
-        check_filling(facts.metadata, facts.change.updates)
+        beside = () if facts.store is None else (facts.store.change,)
+        check_filling(facts.metadata, facts.change.updates, beside)
     if facts.given_back:
         check_stays(facts.change.updates)
     is_linked = facts.relation.hive_name is not None

@@ -150,17 +150,35 @@ class Hive:
         body = {"watch": watch, "purge": purge}
         return Operation.model_validate(self.client.transport.change("POST", self._path(table, "/downgrade"), body))
 
-    def would_convert(self, table: str, *, name: str | None = None) -> Json:
+    def would_convert(
+        self,
+        table: str,
+        *,
+        name: str | None = None,
+        primary_key: Sequence[str] = (),
+        sequence_field: str | None = None,
+    ) -> Json:
         """What a conversion would read and write anew, and what stands in its way; changes nothing."""
-        return self.client.transport.get(self._path(table, "/convert"), {} if name is None else {"name": name})
+        asked = {"name": name, "primary_key": list(primary_key), "sequence_field": sequence_field}
+        return self.client.transport.get(self._path(table, "/convert"), {key: one for key, one in asked.items() if one})
 
-    def convert(self, table: str, *, name: str | None = None) -> Job:
+    def convert(
+        self,
+        table: str,
+        *,
+        name: str | None = None,
+        primary_key: Sequence[str] = (),
+        sequence_field: str | None = None,
+        unique: bool = True,
+    ) -> Job:
         """Make a table of its rows by a rewrite, for what cannot be upgraded; returns at once, with the job.
 
         The table is there from now on, empty until the job has filled it, and does not follow Hive's afterwards. It is
-        named like that one unless `name` says otherwise (`namespace.table`, in the same catalog).
+        named like that one unless `name` says otherwise (`namespace.table`, in the same catalog). With a primary key it
+        is a keyed table, and is filled only if every key occurs once, or without `unique` whatever its keys are.
         """
-        return Job.model_validate(self.client.transport.change("POST", self._path(table, "/convert"), {"name": name}))
+        body = {"name": name, "primary_key": list(primary_key), "sequence_field": sequence_field, "unique": unique}
+        return Job.model_validate(self.client.transport.change("POST", self._path(table, "/convert"), body))
 
     def _path(self, table: str, verb: str = "") -> str:
         name = self.client.name(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -107,9 +107,14 @@ class ServerApi:
         done: dict[str, Any] = answer.json()
         return done
 
-    def publish(self, lease: Lease, location: str, *, rows: int, seconds: float) -> dict[str, Any]:
-        """Have the server register the rows that lie there and point Hive at them; outcomes as of `commit_table`."""
-        body = {"location": location, "rows": rows}
+    def publish(
+        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str], seconds: float
+    ) -> dict[str, Any]:
+        """Have the server register the rows that lie there and point Hive at them; outcomes as of `commit_table`.
+
+        Whatever lies there of the partitions that are `left_out`, `rows` does not count it.
+        """
+        body = {"location": location, "rows": rows, "left_out": sorted(left_out)}
         try:
             answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
         except httpx.ConnectError:

@@ -35,7 +35,8 @@ class Unit(Wire):
 class ConvertTask(Wire):
     """One conversion. `columns` have the types that rows get, `table` is how the metastore says that rows are stored.
 
-    The first `header_lines` of each file are no rows. `parameters` are the Hive table's.
+    The first `header_lines` of each file are no rows. `parameters` are the Hive table's. No row may lack a value in the
+    columns of the `primary_key`, and if `unique` none may have another's key.
     """
 
     parts: list[str]
@@ -49,3 +50,5 @@ class ConvertTask(Wire):
     units: list[Unit]
     writer: str
     batch: str
+    primary_key: list[str]
+    unique: bool

@@ -149,12 +149,16 @@ def spark_type(hive_type: str) -> DataType:
 
 
 def check_zone(session: JobSession, columns: Sequence[HiveColumn]) -> None:
-    """Refused unless Java's zone is UTC, as the session's is: Spark moves the times in ORC files by the difference."""
+    """Refused unless Java's zone is UTC, as the session's is.
+
+    Spark moves the times in ORC files by the difference, and by Hive's classes those before 1900 in Avro files.
+    """
     zone = str(session.jvm.java.time.ZoneId.systemDefault().normalized().getId())
     if zone not in ("Z", "UTC") and any("timestamp" in column.type.lower() for column in columns):
         raise Refused(
-            f"this optimizer's time zone is {zone}: timestamps in ORC files can be read and written in UTC only; start "
-            "it with -Duser.timezone=UTC in spark.driver.extraJavaOptions and spark.executor.extraJavaOptions"
+            f"this optimizer's time zone is {zone}: timestamps in other files than Parquet can be read and written in "
+            "UTC only; start it with -Duser.timezone=UTC in spark.driver.extraJavaOptions and "
+            "spark.executor.extraJavaOptions"
         )
 
 

@@ -16,7 +16,7 @@ class Partition(Wire):
 
     name: str
     values: list[str | None]
-    format: Literal["PARQUET", "ORC"] = "PARQUET"
+    format: Literal["PARQUET", "ORC", "AVRO"] = "PARQUET"
 
 
 class PublishTask(Wire):

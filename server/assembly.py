@@ -198,7 +198,7 @@ def _hive(
         publishes=publishes,
         published=PublishedFiles(database, metadata, committer, index, files, switches),
         downgrades=Downgrades(database, metadata, index, files, syncs, publishes),
-        conversions=Conversions(database, metadata, upgrades.namespaces, keyed.tables, index, files),
+        conversions=Conversions(database, metadata, upgrades.namespaces, keyed, index, files),
         marks=Marks(database, switches.owners),
     )
 

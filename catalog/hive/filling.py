@@ -21,12 +21,15 @@ def is_filled(metadata: Json) -> bool:
     return current_snapshot(metadata) is not None or bool(metadata.get("snapshots"))
 
 
-def check_filling(metadata: Json, updates: Sequence[Json]) -> None:
-    """CommitRefused unless the updates put exactly the rows that were counted into a table that has none."""
+def check_filling(metadata: Json, updates: Sequence[Json], beside: Sequence[Json] = ()) -> None:
+    """CommitRefused unless the updates put exactly the rows that were counted into a table that has none.
+
+    `beside` are other stores of the table, which have to be empty too.
+    """
     added = [update["snapshot"] for update in updates if update.get("action") == "add-snapshot"]
     if len(added) != 1 or added[0].get("summary", {}).get("operation") != "append":
         raise CommitRefused("a conversion is one append")
-    if is_filled(metadata):
+    if any(map(is_filled, (metadata, *beside))):
         raise CommitRefused(
             "somebody has written to the table meanwhile: a conversion fills an empty one",
             hint="drop the table and convert again, or convert under another name",

@@ -20,6 +20,7 @@ ALLOWED: Mapping[JobKind, Mapping[RelationKind, frozenset[str]]] = {
     JobKind.MERGE: {RelationKind.BASE: _CHANGING, RelationKind.CHANGE: frozenset({"delete"})},
     JobKind.SYNC: {RelationKind.BASE: _CHANGING, RelationKind.CHANGE: frozenset({"append", "delete"})},
     JobKind.PUBLISH: {RelationKind.BASE: _REPLACE},
+    JobKind.CONVERT: {RelationKind.BASE: frozenset({"append"})},
     JobKind.CLEAN: {RelationKind.CHANGE: frozenset({"delete"})},
     JobKind.REWRITE: {RelationKind.BASE: _REPLACE},
     JobKind.DELETES: {RelationKind.BASE: _REPLACE},

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from firn.cli import upgrade
+from firn.cli.hive import names
 from firn.cli.show import size
 from firn.cli.told import Told, command
 from firn.cli.watch import watch_job
@@ -25,17 +26,23 @@ def convert_hive(
         str | None, typer.Option("--as", metavar="NAME", help="NAMESPACE.TABLE of the new table; else Hive's name.")
     ] = None,
     *,
+    primary_key: Annotated[
+        str, typer.Option("--primary-key", "--key", help="Makes it a keyed table: columns, separated by commas.")
+    ] = "",
+    sequence_field: Annotated[str | None, typer.Option(help="Says which row of a key is newer.")] = None,
+    unique: Annotated[bool, typer.Option(help="Whether a key that occurs more than once stops it.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be read; changes nothing.")] = False,
 ) -> None:
     """Make a table of a text, CSV or JSON table's rows by a REWRITE: Spark reads all of them and writes them anew."""
-    show = this.show
+    show, key = this.show, names(primary_key)
     if dry_run:
-        found = this.client.hive.would_convert(table, name=name)
+        found = this.client.hive.would_convert(table, name=name, primary_key=key, sequence_field=sequence_field)
         show.emit(found, lambda: _tell(this, found))
         if not found["convertible"]:
             raise typer.Exit(1)
         return
-    ended = watch_job(this, this.client.hive.convert(table, name=name))
+    job = this.client.hive.convert(table, name=name, primary_key=key, sequence_field=sequence_field, unique=unique)
+    ended = watch_job(this, job)
     if ended.status is not JobStatus.SUCCEEDED:
         why = "was canceled" if ended.status is JobStatus.CANCELED else f"{ended.status}: {ended.error}"
         raise FirnError(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -16,6 +18,7 @@ from pyspark.sql.types import StructField, StructType
 
 from firn.names import quoted
 from optimizer.convert_task import Column, ConvertTask, Layout
+from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.jobs.merge import signed
 from optimizer.json_rows import parse_lines
@@ -24,6 +27,8 @@ from optimizer.sync_task import HiveColumn
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
+_ROWS, _NO_KEY = "_firn_rows", "_firn_no_key"
+_SHOWN_KEYS = 5
 _LINE = Column(name="_firn_line", type="string")
 _WHOLE_LINE = {"field.delim": "\x01", "serialization.last.column.takes.rest": "true"}
 
@@ -36,6 +41,10 @@ def run(work: Work) -> Result:
     rows = source.count()
     work.hold.say(f"{rows} rows of {task.source} in {len(task.units)} directories are read and written anew")
     work.hold.check()
+    if task.primary_key:
+        work.hold.stage("counting keys")
+        check_keys(source.rows(), task)
+        work.hold.check()
     work.hold.stage("writing them into the new table")
     marks = {
         "firn.writer-id": task.writer,
@@ -47,6 +56,35 @@ def run(work: Work) -> Result:
     }
     work.commit(lambda: signed(source.rows().writeTo(work.session.name(task.parts)), marks).append())
     return Result(outcome=Outcome.COMMITTED, result={"rows": rows, "directories": len(task.units)})
+
+
+def check_keys(rows: DataFrame, task: ConvertTask) -> None:
+    """Refused where a row has no key, or, if they are to be unique, where a key occurs more than once."""
+    names = [quoted(name) for name in task.primary_key]
+    no_key = reduce(or_, [F.col(name).isNull() for name in names])
+    keys = rows.groupBy(*names).agg(F.count(F.lit(1)).alias(_ROWS)).withColumn(_NO_KEY, no_key)
+    repeats = (F.col(_ROWS) > 1) & ~F.col(_NO_KEY)
+    counted = keys.agg(
+        F.sum(F.when(F.col(_NO_KEY), F.col(_ROWS))), F.count_if(repeats), F.sum(F.when(repeats, F.col(_ROWS) - 1))
+    )
+    [(without, repeated, surplus)] = counted.collect()
+    shown = ", ".join(task.primary_key)
+    if without:
+        raise Refused(
+            f"{without} rows of {task.source} have no value in the primary key ({shown}). Give them one in Hive and "
+            "convert again, or drop the empty table and choose another key"
+        )
+    if not repeated or not task.unique:
+        return
+    some = keys.where(repeats).orderBy(F.desc(_ROWS), *names).limit(_SHOWN_KEYS)
+    told = some.select(*[F.col(name).cast("string") for name in names], _ROWS).collect()
+    examples = ", ".join(f"{' '.join(map(str, key))} ({count} rows)" for *key, count in told)
+    more = " …" if repeated > len(told) else ""
+    raise Refused(
+        f"{repeated} keys ({shown}) of {task.source} occur more than once, with {surplus} rows too many: "
+        f"{examples}{more}. Make them one row each in Hive and convert again; or convert with --no-unique, and say "
+        f"then which row stays: firn table resolve-keys {'.'.join(task.parts[:-1])} --keep-highest COLUMN"
+    )
 
 
 class _Source:

@@ -9,11 +9,16 @@ partition columns. Each attempt has a directory of its own: what one that died h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
+from pyspark.sql.types import BinaryType, DataType
 
 from firn.names import quoted
+from optimizer.avro_writing import AvroColumn, lost_in, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
 from optimizer.partitions import predicate
@@ -27,6 +32,15 @@ _COMPRESSION = {"PARQUET": "snappy", "ORC": "zlib"}
 """Hive 2 and 3 do not know Spark's own choice for ORC."""
 
 
+@dataclass(frozen=True)
+class _Written:
+    """The rows of one format, without those of partitions that are `left_out`, and why these are."""
+
+    rows: int
+    left_out: Sequence[str] = ()
+    why: str = ""
+
+
 def run(work: Work) -> Result:
     """Write, then have the server register what was written."""
     task = PublishTask.model_validate(work.lease.task)
@@ -34,11 +48,19 @@ def run(work: Work) -> Result:
     work.hold.stage("writing for Hive")
     work.hold.say(f"{len(task.partitions)} partitions that Hive does not have as they are")
     formats = sorted({one.format for one in task.partitions})
-    rows = sum(_write(work, task, form, location) for form in formats)
+    written = [_write(work, task, form, location) for form in formats]
+    rows = sum(one.rows for one in written)
+    left_out = [name for one in written for name in one.left_out]
+    for why in (one.why for one in written if one.left_out):
+        if len(left_out) == len(task.partitions):
+            raise Refused(why)
+        work.hold.say(why)
     _make_empty(work, task, location)
     work.hold.check()
     work.hold.stage("publishing")
-    told = work.commit(lambda: work.api.publish(work.lease, location, rows=rows, seconds=ANSWER_SECONDS))
+    told = work.commit(
+        lambda: work.api.publish(work.lease, location, rows=rows, left_out=left_out, seconds=ANSWER_SECONDS)
+    )
     done = Published.model_validate(told)
     work.hold.say(f"{done.switched} partitions switched, {done.rows} rows")
     return Result(outcome=Outcome.COMMITTED, result=done.model_dump())
@@ -70,11 +92,14 @@ def _read(work: Work, task: PublishTask) -> DataFrame:
     return work.session.spark.sql(f"SELECT * FROM {name} VERSION AS OF {task.snapshot}")
 
 
-def _write(work: Work, task: PublishTask, form: str, location: str) -> int:
-    """The partitions of one format, decimals and timestamps as Hive 2 and 3 read them; how many rows were written."""
-    if form == "ORC":
+def _write(work: Work, task: PublishTask, form: str, location: str) -> _Written:
+    """The partitions of one format, decimals and timestamps as Hive 2 and 3 read them."""
+    if form != "PARQUET":
         check_zone(work.session, task.columns)
-    rows = _rows(work, task, [one for one in task.partitions if one.format == form])
+    partitions = [one for one in task.partitions if one.format == form]
+    rows, partitioned_by = _rows(work, task, partitions), [one.hive for one in task.partition_columns]
+    if form == "AVRO":
+        return _write_avro(work, task, partitions, rows, location)
     conf = work.session.spark.conf
     conf.set("spark.sql.parquet.writeLegacyFormat", str(_has_decimals(task)).lower())
     conf.set("spark.sql.parquet.outputTimestampType", "INT96")
@@ -83,8 +108,60 @@ def _write(work: Work, task: PublishTask, form: str, location: str) -> int:
     counted = Observation()
     observed = rows.observe(counted, F.count(F.lit(1)).alias("rows"))
     writer = observed.write.format(form.lower()).option("compression", _COMPRESSION[form]).mode("append")
-    writer.partitionBy(*[one.hive for one in task.partition_columns]).save(location)
-    return int(counted.get["rows"])
+    writer.partitionBy(*partitioned_by).save(location)
+    return _Written(int(counted.get["rows"]))
+
+
+def _write_avro(
+    work: Work, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, location: str
+) -> _Written:
+    """As Hive's own serializer does; partitions are left out whose values it would have changed."""
+    kinds = {one.hive: DataType.fromDDL(one.type) for one in task.columns}
+    kinds |= {name: rows.schema[name].dataType for name in task.own_columns}
+    columns = [AvroColumn.of(name, kind) for name, kind in kinds.items()]
+    lost = list(lost_in(columns))
+    counted = Observation()
+    counts = [F.count_if(rule).alias(f"lost {at}") for at, (_, _, rule) in enumerate(lost)]
+    observed = rows.observe(counted, F.count(F.lit(1)).alias("rows"), *counts)
+    write_avro(work.session, observed, columns, [one.hive for one in task.partition_columns], location)
+    found = counted.get
+    told = [
+        f"{found[f'lost {at}']} rows have a value in {column.name} that is {what}"
+        for at, (column, what, _) in enumerate(lost)
+        if found[f"lost {at}"]
+    ]
+    if not told:
+        return _Written(int(found["rows"]))
+    by_partition = _rows_losing(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
+    names = sorted(by_partition)
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    why = (
+        f"{f'partition {names[0]}' if names[0] else 'the table'}{others} cannot be published in Avro, which Hive would "
+        f"read otherwise: {', '.join(told)}. Change these values, or have Hive write there in Parquet or ORC"
+    )
+    return _Written(int(found["rows"]) - sum(by_partition.values()), names, why)
+
+
+def _rows_losing(
+    work: Work, task: PublishTask, partitions: Sequence[Partition], rows: DataFrame, is_lost: Column
+) -> dict[str, int]:
+    """The partitions in which some row is lost, and how many rows each has."""
+    columns = [one.hive for one in task.partition_columns]
+    texts = ", ".join(["name string", *(f"value{at} string" for at in range(len(columns)))])
+    asked = work.session.spark.createDataFrame([(one.name, *one.values) for one in partitions], texts)
+    same = [
+        F.col(quoted(name)).eqNullSafe(_typed(F.col(f"_firn.value{at}"), rows.schema[name].dataType))
+        for at, name in enumerate(columns)
+    ]
+    found = rows.select(is_lost.alias("_firn_lost"), *[F.col(quoted(name)) for name in columns])
+    joined = found.join(F.broadcast(asked.alias("_firn")), reduce(and_, same, F.lit(True)))
+    counted = joined.groupBy("_firn.name").agg(F.count(F.lit(1)).alias("rows"), F.count_if("_firn_lost").alias("lost"))
+    return {str(one["name"]): int(one["rows"]) for one in counted.where("lost > 0").collect()}
+
+
+def _typed(text: Column, kind: DataType) -> Column:
+    """A partition's value, as the predicate of these rows has it."""
+    return F.unhex(text) if isinstance(kind, BinaryType) else text.cast(kind)
 
 
 def _has_decimals(task: PublishTask) -> bool:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from catalog.errors import Invalid
+from catalog.keyed.spec import KeySpec
 from catalog.names import TableName
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
@@ -16,9 +18,16 @@ router = APIRouter()
 
 
 class ConvertIn(In):
-    """Under which name, `namespace.table`; without one it is named like Hive's."""
+    """Under which name, `namespace.table`; without one it is named like Hive's.
+
+    With a primary key it becomes a keyed table, which is filled only if every key occurs once; with `unique` false
+    whatever its keys are, as an upgrade does it.
+    """
 
     name: str | None = None
+    primary_key: list[str] = []
+    sequence_field: str | None = None
+    unique: bool = True
 
 
 class ConversionOut(Out):
@@ -46,9 +55,11 @@ def look(
     catalog: CatalogDep,
     full_name: FullName,
     name: Annotated[str | None, Query(description="As the conversion would be given it.")] = None,
+    primary_key: Annotated[list[str], Query(description="Columns of the key; without any it is a plain table.")] = [],  # noqa: B006 -- FastAPI's own way
+    sequence_field: Annotated[str | None, Query(description="As the conversion would be given it.")] = None,
 ) -> ConversionOut:
     """What would be read and written anew, and what stands in the way; nothing is changed."""
-    found = services.hive.conversions.look(catalog, full_name, _parsed(name))
+    found = services.hive.conversions.look(catalog, full_name, _parsed(name), _spec(primary_key, sequence_field))
     return ConversionOut(
         table=found.table.full_name,
         target=str(found.target),
@@ -71,8 +82,18 @@ def look(
 )
 def convert(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: ConvertIn | None = None) -> JobOut:
     """Add a table, empty, and the job that fills it with the Hive table's rows; that one is not followed afterwards."""
-    name = None if body is None else body.name
-    return JobOut.of(services.hive.conversions.start(catalog, full_name, _parsed(name)))
+    asked = body or ConvertIn()
+    spec = _spec(asked.primary_key, asked.sequence_field)
+    job = services.hive.conversions.start(catalog, full_name, _parsed(asked.name), spec, unique=asked.unique)
+    return JobOut.of(job)
+
+
+def _spec(primary_key: list[str], sequence_field: str | None) -> KeySpec | None:
+    if not primary_key:
+        if sequence_field is not None:
+            raise Invalid("a sequence field orders the rows of a key: name the primary key too")
+        return None
+    return KeySpec(primary_key=tuple(primary_key), sequence_field=sequence_field)
 
 
 def _parsed(name: str | None) -> TableName | None:

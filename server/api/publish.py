@@ -29,10 +29,14 @@ class PublishOut(Out):
 
 
 class WrittenIn(In):
-    """Where a publish job has written, and how many rows."""
+    """Where a publish job has written, and how many rows.
+
+    Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
+    """
 
     location: str
     rows: Annotated[int, Field(ge=0)]
+    left_out: tuple[str, ...] = ()
 
 
 class PublishedOut(Out):
@@ -76,4 +80,5 @@ def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> Publis
     """The server registers the files in place of what the table has, and points the metastore at them; asked again, it
     finds that done.
     """
-    return PublishedOut.model_validate(services.hive.published.accept(lease, body.location, rows=body.rows))
+    done = services.hive.published.accept(lease, body.location, rows=body.rows, left_out=body.left_out)
+    return PublishedOut.model_validate(done)

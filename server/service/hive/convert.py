@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.errors import Conflict
+from catalog.errors import Conflict, Invalid
 from catalog.hive.conversion import conversion_blockers, converted_columns, header_lines, with_converted_columns
+from catalog.hive.eligibility import key_blockers
 from catalog.hive.filling import CONVERTED_FROM, WRITER, is_filled
 from catalog.hive.ground import Subdirectories
 from catalog.hive.model import HiveStorage, HiveTable
@@ -18,7 +19,9 @@ from catalog.hive.readers import CSV, reader_of
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
-from catalog.names import CatalogName, TableName
+from catalog.keyed.schema import base_schema
+from catalog.keyed.spec import KeySpec
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
@@ -28,12 +31,13 @@ from server.service.hive.index import HiveIndex, shown_format
 from server.service.hive.state import HiveState, Unit, list_units, read_state, split_name
 from server.service.hive.task import told_values
 from server.service.hive.upgrade import definition_of, hive_schema
+from server.service.keyed import KeyedTables, new_base
 from server.service.metadata import MetadataFiles
 from server.service.moment import Moment
 from server.service.namespaces import Namespaces
 from server.service.planner import asked_for, facts_of
 from server.service.relations import NewTable
-from server.service.tables import Tables
+from server.service.tables import TableDefinition, Tables, default_location
 
 _IDS = frozenset({"id", "element-id", "key-id", "value-id"})
 _FOLLOWS_NOT = (
@@ -63,21 +67,28 @@ class Conversions:
     database: Database
     metadata: MetadataFiles
     namespaces: Namespaces
-    tables: Tables
+    keyed: KeyedTables
     index: HiveIndex
     files: TableFiles
 
-    def look(self, catalog: CatalogName, full_name: str, name: TableName | None = None) -> Conversion:
-        """What there is to read and to write; nothing is changed.
+    @property
+    def tables(self) -> Tables:
+        """All tables."""
+        return self.keyed.tables
+
+    def look(
+        self, catalog: CatalogName, full_name: str, name: TableName | None = None, spec: KeySpec | None = None
+    ) -> Conversion:
+        """What there is to read and to write, into a keyed table with `spec`; nothing is changed.
 
         NotFound without the Hive table, Unavailable when its metastore does not answer.
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
-        target, checks = name or target_name(state.table), [*_checks(state)]
+        target, checks = name or target_name(state.table), [*_checks(state, spec)]
         with self.database.reading() as uow:
             taken = uow.relations.find(catalog, target)
         if taken is not None:
-            checks += self._against(taken, state.table)
+            checks += self._against(taken, state.table, spec)
         listed = () if state.table.is_view else (*list_units(self.files, state.units, Subdirectories.ASK),)
         listings = [listing for _, listing in listed]
         checks += [_nested(unit) for unit, listing in listed if listing.subdirectories][:1]
@@ -88,56 +99,90 @@ class Conversions:
             partitions=len(state.partitions),
             files=sum(len(listing.files) for listing in listings),
             bytes=sum(file.size for listing in listings for file in listing.files),
-            notes=tuple(_notes(state.table)),
+            notes=tuple(_notes(state.table, spec)),
             checks=tuple(checks),
         )
 
-    def start(self, catalog: CatalogName, full_name: str, name: TableName | None = None) -> Job:
+    def start(
+        self,
+        catalog: CatalogName,
+        full_name: str,
+        name: TableName | None = None,
+        spec: KeySpec | None = None,
+        *,
+        unique: bool = True,
+    ) -> Job:
         """Add the table, empty, and the job that fills it; one that was left empty gets another job.
 
+        With `spec` it is a keyed table, which the job fills only if every key occurs once, unless `unique` is False.
         Invalid when something stands in the way, AlreadyExists when the name is taken, Conflict while a job is active.
         """
         state = read_state(self.index.metastore(catalog), *split_name(full_name))
-        check_eligible(_checks(state))
+        check_eligible(_checks(state, spec))
         target = name or target_name(state.table)
         with self.database.reading() as uow:
             taken = uow.relations.find(catalog, target)
         if taken is None:
-            return self._begun(catalog, state.table, target)
-        check_eligible(self._against(taken, state.table))
-        _check_columns(load_metadata(self.metadata, taken), state.table, target)
+            return self._begun(catalog, state.table, target, spec, unique=unique)
+        check_eligible(self._against(taken, state.table, spec))
+        _check_columns(self._stores(taken)[0], state.table, target)
         with self.database.writing() as uow:
-            return _asked(uow, taken, state.table)
+            return _asked(uow, taken, state.table, unique=unique)
 
     def task(self, moment: Moment) -> Json:
         """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
         name, metadata = moment.main_store
         metastore = self.index.metastore(moment.relation.catalog)
         state = read_state(metastore, *split_name(moment.job.params["hive"]))
-        check_eligible(_checks(state))
-        if is_filled(metadata):
+        spec = None if moment.keyed is None else moment.keyed.spec
+        check_eligible(_checks(state, spec))
+        if any(map(is_filled, moment.metadata.values())):
             raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
         _check_columns(metadata, state.table, name)
-        return _task(state, moment.relation, name)
+        unique = bool(moment.job.params.get("unique", True))
+        return _task(state, moment.relation, name) | _told_key(spec, unique=unique)
 
-    def _begun(self, catalog: CatalogName, table: HiveTable, target: TableName) -> Job:
+    def _begun(
+        self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool
+    ) -> Job:
         converted = with_converted_columns(table)
         made = definition_of(converted, hive_schema(converted), {CONVERTED_FROM: table.full_name})
         self.namespaces.ensure(catalog, target.namespace)
         with self.database.reading() as uow:
             now_ms = int(uow.now().timestamp() * 1000)
-        metadata = self.tables.defined(catalog, replace(made, name=target), now_ms=now_ms)
-        new, jobs = NewTable(name=target, kind=RelationKind.TABLE, metadata=metadata), list[Job]()
-        self.tables.add(catalog, [new], also=lambda uow: jobs.append(_asked(uow, uow.relations.get(new.id), table)))
+            warehouse = uow.catalogs.get(catalog).warehouse
+        jobs = list[Job]()
+
+        def ask(uow: UnitOfWork, made_id: RelationId) -> None:
+            jobs.append(_asked(uow, uow.relations.get(made_id), table, unique=unique))
+
+        if spec is None:
+            metadata = self.tables.defined(catalog, replace(made, name=target), now_ms=now_ms)
+            new = NewTable(name=target, kind=RelationKind.TABLE, metadata=metadata)
+            self.tables.add(catalog, [new], also=lambda uow: ask(uow, new.id))
+        else:
+            root = default_location(warehouse, target)
+            base = new_base(_as_keyed(made), spec, location=f"{root}/base", now_ms=now_ms)
+            self.keyed.add(catalog, target, spec, base, root=root, also=ask)
         return jobs[0]
 
-    def _against(self, taken: Relation, table: HiveTable) -> list[CheckResult]:
+    def _stores(self, relation: Relation) -> list[Json]:
+        """The table's metadata, or a keyed table's stores', base first."""
+        if relation.kind is RelationKind.TABLE:
+            return [load_metadata(self.metadata, relation)]
+        with self.database.reading() as uow:
+            keyed = uow.keyed.get(relation.id)
+            stores = [uow.relations.get(one) for one in (keyed.base_id, keyed.change_id)]
+        return [load_metadata(self.metadata, one) for one in stores]
+
+    def _against(self, taken: Relation, table: HiveTable, spec: KeySpec | None) -> list[CheckResult]:
         """What a table that has the name means: nothing if it waits for these rows."""
-        if taken.kind is RelationKind.TABLE:
-            metadata = load_metadata(self.metadata, taken)
-            is_copy = metadata.get("properties", {}).get(CONVERTED_FROM) == table.full_name
-            if is_copy and not is_filled(metadata):
-                return []
+        if taken.kind in (RelationKind.TABLE, RelationKind.KEYED):
+            stores = self._stores(taken)
+            properties = stores[0].get("properties", {})
+            is_copy = properties.get(CONVERTED_FROM) == table.full_name
+            if is_copy and not any(map(is_filled, stores)):
+                return [] if KeySpec.from_properties(properties) == spec else [_other_key(taken)]
             if is_copy:
                 message = f"{taken.name} is a copy of {table.full_name} already"
                 advice = "Drop it for a newer one, or choose another name."
@@ -146,8 +191,33 @@ class Conversions:
         return [CheckResult(code="name", status="blocked", message=message, advice="Choose another name.")]
 
 
-def _checks(state: HiveState) -> list[CheckResult]:
-    return [blocked(one) for one in conversion_blockers(state.table, state.partitions)]
+def _checks(state: HiveState, spec: KeySpec | None) -> list[CheckResult]:
+    found = [blocked(one) for one in conversion_blockers(state.table, state.partitions)]
+    if spec is None or found:
+        return found
+    converted = with_converted_columns(state.table)
+    found = [blocked(one) for one in key_blockers(converted, state.partitions, spec.primary_key)]
+    if not found:
+        try:
+            base_schema(hive_schema(converted), spec)
+        except Invalid as error:
+            advice = error.hint or "Choose another column, or convert without one."
+            found.append(CheckResult(code="key_type", status="blocked", message=error.message, advice=advice))
+    return found
+
+
+def _other_key(taken: Relation) -> CheckResult:
+    message = f"{taken.name} was made for these rows with another key, or without one, and is empty"
+    return CheckResult(code="name", status="blocked", message=message, advice="Drop it, or choose another name.")
+
+
+def _as_keyed(made: TableDefinition) -> TableDefinition:
+    """With the format version of any keyed table: no file of Hive's is to be registered."""
+    return replace(made, properties={key: value for key, value in made.properties.items() if key != "format-version"})
+
+
+def _told_key(spec: KeySpec | None, *, unique: bool) -> Json:
+    return {"primary_key": [] if spec is None else list(spec.primary_key), "unique": unique}
 
 
 def _nested(unit: Unit) -> CheckResult:
@@ -157,10 +227,10 @@ def _nested(unit: Unit) -> CheckResult:
     return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)
 
 
-def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable) -> Job:
+def _asked(uow: UnitOfWork, relation: Relation, table: HiveTable, *, unique: bool) -> Job:
     why = f"a rewrite of {table.full_name}: Spark reads its rows and writes them anew"
     facts = facts_of(uow, relation)
-    return asked_for(uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name}, why)
+    return asked_for(uow, relation, facts, JobKind.CONVERT, {"hive": table.full_name, "unique": unique}, why)
 
 
 def _check_columns(metadata: Json, table: HiveTable, name: TableName) -> None:
@@ -181,8 +251,10 @@ def _type(kind: Any) -> Any:
     return [_type(one) for one in kind] if isinstance(kind, list) else kind
 
 
-def _notes(table: HiveTable) -> list[str]:
+def _notes(table: HiveTable, spec: KeySpec | None) -> list[str]:
     notes = [_FOLLOWS_NOT]
+    if spec is not None:
+        notes.append("All keys are read and counted first: one without a value, or one that repeats, stops it.")
     if table.storage.serde == CSV:
         notes.append("All columns become strings: whatever types are declared, Hive reads this format so.")
     if count := header_lines(table):

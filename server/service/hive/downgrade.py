@@ -37,7 +37,7 @@ from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
 from server.service.hive.publish import NOTHING as ALL_GIVEN
 from server.service.hive.publish import Publishes
-from server.service.hive.publishable import why_never
+from server.service.hive.publishable import no_avro, why_never
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs
@@ -296,9 +296,9 @@ class Downgrades:
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         table = metastore.table(*names)
         records = records_of(table.partition_columns, linked.grounds)
-        live = self.files.live_files(load_metadata(self.metadata, linked.target))
-        found = compared(live, linked.grounds, records)
-        never = why_never(found, read_some(metastore, *names, [*found.differing]))
+        metadata = load_metadata(self.metadata, linked.target)
+        found = compared(self.files.live_files(metadata), linked.grounds, records)
+        never = why_never(found, read_some(metastore, *names, [*found.differing]), no_avro(metadata))
         return _Compared(linked, found, never)
 
     def _let_go(self, operation: Operation, linked: Linked) -> None:

@@ -38,7 +38,16 @@ from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
 from server.service.hive.places import own_place
 from server.service.hive.present import Present
-from server.service.hive.publishable import fresh, named_in_hive, taken_over, why_never, why_waiting, without, writable
+from server.service.hive.publishable import (
+    fresh,
+    named_in_hive,
+    no_avro,
+    taken_over,
+    why_never,
+    why_waiting,
+    without,
+    writable,
+)
 from server.service.hive.register import Moved
 from server.service.hive.state import read_some, split_name
 from server.service.hive.switch import Switches
@@ -213,10 +222,11 @@ class Publishes:
         settled = without(free, fresh(linked, now_ns, watermark_of(metadata)), table)
         state = read_some(metastore, *names, [*settled.differing])
         taken = taken_over(settled, self._changed_by_hive(linked, settled))
-        ready, formats = writable(taken, state)
+        strange = no_avro(metadata)
+        ready, formats = writable(taken, state, strange)
         waiting = found.count - ready.count
-        never = why_never(settled if named.count == found.count else found, state)
-        wait = "; ".join(why_waiting(*(one.count for one in (found, named, free, settled, taken, ready))))
+        never = why_never(settled if named.count == found.count else found, state, strange)
+        wait = "; ".join(why_waiting([one.count for one in (found, named, free, settled, taken, ready)], strange))
         if not ready.count:
             self._note_given(linked, ready, metadata, is_all=not waiting)
             did = f"{NOTHING}; {wait}" if waiting else NOTHING

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from catalog.datafile import FileFormat
+from catalog.hive.avro import not_held
 from catalog.hive.model import HiveTable
 from catalog.hive.names import can_name, name_of
 from catalog.hive.publishing import Comparison
+from catalog.iceberg.json import Json
+from catalog.iceberg.table import current_schema
 from server.service.hive.books import Linked
 from server.service.hive.state import HiveState
-
-WRITTEN = (FileFormat.PARQUET, FileFormat.ORC)
-"""Formats that are published."""
 
 
 def named_in_hive(found: Comparison, table: HiveTable) -> Comparison:
@@ -49,25 +49,35 @@ def taken_over(found: Comparison, changed: Collection[str]) -> Comparison:
     return replace(found, differing={name: one for name, one in found.differing.items() if name not in changed})
 
 
-def writable(found: Comparison, state: HiveState) -> tuple[Comparison, Mapping[str, FileFormat]]:
-    """Those whose format an optimizer can write, and the formats: a partition keeps its own, a new one has the table's.
+def no_avro(metadata: Json) -> str | None:
+    """The column for which Avro has no form as Hive writes it, in words; None when all can be published in it."""
+    specs = (spec for spec in metadata["partition-specs"] if spec["spec-id"] == metadata["default-spec-id"])
+    elsewhere = {part["source-id"] for spec in specs for part in spec["fields"]}
+    return not_held([one for one in current_schema(metadata)["fields"] if one["id"] not in elsewhere])
 
-    Whoever reads a partition goes by the descriptor that it has, so a publish changes none (decision 40).
+
+def writable(found: Comparison, state: HiveState, strange: str | None) -> tuple[Comparison, Mapping[str, FileFormat]]:
+    """Those whose format can hold the table's columns, and the formats; `strange` is what Avro cannot hold.
+
+    Whoever reads a partition goes by the descriptor that it has, so a publish changes none (decision 40): a partition
+    keeps its own format, and a new one has the table's.
     """
     columns = state.table.partition_columns
     formats = {unit.name: unit.format for unit in state.units}
     new = state.table.file_format or FileFormat.PARQUET
     formats |= {name_of(columns, one): new for one in found.unknown} if columns else {}
     formats |= {name: new for name in found.differing if name not in formats}  # dropped since it was last looked at
+    if strange is None:
+        return found, formats
     left = Comparison(
         same=found.same,
-        differing={name: one for name, one in found.differing.items() if formats[name] in WRITTEN},
-        unknown=tuple(one for one in found.unknown if formats[name_of(columns, one)] in WRITTEN),
+        differing={name: one for name, one in found.differing.items() if formats[name] is not FileFormat.AVRO},
+        unknown=tuple(one for one in found.unknown if formats[name_of(columns, one)] is not FileFormat.AVRO),
     )
     return left, formats
 
 
-def why_never(found: Comparison, state: HiveState) -> str | None:
+def why_never(found: Comparison, state: HiveState, strange: str | None) -> str | None:
     """Why Hive cannot be given some of what differs, and what to do; None when it can be given all."""
     named, columns = named_in_hive(found, state.table), state.table.partition_columns
     if nameless := found.count - named.count:
@@ -75,22 +85,23 @@ def why_never(found: Comparison, state: HiveState) -> str | None:
             f"{nameless} partitions have values that Hive cannot have (an empty text, a number beyond its type). Write "
             "their rows to other partitions, or delete them"
         )
-    left, formats = writable(named, state)
+    left, _ = writable(named, state, strange)
     names = [*found.differing, *(name_of(columns, one) for one in found.unknown)]
     ready = {*left.differing, *(name_of(columns, one) for one in left.unknown)}
-    strange = [name for name in names if name not in ready]
-    if not strange:
+    waiting = [name for name in names if name not in ready]
+    if not waiting:
         return None
-    form, one = formats[strange[0]].capitalize(), f"partition {strange[0]}" if strange[0] else "the table"
-    others = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+    one = f"partition {waiting[0]}" if waiting[0] else "the table"
+    others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     return (
-        f"{one}{others} was changed here and is stored as {form}, which is not published. Have Hive write it in "
-        "Parquet or ORC: ALTER TABLE … PARTITION … SET FILEFORMAT, then INSERT OVERWRITE"
+        f"{one}{others} was changed here and is stored as Avro, which cannot hold {strange}. Drop that column, or have "
+        "Hive write it in Parquet or ORC: ALTER TABLE … PARTITION … SET FILEFORMAT, then INSERT OVERWRITE"
     )
 
 
-def why_waiting(found: int, named: int, free: int, settled: int, taken: int, ready: int) -> Iterator[str]:
+def why_waiting(counts: Sequence[int], strange: str | None) -> Iterator[str]:
     """What is not published now, and why: by how many are left after each thing that was looked at."""
+    found, named, free, settled, taken, ready = counts
     if nameless := found - named:
         yield f"{nameless} partitions wait, because Hive can have none of their values"
     if held := named - free:
@@ -99,5 +110,5 @@ def why_waiting(found: int, named: int, free: int, settled: int, taken: int, rea
         yield f"{written} partitions wait, because Hive has written to them a moment ago"
     if changed := settled - taken:
         yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"
-    if strange := taken - ready:
-        yield f"{strange} partitions wait, because they are stored as Avro, which is not written"
+    if in_avro := taken - ready:
+        yield f"{in_avro} partitions wait, because they are stored as Avro, which cannot hold {strange}"

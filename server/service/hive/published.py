@@ -100,6 +100,12 @@ class _Replaced:
     files: Sequence[LiveFile]
     shared: frozenset[str]
 
+    def of(self, partitions: Collection[Record]) -> _Replaced:
+        """Those of some of the partitions alone."""
+        files = [one for one in self.files if one.partition in partitions]
+        stay = {one.location for one in self.files if one.content and one.partition not in partitions}
+        return _Replaced(files, frozenset(one.location for one in files) & (self.shared | stay))
+
 
 @dataclass(frozen=True)
 class PublishedFiles:
@@ -112,20 +118,23 @@ class PublishedFiles:
     files: TableFiles
     switches: Switches
 
-    def accept(self, lease: Lease, location: str, *, rows: int) -> Published:
+    def accept(self, lease: Lease, location: str, *, rows: int, left_out: Collection[str] = ()) -> Published:
         """Register the `rows` that a job has written below `location`, and point the metastore there.
+
+        Partitions that are `left_out` differ from what Hive lists as before: their format cannot hold their rows.
 
         Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
         when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
         nobody knows.
         """
-        job = self._job(lease)
+        job = self._job(lease, left_out)
         if not location.startswith(f"{job.task['root']}/"):
             raise Invalid(f"{location} is not where the job was to write")
         relation = job.linked.relation
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
-        parts = self._parts(table.partition_columns, metadata, job.task, location)
+        passed_over = records_of(table.partition_columns, left_out).values()
+        parts = self._parts(table.partition_columns, metadata, job.task, location, passed_over)
         if not job.has_committed:
             _check_all_there(parts, rows)
             self._commit(lease, job, table, parts)
@@ -144,7 +153,7 @@ class PublishedFiles:
             left=left,
         )
 
-    def _job(self, lease: Lease) -> _Job:
+    def _job(self, lease: Lease, left_out: Collection[str] = ()) -> _Job:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             staged = uow.grounds.staged(job.id)
@@ -152,21 +161,29 @@ class PublishedFiles:
                 raise Invalid(f"job {job.id} publishes nothing")
             linked = linked_table(uow, uow.relations.get(job.relation_id))
             recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
-        return _Job(linked=linked, task=staged["task"], plan=staged["plan"], has_committed=bool(recorded))
+        planned = staged["task"]["partitions"]
+        if strange := set(left_out) - {one["name"] for one in planned}:
+            raise Invalid(f"the job was not to write partition {min(strange)}")
+        task = staged["task"] | {"partitions": [one for one in planned if one["name"] not in left_out]}
+        return _Job(linked=linked, task=task, plan=staged["plan"], has_committed=bool(recorded))
 
-    def _parts(self, columns: Sequence[HiveColumn], metadata: Json, task: Json, location: str) -> dict[Record, _Part]:
-        listing = self.files.listing_below(location)
-        records = [
-            partition_record(columns, partition_values(columns, file.path.rpartition("/")[0])) if columns else ()
-            for file in listing.files
-        ]
+    def _parts(
+        self,
+        columns: Sequence[HiveColumn],
+        metadata: Json,
+        task: Json,
+        location: str,
+        passed_over: Collection[Record],
+    ) -> dict[Record, _Part]:
+        listed = [(_record_of(columns, file), file) for file in self.files.listing_below(location).files]
+        listed = [(record, file) for record, file in listed if record not in passed_over]
         told = records_of(columns, [one["name"] for one in task["partitions"]])
         wanted = {told[one["name"]]: FileFormat(one["format"]) for one in task["partitions"]}
-        locations = [join(location, file.path) for file in listing.files]
-        formats = {one: wanted[record] for one, record in zip(locations, records, strict=True) if record in wanted}
+        locations = [join(location, file.path) for _, file in listed]
+        formats = {one: wanted[record] for one, (record, _) in zip(locations, listed, strict=True) if record in wanted}
         found: dict[Record, _Part] = {}
         stats = self.files.footers(current_schema(metadata), locations, formats)
-        for file, record, one in zip(listing.files, records, stats, strict=True):
+        for (record, file), one in zip(listed, stats, strict=True):
             directory, _, name = file.path.rpartition("/")
             part = found.setdefault(record, _Part(join(location, directory) if directory else location))
             part.entries.append(DataFileEntry(stats=one, partition=record))
@@ -205,8 +222,10 @@ class PublishedFiles:
         if job.has_committed:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
-        replaced = _replaced(self.files.live_files(metadata), wanted.names.keys())
-        _check_unmoved(job, metadata, replaced.files, wanted.names.keys())
+        planned = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]]).values()
+        read = _replaced(self.files.live_files(metadata), frozenset(planned))
+        _check_unmoved(job, metadata, read.files, frozenset(planned))
+        replaced = read.of(wanted.names.keys())
         if strange := parts.keys() - wanted.names.keys():
             raise Invalid(f"rows of partitions that were not asked for, such as {min(map(str, strange))}")
         snapshot = self._snapshot(metadata, parts, replaced, f"publish to {table.full_name}")
@@ -243,6 +262,10 @@ class PublishedFiles:
             now_ms=now_ms,
             summary_extra={"operation": "replace", "firn.reason": why},
         )
+
+
+def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
+    return partition_record(columns, partition_values(columns, file.path.rpartition("/")[0])) if columns else ()
 
 
 def _replaced(live: Iterable[LiveFile], partitions: Collection[Record]) -> _Replaced:

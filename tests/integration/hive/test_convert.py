@@ -135,5 +135,34 @@ def test_json_by_names_in_any_case(side: Side, metastore: EmbeddedMetastore) -> 
     ]
 
 
+def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "p STRING", kind="STORED AS TEXTFILE")
+    table.insert("VALUES (1, 'a', 'x'), (1, 'b', 'y'), (2, 'c', 'x'), (NULL, 'd', 'x')")
+    asked = {"primary_key": ["id"], "sequence_field": "v"}
+    convert = f"catalogs/lake/hive/{table.name}/convert"
+
+    def refused() -> str:
+        ended = side.worked_on(side.server.post(convert, asked))
+        assert ended["status"] == "failed"
+        assert table.rows() == table.rows(store=".base") == []
+        return str(ended["error"])
+
+    assert "1 rows of " in refused()  # without a key
+    table.insert("VALUES (1, 'a', 'x'), (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")
+    error = refused()
+    for words in ("1 keys (id) of ", "with 1 rows too many: 1 (2 rows). ", f"firn table resolve-keys {table.name} "):
+        assert words in error
+    table.worked(side.server.post(convert, asked | {"unique": False}))
+    assert table.rows() == [(1, "a", "x"), (1, "b", "y"), (2, "c", "x")]
+    assert table.job("keys/resolve")["result"]["removed_rows"] == 1
+    kept = [(1, "b", "y"), (2, "c", "x")]
+    assert table.rows() == kept
+    table.insert("VALUES (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")
+    converted(table, name="db.second_copy", **asked)
+    assert side.hive.sql("SELECT * FROM lake.db.second_copy") == kept
+    side.hive.sql("INSERT INTO lake.db.second_copy.change VALUES (1, 'a', 'z', 'U', NULL), (2, 'd', 'z', 'U', NULL)")
+    assert side.hive.sql("SELECT * FROM lake.db.second_copy") == [(1, "b", "y"), (2, "d", "z")]
+
+
 def write_json(path: Path, *rows: dict[str, Any]) -> None:
     path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))

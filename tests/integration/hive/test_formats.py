@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from pyarrow import orc
 
 from firn.embedded.metastore import Asking, EmbeddedMetastore
+from tests.firn.cli.conftest import Command
 from tests.integration.hive.tables import HiveTable, Side, fingerprint
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
 
@@ -32,13 +34,16 @@ def row(number: int, partition: str) -> str:
     return f"SELECT {number}, {', '.join(value for _, value in KINDS.values())}, '{partition}'"
 
 
-def test_values_of_all_types_in_orc_read_the_same_through_sync_rebuild_and_publish(side: Side) -> None:
-    table = of_all_types(side, "STORED AS ORC")
+@pytest.mark.parametrize(("kind", "timestamp"), [("ORC", "TIMESTAMP_NTZ"), ("AVRO", "TIMESTAMP")])
+def test_values_of_all_types_read_the_same_through_sync_rebuild_and_publish(
+    side: Side, kind: str, timestamp: str
+) -> None:
+    table = of_all_types(side, f"STORED AS {kind}")
     before = fingerprint(table.path)
     table.upgrade("id")
     assert len(table.rows(SHOWN)) == 3
     assert table.rows(SHOWN) == table.hive_rows(SHOWN)
-    filtered = "i = -2147483648 AND s > 'u' AND da < DATE '1970-01-01' AND ts > TIMESTAMP_NTZ '1969-12-31' AND p = 'y'"
+    filtered = f"i = -2147483648 AND s > 'u' AND da < DATE '1970-01-01' AND ts > {timestamp} '1969-12-31' AND p = 'y'"
     assert side.hive.sql(f"SELECT id FROM lake.{table.name} WHERE {filtered}") == [(3,)]
     assert fingerprint(table.path) == before
     table.insert(row(4, "y"))
@@ -125,12 +130,66 @@ def test_partitions_of_one_table_in_three_formats(side: Side, metastore: Embedde
         f"INSERT INTO lake.{table.name}.change SELECT *, 'D', NULL FROM lake.{table.name} WHERE id IN (1, 4, 5)"
     )
     table.job("merge")
-    asked = table.ask_publish()
-    assert asked["did"].endswith("1 partitions wait, because they are stored as Avro, which is not written")
-    assert table.worked(asked["job"])["result"]["switched"] == 2
-    assert table.rows(shown) == table.rows(shown, ".base") == rows[1:3]
-    assert [line for line in table.hive_rows(shown) if line[3] != "avro"] == rows[2:3]
+    assert table.publish()["result"]["switched"] == 3
+    assert table.rows(shown) == table.rows(shown, ".base") == table.hive_rows(shown) == rows[1:3]
     assert before.items() <= fingerprint(table.path).items()
     (table.path / "p=avro" / "by_others").unlink()
     table.sync(everything=True)
     assert table.rows(shown) == table.rows(shown, ".base") == rows[1:3]
+
+
+def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no_other(side: Side) -> None:
+    columns = "id BIGINT, at TIMESTAMP, many ARRAY<STRUCT<code: CHAR(3), day: DATE>>, n SMALLINT"
+    row = "{}, TIMESTAMP '2026-01-01 00:00:00.{}', array(NULL, named_struct('code', 'a', 'day', DATE '{}')), -3, {}"
+    table = side.table(columns, "p STRING, q DATE", kind="STORED AS AVRO")
+    known = "'x', DATE '2026-11-01'"
+    table.insert(f"SELECT {row.format(1, 123, '2026-01-01', known)}")
+    table.upgrade("id")
+    held = [row.format(10 + at, 5, "1582-10-15", part) for at, part in enumerate(("'new', DATE '2026-11-02'", known))]
+    finer = row.format(20, "123456", "2026-01-01", "'a b/ü', DATE '2026-11-01'")
+    older = row.format(21, "1", "1582-10-14", "NULL, DATE '2026-11-01'")
+    table.change(f"SELECT {' UNION ALL SELECT '.join([*held, finer, older])}")
+    done = table.publish()
+    assert (done["result"]["partitions"], done["result"]["switched"], done["result"]["rows"]) == (2, 2, 3)
+    shown = "id, CAST(at AS STRING), trim(many[1].code), many[1].day, n, p, q"  # Hive's reader pads char values
+    assert table.hive_rows(shown) == table.rows(shown)[:3]
+    assert [line[0] for line in table.rows(store=".base")] == [1, 10, 11, 20, 21]
+    failed = side.worked_on(table.ask_publish()["job"])
+    assert failed["status"] == "failed"
+    assert "cannot be published in Avro" in failed["error"], failed["error"]
+    for words in ("1 rows have a value in at that is finer than a millisecond", "1 rows have a value in many that is"):
+        assert words in failed["error"]
+    table.change(f"SELECT {finer.replace('123456', '123')}")
+    table.change(f"SELECT {older}", op="D")
+    table.publish()
+    assert table.hive_rows(shown) == table.rows(shown)
+    assert [line[0] for line in table.rows()] == [1, 10, 11, 20]
+    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_an_avro_table_without_partitions_is_published_and_given_back(side: Side, key: tuple[str, ...]) -> None:
+    table = side.table("id BIGINT, v STRING", "", "VALUES (1, 'a'), (2, 'b')", kind="STORED AS AVRO").upgrade(*key)
+    target = f"lake.{table.name}"
+    if key:
+        table.change("SELECT 2, 'mine'")
+    else:
+        side.hive.sql(f"DELETE FROM {target} WHERE id = 2", f"INSERT INTO {target} VALUES (2, 'mine')")
+    table.publish()
+    assert table.hive_rows() == table.rows() == [(1, "a"), (2, "mine")]
+    table.insert("VALUES (3, 'theirs')")
+    table.sync()
+    assert table.rows() == table.hive_rows() == [(1, "a"), (2, "mine"), (3, "theirs")]
+    if key:
+        table.change("SELECT 1, '' UNION ALL SELECT 2, '' UNION ALL SELECT 3, ''", op="D")
+    else:
+        side.hive.sql(f"DELETE FROM {target}")
+    command = Command(side.server.url)
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(command, "hive", "downgrade", table.name, "--no-watch")
+        while not said.done():
+            side.hive.work(side.server.url)
+    assert said.result().code == 0, said.result().err
+    assert table.hive_rows() == []
+    table.insert("VALUES (4, 'theirs')")
+    assert table.upgrade(*key).rows() == table.hive_rows() == [(4, "theirs")]

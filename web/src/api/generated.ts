@@ -2883,10 +2883,25 @@ export interface components {
         /**
          * ConvertIn
          * @description Under which name, `namespace.table`; without one it is named like Hive's.
+         *
+         *     With a primary key it becomes a keyed table, which is filled only if every key occurs once; with `unique` false
+         *     whatever its keys are, as an upgrade does it.
          */
         ConvertIn: {
             /** Name */
             name?: string | null;
+            /**
+             * Primary Key
+             * @default []
+             */
+            primary_key?: string[];
+            /** Sequence Field */
+            sequence_field?: string | null;
+            /**
+             * Unique
+             * @default true
+             */
+            unique?: boolean;
         };
         /**
          * DatabaseOut
@@ -6133,8 +6148,15 @@ export interface components {
         /**
          * WrittenIn
          * @description Where a publish job has written, and how many rows.
+         *
+         *     Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
          */
         WrittenIn: {
+            /**
+             * Left Out
+             * @default []
+             */
+            left_out?: string[];
             /** Location */
             location: string;
             /** Rows */
@@ -7148,6 +7170,10 @@ export interface operations {
             query?: {
                 /** @description As the conversion would be given it. */
                 name?: string | null;
+                /** @description Columns of the key; without any it is a plain table. */
+                primary_key?: string[];
+                /** @description As the conversion would be given it. */
+                sequence_field?: string | null;
             };
             header?: never;
             path: {

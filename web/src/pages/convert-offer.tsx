@@ -1,4 +1,4 @@
-import { TextInput } from '@mantine/core';
+import { Checkbox, MultiSelect, Select, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
@@ -17,12 +17,16 @@ import styles from './upgrade.module.css';
 export function ConvertOffer({ catalog, report }: { catalog: string; report: HiveReport }) {
   const navigate = useNavigate();
   const [name, setName] = useState(report.target);
+  const [key, setKey] = useState<string[]>([]);
+  const [sequence, setSequence] = useState('');
+  const [unique, setUnique] = useState(true);
+  const others = report.columns.map((column) => column.name).filter((one) => !key.includes(one));
   const start = useMutation({
     mutationFn: () =>
       answered(
         api.POST('/catalogs/{catalog}/hive/{full_name}/convert', {
           params: { path: { catalog, full_name: report.table } },
-          body: { name },
+          body: { name, ...(key.length > 0 && { primary_key: key, sequence_field: others.includes(sequence) ? sequence : null, unique }) },
         }),
       ),
     onSuccess: (job) => void navigate(paths.job(job.id)),
@@ -37,6 +41,33 @@ export function ConvertOffer({ catalog, report }: { catalog: string; report: Hiv
           is, and the new one does not follow it afterwards: it is neither synced nor published.
         </div>
         <TextInput label="Name of the new table" w={360} value={name} onChange={(event) => setName(event.currentTarget.value)} />
+        <MultiSelect
+          label="Primary key"
+          description="With one the new table takes upserts and deletes, and merges itself; it cannot be changed later"
+          w={360}
+          value={key}
+          onChange={setKey}
+          data={report.primary_key_candidates}
+          placeholder={key.length === 0 ? 'none: a plain table' : undefined}
+        />
+        {key.length > 0 && (
+          <>
+            <Select
+              label="Sequence field"
+              description="Of two changes of one key the one with the higher value wins, however late it comes"
+              w={360}
+              value={others.includes(sequence) ? sequence : ''}
+              onChange={(value) => setSequence(value ?? '')}
+              data={[{ value: '', label: 'none: the later commit wins' }, ...others]}
+            />
+            <Checkbox
+              label="Stop if a key occurs more than once"
+              description="Keys are counted before any row is written. Otherwise all rows are taken, and the table’s page offers to keep one of each."
+              checked={unique}
+              onChange={(event) => setUnique(event.currentTarget.checked)}
+            />
+          </>
+        )}
         {start.error && <ProblemNote error={start.error} />}
         <div className={styles.footer}>
           <Act

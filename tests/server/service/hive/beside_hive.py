@@ -395,4 +395,5 @@ def _conversions(
     services: Services, database: Database, tables: Tables, index: HiveIndex, files: TableFiles
 ) -> Conversions:
     namespaces, tables = replace(services.namespaces, database=database), replace(tables, database=database)
-    return Conversions(database, tables.metadata, namespaces, tables, index, files)
+    keyed = replace(services.keyed, database=database, tables=tables)
+    return Conversions(database, tables.metadata, namespaces, keyed, index, files)

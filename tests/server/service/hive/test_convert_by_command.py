@@ -85,3 +85,21 @@ def test_a_failed_rewrite_says_what_stays_and_is_asked_for_again(site: Site) -> 
     assert retried.code == 1
     again = site.beside.conversions.start(LAKE, site.table.name)
     assert again.status is JobStatus.PENDING
+
+
+def test_a_key_is_looked_at_by_the_dry_run_and_given_to_the_job(site: Site) -> None:
+    name = site.table.name
+    dry = site.run("hive", "convert", name, "--key", "id,nope", "--dry-run", "--json")
+    assert (dry.code, [one["code"] for one in dry.json["checks"]]) == (1, ["key_unknown"])
+    told = site.run("hive", "convert", name, "--key", "id", "--sequence-field", "v", "--dry-run")
+    assert (told.code, "one that repeats, stops it" in told.err.replace("\n", " ")) == (0, True)
+    alone = site.run("hive", "convert", name, "--sequence-field", "v", "--dry-run")
+    assert (alone.code, "name the primary key too" in alone.err) == (2, True)
+    with ThreadPoolExecutor(1) as pool:
+        said = pool.submit(site.run, "hive", "convert", name, "--key", "id", "--sequence-field", "v", "--no-unique")
+        while not site.beside.services.jobs.has_work("default", [JobKind.CONVERT]):
+            assert not said.done(), said.result()
+        lease, task = Optimizer(site.beside).take()
+        assert (task["parts"][-1], task["primary_key"], task["unique"]) == ("base", ["id"], False)
+        site.beside.services.jobs.cancel(lease.job_id)
+    assert said.result().code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from catalog.hive.filling import CONVERTED_FROM, ROWS_READ
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind, JobStatus, Lease
+from catalog.keyed.spec import BASE, CHANGE, KeySpec
 from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
 from catalog.ports.store import Database
@@ -28,6 +30,7 @@ from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, aged, uri
 from tests.server.service.hive.test_publish_steps import write
 
+KEY = KeySpec(primary_key=("id",))
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 
 
@@ -116,19 +119,25 @@ class Optimizer:
         self.beside.services.jobs.report(lease, outcome=None, error=None, result={"rows": 2})
 
 
-def test_a_killed_start_is_made_good_by_asking_again(beside: BesideHive) -> None:
+def filled(table: TableName, spec: KeySpec | None) -> TableName:
+    """The store that a conversion fills."""
+    return table if spec is None else TableName(table.as_namespace, BASE)
+
+
+@pytest.mark.parametrize("spec", [None, KEY])
+def test_a_killed_start_is_made_good_by_asking_again(beside: BesideHive, spec: KeySpec | None) -> None:
     died = 0
     while True:
         table = text_table(beside)
-        name = beside.table_name(table)
+        name = filled(beside.table_name(table), spec)
         beside.fuse.left = died + 1
         try:
-            beside.conversions.start(LAKE, table.name)
+            beside.conversions.start(LAKE, table.name, spec=spec)
         except Killed:
             died += 1
             beside = beside.restarted()
             try:
-                beside.conversions.start(LAKE, table.name)
+                beside.conversions.start(LAKE, table.name, spec=spec)
             except Conflict as error:  # the job was there already
                 assert "a convert job is pending" in error.message  # noqa: PT017 -- it need not be raised
         else:
@@ -138,7 +147,7 @@ def test_a_killed_start_is_made_good_by_asking_again(beside: BesideHive) -> None
         Optimizer(beside).work()
         assert rows(beside, name) == ["2"]
         with pytest.raises(AlreadyExists, match=r"is a copy of db\.text\d+ already"):
-            beside.conversions.start(LAKE, table.name)
+            beside.conversions.start(LAKE, table.name, spec=spec)
     assert died >= 6  # before and after: namespace, metadata, the table with its job
 
 
@@ -193,10 +202,11 @@ def test_a_name_that_is_taken_is_left_alone(beside: BesideHive) -> None:
         beside.conversions.start(LAKE, other.name, beside.table_name(one))
 
 
-def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive) -> None:
+@pytest.mark.parametrize("spec", [None, KEY])
+def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive, spec: KeySpec | None) -> None:
     table = text_table(beside)
-    name = beside.table_name(table)
-    job, optimizer = beside.conversions.start(LAKE, table.name), Optimizer(beside)
+    name = filled(beside.table_name(table), spec)
+    job, optimizer = beside.conversions.start(LAKE, table.name, spec=spec), Optimizer(beside)
     lease, task = optimizer.take()
     change = optimizer.written(task)
     faulty = FaultyDatabase(beside.database)
@@ -216,19 +226,22 @@ def test_an_answer_that_is_lost_does_not_bring_the_rows_twice(beside: BesideHive
     assert rows(beside, name) == ["2"]
 
 
+@pytest.mark.parametrize("spec", [None, KEY])
 @pytest.mark.parametrize(
     ("told", "why"),
     [({"counted": 3}, "3 rows were counted in the Hive table and 2 were written"), ({"operation": "overwrite"}, "one")],
 )
-def test_other_rows_than_those_counted_are_refused(beside: BesideHive, told: dict[str, object], why: str) -> None:
+def test_other_rows_than_those_counted_are_refused(
+    beside: BesideHive, told: dict[str, object], why: str, spec: KeySpec | None
+) -> None:
     table = text_table(beside)
-    beside.conversions.start(LAKE, table.name)
+    beside.conversions.start(LAKE, table.name, spec=spec)
     optimizer = Optimizer(beside)
     lease, task = optimizer.take()
     change = optimizer.written(task, **told)  # type: ignore[arg-type]
     with pytest.raises(CommitRefused, match=why):
         optimizer.commit(lease, change)
-    assert rows(beside, beside.table_name(table)) == []
+    assert rows(beside, filled(beside.table_name(table), spec)) == []
 
 
 def test_rows_of_others_are_not_mixed_with_those_of_hive(beside: BesideHive) -> None:
@@ -242,6 +255,64 @@ def test_rows_of_others_are_not_mixed_with_those_of_hive(beside: BesideHive) -> 
     with pytest.raises(CommitRefused, match="somebody has written to the table meanwhile"):
         optimizer.commit(lease, optimizer.written(task))
     assert rows(beside, name) == ["2"]
+
+
+def test_a_keyed_table_is_told_its_key_and_filled_through_its_base_alone(beside: BesideHive) -> None:
+    table = text_table(beside)
+    name = beside.table_name(table)
+    beside.conversions.start(LAKE, table.name, spec=KEY, unique=False)
+    optimizer = Optimizer(beside)
+    lease, task = optimizer.take()
+    assert (task["parts"], task["primary_key"], task["unique"]) == ([*name.as_namespace, BASE], ["id"], False)
+    with pytest.raises(CommitRefused, match="a convert job does not append on the change store"):
+        optimizer.commit(lease, optimizer.written(task | {"parts": [*name.as_namespace, CHANGE]}))
+    metadata = metadata_of(beside, filled(name, KEY))
+    assert (metadata["format-version"], metadata["properties"][CONVERTED_FROM]) == (3, table.name)
+    assert [field["required"] for field in current_schema(metadata)["fields"]] == [True, False, False]
+    beside.services.jobs.cancel(lease.job_id)
+    [check] = beside.conversions.look(LAKE, table.name).checks
+    assert check.message == f"{name} was made for these rows with another key, or without one, and is empty"
+    with pytest.raises(AlreadyExists, match="with another key"):
+        beside.conversions.start(LAKE, table.name, spec=KeySpec(primary_key=("id",), sequence_field="v"))
+    assert beside.conversions.look(LAKE, table.name, spec=KEY).checks == ()
+    assert beside.conversions.start(LAKE, table.name, spec=KEY).params["unique"]
+
+
+def test_changes_that_came_first_are_not_mixed_with_rows_of_hive(beside: BesideHive) -> None:
+    table = text_table(beside)
+    name = beside.table_name(table)
+    beside.conversions.start(LAKE, table.name, spec=KEY)
+    optimizer = Optimizer(beside)
+    lease, task = optimizer.take()
+    own = {"writer": "me", "batch": "1", "parts": [*name.as_namespace, CHANGE]}
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[optimizer.written(own)]))
+    with pytest.raises(CommitRefused, match="somebody has written to the table meanwhile"):
+        optimizer.commit(lease, optimizer.written(task))
+    assert rows(beside, filled(name, KEY)) == []
+    beside.services.jobs.cancel(lease.job_id)
+    with pytest.raises(AlreadyExists, match="is a copy of"):
+        beside.conversions.start(LAKE, table.name, spec=KEY)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (KeySpec(primary_key=("nope",)), "'nope' is not a column of"),
+        (KeySpec(primary_key=("d",)), "'d' is a double, whose values cannot be compared exactly"),
+        (KeySpec(primary_key=("p",)), "holds nulls"),
+        (KeySpec(primary_key=("id",), sequence_field="d"), "cannot be the sequence field"),
+        (KeySpec(primary_key=("id",), sequence_field="gone"), "no column 'gone'"),
+    ],
+)
+def test_a_key_that_cannot_be_one_is_refused_before_anything_is_made(
+    beside: BesideHive, spec: KeySpec, why: str
+) -> None:
+    table = text_table(beside, "id bigint; d double")
+    [check] = beside.conversions.look(LAKE, table.name, spec=spec).checks
+    assert (check.status, why in check.message) == ("blocked", True), check
+    with pytest.raises(Invalid, match=re.escape(why)):
+        beside.conversions.start(LAKE, table.name, spec=spec)
+    assert beside.written() == set()
 
 
 def test_hive_is_looked_at_again_when_the_job_is_taken(beside: BesideHive) -> None:

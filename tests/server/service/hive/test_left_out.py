@@ -1,0 +1,40 @@
+"""A publish job leaves partitions out whose format cannot hold their rows: the rest is published, they wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import Conflict, Invalid
+from tests.factories import LAKE
+from tests.server.service.hive.beside_hive import BesideHive
+from tests.server.service.hive.test_publish_steps import leased, merged
+from tests.server.service.hive.test_sync_steps import upgraded
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_what_a_job_leaves_out_stays_as_it_was_and_is_asked_for_again(beside: BesideHive, key: tuple[str, ...]) -> None:
+    table = upgraded(beside, *key)
+    merged(beside, table, "x", 1, 7)
+    kept = merged(beside, table, "y", 3, 9)
+    job = leased(beside, table, x=(1, 7), y=(3,))
+    with pytest.raises(Invalid, match="was not to write partition p=z"):
+        beside.published.accept(job.lease, job.location, rows=2, left_out=["p=z"])
+    if not key:
+        merged(beside, table, "new", 8)  # what comes to other partitions changes nothing
+    told = beside.published.accept(job.lease, job.location, rows=2, left_out=["p=y"])
+    assert (told.partitions, told.rows, told.switched) == (1, 2, 1)
+    assert {f"{job.location}/p=x/a.parquet", kept} <= beside.live(table)
+    assert beside.where(table, "y") == f"file:{table.path}/p=y"
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert outcome.did == f"partitions that differ from what Hive lists: {1 if key else 2}"
+
+
+def test_a_plain_partition_that_is_left_out_and_changed_meanwhile_has_all_planned_anew(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    merged(beside, table, "x", 1, 7)
+    merged(beside, table, "y", 3, 9)
+    job = leased(beside, table, x=(1, 7))
+    merged(beside, table, "y", 3)
+    with pytest.raises(Conflict, match="was changed here"):
+        beside.published.accept(job.lease, job.location, rows=2, left_out=["p=y"])
