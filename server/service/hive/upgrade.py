@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from catalog.datafile import DataFileEntry, FileFormat, FileStats, in_order
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.hive.columns import stored
-from catalog.hive.ground import Ground, Listing, Subdirectories, first_ground
+from catalog.hive.ground import Ground, Subdirectories, first_ground
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import name_mapping
 from catalog.hive.model import HiveTable
@@ -44,6 +44,8 @@ from server.service.keyed import KeyedTables, new_base
 from server.service.namespaces import Namespaces
 from server.service.relations import NewTable
 from server.service.tables import TableDefinition, Tables, default_location
+
+T = TypeVar("T")
 
 REPORT_EVERY_SECONDS = 0.5
 SETTLE_SECONDS = 1.1
@@ -176,7 +178,7 @@ class Upgrades:
         units, operation = state.units, attempt.operation
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
-            listed = _counted(attempt, list_units(self.files, units, subdirectories), len(units))
+            listed = counted(attempt, list_units(self.files, units, subdirectories), len(units))
             settled = [(unit, first_ground(unit.signals, listing)) for unit, listing in listed]
             nested = [one.name or one.location for one, ground in settled if ground and ground.subdirectories]
             if nested and subdirectories is Subdirectories.ASK:
@@ -288,7 +290,7 @@ class Upgrades:
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
 
 
-def _counted(attempt: Attempt, listed: Iterable[tuple[Unit, Listing]], total: int) -> Iterator[tuple[Unit, Listing]]:
+def counted(attempt: Attempt, listed: Iterable[T], total: int) -> Iterator[T]:
     """The same; people are told how far it is, and may stop it."""
     attempt.step(LISTING, 0, total)
     told = time.monotonic()
