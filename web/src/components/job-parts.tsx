@@ -15,15 +15,21 @@ export function ListedTable({ table }: { table: string }) {
   const { namespace, name } = split(table);
   return (
     <span className={`mono ${styles.listed}`} title={table}>
+      {/* Boxes beside each other are heard as words of their own: a name is one. */}
+      <span className="hidden">{table}</span>
       {namespace !== '' && (
         <>
-          <span className={`dim truncate ${styles.listedSpace}`} style={{ minWidth: `${Math.min(namespace.length, 6)}ch` }}>
+          <span aria-hidden className={`dim truncate ${styles.listedSpace}`} style={{ minWidth: `${Math.min(namespace.length, 6)}ch` }}>
             {namespace}
           </span>
-          <span className="dim">.</span>
+          <span aria-hidden className="dim">
+            .
+          </span>
         </>
       )}
-      <span className="truncate">{name}</span>
+      <span aria-hidden className="truncate">
+        {name}
+      </span>
     </span>
   );
 }
