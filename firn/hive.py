@@ -46,6 +46,14 @@ class Hive:
         """Where one table stands."""
         return self.client.transport.get(self._path(table))
 
+    def history(self, table: str, *, partition: str | None = None) -> Iterator[Json]:
+        """What syncs and publishes did to each partition, newest first, page by page."""
+        return self.client.transport.items(self._path(table, "/history"), {"partition": partition})
+
+    def former(self, table: str) -> Json:
+        """What publishes of an upgraded table have left behind: directories, and their bytes."""
+        return self.client.transport.get(self._path(table, "/former"))
+
     def check(
         self, table: str, *, primary_key: Sequence[str] = (), properties: Mapping[str, str] | None = None
     ) -> Json:

@@ -21,9 +21,11 @@ _IN_HIVE = "Write the rows into another table with Hive itself (CREATE TABLE …
 
 def conversion_blockers(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Blocker]:
     """Everything that stands in the way of a conversion, as far as the metastore knows."""
-    if table.file_format is not None:
+    if table.file_format is not None and not table.is_view:
         message = f"{table.full_name} is stored as {table.storage.format.upper()}, whose files need no rewrite"
-        return [Blocker(BlockerCode.FORMAT, message, f"Run `firn hive upgrade {table.full_name}`.")]
+        check = f"`firn hive check {table.full_name}` says what stands in the way of its upgrade."
+        advice = check if blockers(table, partitions) else f"Run `firn hive upgrade {table.full_name}`."
+        return [Blocker(BlockerCode.FORMAT, message, advice)]
     found = [one for one in blockers(table, partitions) if one.code not in _REGARDLESS]
     return found if table.is_view or table.provider else [*found, *_unreadable(table, partitions)]
 

@@ -5,7 +5,7 @@ What is in use errs on one side: two ways to write a directory that may be one c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -38,6 +38,27 @@ def known_directories(grounds: Iterable[Ground]) -> Iterator[str]:
         if ground.publishing is not None:
             yield ground.publishing.location
         yield from (one.location for one in ground.watched)
+
+
+NOTHING_KEPT: Mapping[str, int] = {"directories": 0, "bytes": 0}
+
+
+def is_hives(relation_id: RelationId, location: str) -> bool:
+    """Whether Hive's side made a directory; those that were published have the table's id in their path."""
+    return f"/{relation_id}/" not in f"{location}/"
+
+
+def kept_after(
+    relation_id: RelationId, before: Mapping[str, int], grounds: Iterable[Ground], unwatched: Collection[str]
+) -> dict[str, int]:
+    """What lies in Hive's own directories that were left and are watched no longer, once these are not."""
+    over = set(unwatched)
+    watched = [one for ground in grounds for one in ground.watched] if over else []
+    mine = [one for one in watched if one.location in over and is_hives(relation_id, one.location)]
+    return {
+        "directories": before["directories"] + len(mine),
+        "bytes": before["bytes"] + sum(one.bytes for one in mine),
+    }
 
 
 def _names(relation_id: RelationId, location: str) -> Iterator[str]:

@@ -107,6 +107,11 @@ class Directory:
     below: tuple[Below, ...] = ()
     """Those below it whose files do, as they were last listed."""
 
+    @property
+    def bytes(self) -> int:
+        """The size of all its files."""
+        return sum(file.size for file in self.files)
+
     def to_json(self) -> Json:
         """As the database keeps it."""
         return {

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from firn.cli import upgrade
-from firn.cli.hive import names
+from firn.cli.hive import names, tell_checks
 from firn.cli.show import size
 from firn.cli.told import Told, command
 from firn.cli.watch import watch_job
@@ -55,19 +55,17 @@ def convert_hive(
 
 
 def _tell(this: Told, found: Json) -> None:
-    show = this.show
+    show, files = this.show, "file" if found["files"] == 1 else "files"
     show.facts(
         {
             "rewrite of": found["table"],
             "into": found["target"],
             "format": found["format"],
             "partitions": found["partitions"],
-            "to read and write anew": f"{found['files']:,} files ({size(found['bytes'])})",
+            "to read and write anew": f"{found['files']:,} {files} ({size(found['bytes'])})",
             "verdict": "can be converted" if found["convertible"] else "blocked",
         }
     )
     for note in found["notes"]:
         show.note(note)
-    rows = [(one["status"], one["message"], one["advice"]) for one in found["checks"]]
-    if rows:
-        show.table(("check", "found", "what to do"), rows, none="")
+    tell_checks(show, found["checks"])

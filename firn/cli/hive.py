@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from firn.cli.show import moment, size
+from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, watch_job, watch_operation
 from firn.errors import FirnError, NotFound
@@ -19,6 +19,15 @@ app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_hel
 
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE…", help="DATABASE.TABLE, or a pattern such as 'sales.*'")]
 PATTERN = "*?["
+_DID = {
+    "added": "Hive added files",
+    "new": "Hive made it",
+    "rebuilt": "Hive replaced files",
+    "dropped": "Hive dropped it",
+    "late": "a late writer added files where it was before",
+    "published": "published to Hive",
+}
+_WORST_FIRST = ("blocked", "warn", "ok")
 
 
 class Subdirectories(StrEnum):
@@ -71,17 +80,45 @@ def list_hive(
 def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TABLE")]) -> None:
     """Show where a table stands, and which columns both sides do not have alike."""
     show, found = this.show, this.client.hive.show(table)
+    former = this.client.hive.former(table) if found["published_at"] else None
 
     def people() -> None:
-        names = ("state", "format", "location", "partition_columns", "upgraded_to", "synced_at", "published_at")
+        names = ("state", "format", "location", "partition_columns", "upgraded_to")
         facts = {name.replace("_", " "): found[name] for name in names}
-        since = f" (since {found['drift_since']})" if found["drift"] else ""
-        differs = {"differs": f"{found['drift']}{since}", "ask": found["drift_by"]} if found["drift"] else {}
+        facts |= {f"{did} at": moment(found[f"{did}_at"]) for did in ("synced", "published")}
         unlocked = {"last publish": f"without a lock: {found['unlocked']}"} if found["unlocked"] else {}
-        show.facts({"table": _name(found), **facts, **differs, **unlocked})
+        show.facts(
+            {"table": _name(found), **facts, **_drift(found), **_not_yet(found), **unlocked, **_left_behind(former)}
+        )
         _tell_differences(this, found["column_differences"])
 
-    show.emit(found, people)
+    show.emit({**found, "former": former}, people)
+
+
+@command(app, "history")
+def history_hive(
+    this: Told,
+    table: Annotated[str, typer.Argument(help="DATABASE.TABLE")],
+    partition: Annotated[str | None, typer.Option(help="Of this one alone, such as day=2026-11-21.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """Tell what syncs and publishes did to each partition, newest first."""
+    show = this.show
+    found = show.first(this.client.hive.history(table, partition=partition), limit)
+    rows = [
+        (
+            moment(one["at"]),
+            _DID[one["kind"]],
+            f"{one['partitions']:,} others" if one["partition"] is None else one["partition"] or "the whole table",
+            one["files"],
+            one["rows"],
+            one["snapshot_id"],
+        )
+        for one in found
+    ]
+    columns = ("when", "what", "partition", "files", "rows", "snapshot")
+    none = "nothing has been synced or published since the upgrade"
+    show.emit(found, lambda: show.table(columns, rows, none=none))
 
 
 @command(app, "check")
@@ -203,6 +240,43 @@ def _published(this: Told, name: str, *, merge: bool) -> Json:
     return {**told, "job": ended.json_value()}
 
 
+def _drift(found: Json) -> Json:
+    """What differs, since when, and who may know; columns are told of below, each with both sides."""
+    if not found["drift"]:
+        return {}
+    conflicts = [one["what"] for one in found["column_differences"] if one["is_conflict"]]
+    is_all = found["drift"] == "; ".join(conflicts)
+    told = "the columns below wait for somebody's decision" if is_all else found["drift"]
+    return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["drift_by"]}
+
+
+def _not_yet(found: Json) -> Json:
+    """How far Hive is behind what readers see here."""
+    left = found["unpublished"]
+    if left is None:
+        return {}
+    if not left["commits"]:
+        return {"not in Hive yet": "nothing: Hive has every change"}
+    changes = f"{left['rows']:,} changes in {left['commits']:,} commits ({size(left['bytes'])})"
+    return {"not in Hive yet": f"{changes}, the oldest of {moment(left['since'])}"}
+
+
+def _left_behind(former: Json | None) -> Json:
+    """Directories that publishes have moved partitions away from, where there are any."""
+    told: Json = {}
+    if former and former["directories"]:
+        told["left behind"] = f"{_directories(former['directories'])} ({size(former['bytes'])}), watched until"
+        told["left behind"] += f" {moment(former['watched_until'])}"
+    if former and former["kept_directories"]:
+        kept = f"{_directories(former['kept_directories'])} ({size(former['kept_bytes'])})"
+        told["replaced originals"] = f"{kept}, which Hive reads no more and Firn never deletes"
+    return told
+
+
+def _directories(count: int) -> str:
+    return "1 directory" if count == 1 else f"{count:,} directories"
+
+
 def _matching(this: Told, patterns: list[str], *, only_upgraded: bool = False) -> list[str]:
     """Names as they are, patterns as what they match; NotFound when a pattern matches nothing."""
     wanted: dict[str, None] = {}
@@ -233,9 +307,16 @@ def _tell_report(this: Told, report: Json) -> None:
             "verdict": "can be upgraded" if report["eligible"] else "blocked",
         }
     )
-    rows = [(one["status"], one["message"], one["advice"]) for one in report["checks"]]
-    show.table(("check", "found", "what to do"), rows, none="")
+    tell_checks(show, report["checks"])
     _tell_differences(this, report["column_differences"])
+
+
+def tell_checks(show: Show, checks: list[Json]) -> None:
+    """Each on its line, worst first; what to do about it below: sentences do not go into columns."""
+    for one in sorted(checks, key=lambda check: _WORST_FIRST.index(check["status"])):
+        show.line(f"{one['status']:<8}{one['message']}")
+        if one["advice"]:
+            show.line(f"        {one['advice']}")
 
 
 def _tell_differences(this: Told, differences: list[Json]) -> None:
@@ -247,7 +328,7 @@ def _tell_differences(this: Told, differences: list[Json]) -> None:
             one["here"] or "none",
             one["what"],
             f"{'to be decided' if one['is_conflict'] else 'not in Hive so far'}: {one['decided_by']}",
-            one["since"],
+            moment(one["since"]),
         )
         for one in differences
     ]

@@ -16,6 +16,7 @@ from catalog.policy.policy import check_settings
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, VisibleDep
 from server.api.errors import refusals
 from server.api.hiveviews import (
+    AsideOut,
     ColumnDifferenceOut,
     DatabaseOut,
     HiveEventOut,
@@ -28,6 +29,7 @@ from server.api.hiveviews import (
 )
 from server.api.jobs import JobOut
 from server.api.status import OperationOut
+from server.service.hive.aside import aside
 from server.service.hive.check import Report
 from server.service.hive.state import split_name
 
@@ -224,6 +226,13 @@ def list_hive_events(
             )
         found = uow.grounds.events(relation.id, partition=partition, limit=page.size, cursor=page.cursor)
     return PageOut(items=[HiveEventOut.of(one) for one in found.items], next_cursor=found.next_cursor)
+
+
+@router.get("/{full_name}/former", summary="Show what publishes have left behind", responses=refusals(404))
+def show_former(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> AsideOut:
+    """Directories that partitions were at before, with their bytes; no directory is listed for it."""
+    with services.database.reading() as uow:
+        return AsideOut.model_validate(aside(uow, catalog, ".".join(split_name(full_name))))
 
 
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))

@@ -101,6 +101,35 @@ class HiveEventOut(Out):
         return cls(**told | {"snapshot_id": snapshot_id})
 
 
+class FormerOut(Out):
+    """A directory that a partition was published away from, `""` where the table has none.
+
+    `is_hives` ones are never deleted from here; others go as orphans do, once nobody needs them.
+    """
+
+    partition: str
+    location: str
+    files: int
+    bytes: int
+    left_at: datetime
+    watched_until: datetime
+    is_hives: bool
+
+
+class AsideOut(Out):
+    """What lies in directories that were left, by the books; the largest are named.
+
+    `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+    """
+
+    directories: int
+    bytes: int
+    watched_until: datetime | None
+    kept_directories: int
+    kept_bytes: int
+    largest: list[FormerOut]
+
+
 class DatabaseOut(Out):
     """A database of the metastore; `blocked` tables are not upgraded and cannot be, `differs` are, and have drifted."""
 

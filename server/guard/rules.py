@@ -139,6 +139,7 @@ _HIVE_TABLES: Rules = {
     **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): changes(on.batch(MAINTAIN)) for verb in _TURNS},
     ("GET", _HIVE): reads(on.hive_table(READ)),
     ("GET", f"{_HIVE}/history"): reads(on.hive_table(READ)),
+    ("GET", f"{_HIVE}/former"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),

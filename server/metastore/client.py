@@ -11,7 +11,7 @@ from hive_metastore.ttypes import EnvironmentContext, NotificationEventRequest, 
 from thrift.Thrift import TApplicationException, TException
 from thrift.transport.TTransport import TTransportException
 
-from catalog.errors import Conflict, Unavailable
+from catalog.errors import Conflict, NotFound, Unavailable
 from catalog.hive.ground import Signals
 from catalog.hive.model import HiveColumn, HiveDatabase, HivePartition, HiveTable
 from catalog.hive.notices import Notice, Notices
@@ -60,7 +60,12 @@ class HiveMetastore:
         return sorted(self._ask(f"for the tables of {database}", ask))
 
     def table(self, database: str, name: str) -> HiveTable:
-        return table_value(self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name)))
+        try:
+            found = self._ask(f"for table {database}.{name}", lambda hive: hive.get_table(database, name))
+        except NotFound as error:
+            hint = "look at its name; `firn hive list --refresh` shows what there is"
+            raise NotFound(f"the Hive metastore has no table {database}.{name}", hint=hint) from error
+        return table_value(found)
 
     def tables_detail(self, database: str, names: Sequence[str]) -> list[HiveTable]:
         def ask(hive: HiveClient, some: list[str]) -> list[Table]:

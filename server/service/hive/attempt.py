@@ -17,6 +17,10 @@ from catalog.operation import Operation, OperationId, OperationStatus
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 
+LISTING = "listing directories"
+_UNITS = {LISTING: "directories"}
+"""What is counted in a phase, where that is not files."""
+
 
 class Canceled(Exception):
     """Somebody has asked for the operation to stop."""
@@ -65,7 +69,8 @@ class Attempt:
             raise Halted
         with self.database.writing() as uow:
             current = self.current(uow)
-            told = replace(current, done=done, total=total, result={**current.result, **(found or {})})
+            result = {**current.result, **(found or {})}
+            told = replace(current, done=done, total=total, unit=_UNITS.get(phase, "files"), result=result)
             uow.operations.put(_in_phase(told, phase, uow.now()))
 
     def current(self, uow: UnitOfWork) -> Operation:

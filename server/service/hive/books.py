@@ -16,6 +16,7 @@ from catalog.errors import NotFound, RequirementFailed
 from catalog.hive.columns import Decides, Gives
 from catalog.hive.drift import Additions, Dropped, New, Rebuild
 from catalog.hive.events import HiveEvent, HiveEventKind, shortened
+from catalog.hive.former import NOTHING_KEPT, kept_after
 from catalog.hive.ground import Directory, Ground, ListedFile, Subdirectories
 from catalog.hive.model import whose
 from catalog.hive.names import partition_name
@@ -203,6 +204,9 @@ def next_books(
         "drift_by": _whose(state, found),
         "read_again": [name for name in linked.link["read_again"] if name in linked.grounds and name not in taken],
     }
+    if found.unwatched:
+        before = linked.link.get("aside", NOTHING_KEPT)
+        link["aside"] = kept_after(linked.relation.id, before, linked.grounds.values(), found.unwatched)
     if grounds:
         link["given_head"] = None  # what Hive has now is to be compared again
     if linked.is_keyed:

@@ -183,11 +183,12 @@ class Checks:
 
 def of_subdirectories(nested: Sequence[str], subdirectories: Subdirectories) -> CheckResult:
     """What is said of partitions in whose directories others lie."""
-    found = f"{len(nested)} directories hold sub-directories, for example {nested[0]}"
+    many = f"{len(nested):,} directories hold sub-directories, for example {nested[0]}"
+    found = many if len(nested) > 1 else f"directory {nested[0]} holds sub-directories"
     if subdirectories is Subdirectories.ASK:
         advice = (
-            "Say what Hive's readers do with the files in them: firn hive upgrade --subdirectories read, or ignore; or "
-            "set firn.hive.subdirectories for the database or the catalog."
+            "Say what Hive's readers do with the files in them, here or by `firn hive upgrade --subdirectories read` "
+            "(or `ignore`); or set `firn.hive.subdirectories` for the database or the catalog."
         )
         message = f"{found}, and nobody has said whether the files in them count"
         return CheckResult(code="subdirectories", status="blocked", message=message, advice=advice)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from catalog.datafile import DataFileEntry, FileFormat, FileStats, in_order
@@ -34,7 +34,7 @@ from catalog.operation import BLOCKED, ELIGIBLE, Operation, OperationKind, Opera
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import RelationKind
-from server.service.hive.attempt import Attempt, Canceled, Halted, Overtaken, Paused
+from server.service.hive.attempt import LISTING, Attempt, Canceled, Halted, Overtaken, Paused
 from server.service.hive.carrying import Carrying, UpgradeStatus
 from server.service.hive.check import Checks, all_columns, check_eligible, of_subdirectories, target_name
 from server.service.hive.index import HiveIndex
@@ -44,6 +44,8 @@ from server.service.keyed import KeyedTables, new_base
 from server.service.namespaces import Namespaces
 from server.service.relations import NewTable
 from server.service.tables import TableDefinition, Tables, default_location
+
+T = TypeVar("T")
 
 REPORT_EVERY_SECONDS = 0.5
 SETTLE_SECONDS = 1.1
@@ -176,13 +178,12 @@ class Upgrades:
         units, operation = state.units, attempt.operation
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):
-            attempt.step("listing directories", 0, len(units))
-            listed = list_units(self.files, units, subdirectories)
+            listed = counted(attempt, list_units(self.files, units, subdirectories), len(units))
             settled = [(unit, first_ground(unit.signals, listing)) for unit, listing in listed]
             nested = [one.name or one.location for one, ground in settled if ground and ground.subdirectories]
             if nested and subdirectories is Subdirectories.ASK:
                 told = of_subdirectories(nested, subdirectories)
-                attempt.step("listing directories", 0, len(units), {"checks": [told.to_json()]})
+                attempt.step(LISTING, len(units), len(units), {"checks": [told.to_json()]})
                 raise Ineligible(Invalid(told.message, hint=told.advice))
             found = [(unit, ground) for unit, ground in settled if ground is not None]
             if len(found) == len(settled):
@@ -287,6 +288,17 @@ class Upgrades:
             return
         root, hive_name = attempt.root, operation.target
         self.keyed.add(operation.catalog, name, spec, metadata, root=root, hive_name=hive_name, also=finish)
+
+
+def counted(attempt: Attempt, listed: Iterable[T], total: int) -> Iterator[T]:
+    """The same; people are told how far it is, and may stop it."""
+    attempt.step(LISTING, 0, total)
+    told = time.monotonic()
+    for done, one in enumerate(listed, start=1):
+        yield one
+        if time.monotonic() - told > REPORT_EVERY_SECONDS:
+            told = time.monotonic()
+            attempt.step(LISTING, done, total)
 
 
 def _spec_of(operation: Operation) -> KeySpec | None:

@@ -116,3 +116,14 @@ def test_every_row_that_was_counted_fills_an_empty_table() -> None:
 def test_anything_else_is_refused(metadata: dict[str, Any], updates: list[dict[str, Any]], why: str) -> None:
     with pytest.raises(CommitRefused, match=why):
         check_filling(metadata, updates)
+
+
+def test_a_view_is_not_said_to_be_upgradable() -> None:
+    [found] = conversion_blockers(a_hive_table(type="VIRTUAL_VIEW"), [])
+    assert found.code == "view"
+
+
+def test_what_cannot_be_upgraded_either_leads_to_its_check() -> None:
+    bucketed = a_hive_table(storage=a_storage(bucket_columns=("id",), buckets=4))
+    [found] = conversion_blockers(bucketed, [])
+    assert "`firn hive check db.orders`" in found.advice

@@ -106,9 +106,8 @@ def test_arrow_keys_walk_through_a_list(server: ServerProcess, open_page: OpenPa
 
 def test_a_button_that_cannot_be_pressed_says_why(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page(f"{server.url}/c/lake/hive")
-    row = page.get_by_role("row").filter(has_text="raw")
-    row.get_by_role("button", name="Upgrade").focus()
-    expect(page.get_by_role("tooltip")).to_contain_text(re.compile("Parquet", re.IGNORECASE))
+    page.get_by_role("button", name="Upgrade", exact=True).focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("Select tables that are only in Hive first")
 
 
 def test_a_filter_is_in_the_address(server: ServerProcess, open_page: OpenPage) -> None:

@@ -27,6 +27,8 @@ def test_upgrade_change_and_merge(
     before = hive_files(metastore.warehouse)
     page = open_page(f"{linked_server.url}/c/lake/hive")
 
+    what_is_blocked_leads_on(page)
+    page.goto(f"{linked_server.url}/c/lake/hive")
     report_of_the_database(page)
     page.goto(f"{linked_server.url}/c/lake/hive")
     upgrade_with_key(page, "id")
@@ -55,6 +57,17 @@ def test_upgrade_change_and_merge(
     expect(page.get_by_text("Nothing has been synced or published since the upgrade")).to_be_visible()
     assert violations(page) == []
     assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
+
+
+def what_is_blocked_leads_on(page: Page) -> None:
+    """A table that cannot be upgraded cannot be selected; its row says why, and what can be done instead."""
+    expect(page.get_by_label(f"select {FULL_NAME}")).to_be_visible()
+    expect(page.get_by_label(f"select {DATABASE}.raw")).to_have_count(0)
+    page.get_by_role("link", name=f"See why {DATABASE}.raw").click()
+    expect(page.get_by_text("1 thing stands in the way")).to_be_visible()
+    expect(page.locator("code", has_text=f"firn hive convert {DATABASE}.raw")).to_be_visible()
+    expect(page.get_by_role("button", name=f"Rewrite into {DATABASE}.raw")).to_be_visible()
+    assert violations(page) == []
 
 
 def report_of_the_database(page: Page) -> None:

@@ -180,7 +180,7 @@ def test_a_lost_answer_to_a_write_may_hide_that_it_was_made(
 def test_a_refused_call_keeps_its_connection(connect: Connect, wire: Wire) -> None:
     client = connect(wire.uri)
     for _ in range(3):
-        with pytest.raises(NotFound, match=r"for table default\.nothing"):
+        with pytest.raises(NotFound, match=r"has no table default\.nothing"):
             client.table("default", "nothing")
     assert wire.connections == 1
 

@@ -384,6 +384,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/hive/{full_name}/former": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what publishes have left behind
+         * @description Directories that partitions were at before, with their bytes; no directory is listed for it.
+         */
+        get: operations["show_former_catalogs__catalog__hive__full_name__former_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/hive/{full_name}/history": {
         parameters: {
             query?: never;
@@ -2542,6 +2562,26 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AsideOut
+         * @description What lies in directories that were left, by the books; the largest are named.
+         *
+         *     `kept_directories` are Hive's own that are not watched any more, with their bytes when that ended.
+         */
+        AsideOut: {
+            /** Bytes */
+            bytes: number;
+            /** Directories */
+            directories: number;
+            /** Kept Bytes */
+            kept_bytes: number;
+            /** Kept Directories */
+            kept_directories: number;
+            /** Largest */
+            largest: components["schemas"]["FormerOut"][];
+            /** Watched Until */
+            watched_until: string | null;
+        };
+        /**
          * AttemptOut
          * @description One time that an optimizer had a job. `how` says how it ended.
          */
@@ -3166,6 +3206,34 @@ export interface components {
          * @enum {string}
          */
         FilesState: "present" | "gone" | "unknown";
+        /**
+         * FormerOut
+         * @description A directory that a partition was published away from, `""` where the table has none.
+         *
+         *     `is_hives` ones are never deleted from here; others go as orphans do, once nobody needs them.
+         */
+        FormerOut: {
+            /** Bytes */
+            bytes: number;
+            /** Files */
+            files: number;
+            /** Is Hives */
+            is_hives: boolean;
+            /**
+             * Left At
+             * Format: date-time
+             */
+            left_at: string;
+            /** Location */
+            location: string;
+            /** Partition */
+            partition: string;
+            /**
+             * Watched Until
+             * Format: date-time
+             */
+            watched_until: string;
+        };
         /**
          * ForwardIn
          * @description Where a branch is to go.
@@ -7397,6 +7465,49 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    show_former_catalogs__catalog__hive__full_name__former_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AsideOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -356,6 +356,16 @@ export const leftToDo = (catalog: string, name: string) =>
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}/downgrade', { params: { path: { catalog, full_name: name } } })),
   });
 
+/** What publishes have left behind. */
+export const hiveFormer = (catalog: string, name: string) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['hive', catalog, name, 'former'],
+    queryFn: () =>
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/former', { params: { path: { catalog, full_name: name } } })),
+    refetchInterval: SLOW_MS,
+  });
+
 export const hiveEvents = (catalog: string, name: string, partition?: string) =>
   infiniteQueryOptions({
     ...paged,

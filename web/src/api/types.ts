@@ -29,6 +29,7 @@ export type HiveRow = Schemas['HiveTableOut'];
 export type HiveDatabase = Schemas['DatabaseOut'];
 export type HiveTableDetail = Schemas['HiveTableDetailOut'];
 export type HiveColumnDifference = Schemas['ColumnDifferenceOut'];
+export type HiveFormer = Schemas['FormerOut'];
 export type HiveEvent = Schemas['HiveEventOut'];
 export type Batch = Schemas['BatchOut'];
 export type HiveReport = Schemas['server__api__hive__ReportOut'];

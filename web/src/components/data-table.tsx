@@ -77,6 +77,11 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   );
 }
 
+/** What can be done with a row stays in sight where the others have to be scrolled. */
+function classOf<Row>({ right, title }: Column<Row>): string {
+  return [right && styles.right, title === '' && right && styles.acts].filter(Boolean).join(' ');
+}
+
 /** How many are listed; a heading where nothing better is known. */
 function Shown({ rows, more }: { rows: readonly unknown[] | undefined; more: boolean }) {
   if (rows === undefined) return <span className="dim">…</span>;
@@ -122,7 +127,7 @@ function Grid<Row>({ name, columns, rows, id, link, empty, more, select, sorted 
               <tr key={id(row)} data-link={to !== undefined} onClick={(event) => openRow(event, to)}>
                 {select && <SelectOne row={row} id={id(row)} select={select} />}
                 {columns.map((column, index) => (
-                  <td key={column.key} className={column.right ? styles.right : ''}>
+                  <td key={column.key} className={classOf(column)}>
                     {index === 0 && to !== undefined ? (
                       <Link to={to} className={styles.open} data-row-link>
                         {column.cell(row)}
@@ -155,7 +160,7 @@ function Head<Row>({ column, sorted }: { column: Column<Row>; sorted: DataTableP
   return (
     <th
       scope="col"
-      className={column.right ? styles.right : ''}
+      className={classOf(column)}
       style={column.wide ? { width: '100%' } : undefined}
       title={column.help}
       aria-sort={isSorted ? (down ? 'descending' : 'ascending') : undefined}
@@ -200,13 +205,7 @@ function SelectOne<Row>({ row, id, select }: { row: Row; id: string; select: Sel
   };
   return (
     <td className={styles.check}>
-      <Checkbox
-        size="xs"
-        aria-label={`select ${id}`}
-        disabled={!select.can(row)}
-        checked={select.chosen.has(id)}
-        onChange={toggle}
-      />
+      {select.can(row) && <Checkbox size="xs" aria-label={`select ${id}`} checked={select.chosen.has(id)} onChange={toggle} />}
     </td>
   );
 }

@@ -7,7 +7,32 @@ import { resultText } from '../lib/result';
 import { Bar, paceText } from './bar';
 import type { Column } from './data-table';
 import { Count, useNow, When } from './figures';
+import styles from './components.module.css';
 import { JobMark } from './marks';
+
+/** A name in a list of many: of a long one the database gives way first; in full on hover. */
+export function ListedTable({ table }: { table: string }) {
+  const { namespace, name } = split(table);
+  return (
+    <span className={`mono ${styles.listed}`} title={table}>
+      {/* Boxes beside each other are heard as words of their own: a name is one. */}
+      <span className="hidden">{table}</span>
+      {namespace !== '' && (
+        <>
+          <span aria-hidden className={`dim truncate ${styles.listedSpace}`} style={{ minWidth: `${Math.min(namespace.length, 6)}ch` }}>
+            {namespace}
+          </span>
+          <span aria-hidden className="dim">
+            .
+          </span>
+        </>
+      )}
+      <span aria-hidden className="truncate">
+        {name}
+      </span>
+    </span>
+  );
+}
 
 /** A table's name as a link: the database dim, its own name not. */
 export function TableLink({ catalog, table }: { catalog: string; table: string }) {

@@ -2,6 +2,7 @@ import { IconAlertTriangleFilled, IconCircleXFilled, IconInfoCircle } from '@tab
 import type { ReactNode } from 'react';
 
 import { asProblem } from '../api/problem';
+import { pieces } from '../lib/words';
 import styles from './components.module.css';
 
 const LOOKS = { info: IconInfoCircle, warn: IconAlertTriangleFilled, bad: IconCircleXFilled };
@@ -28,12 +29,25 @@ export function Note({ tone = 'info', title, children, action }: NoteProps) {
   );
 }
 
+/** A sentence of the server's; commands and settings in it look like what they are. */
+export function Words({ children }: { children: string }) {
+  return pieces(children).map(({ text, code }, index) =>
+    code ? (
+      <code key={index} className="mono">
+        {text}
+      </code>
+    ) : (
+      text
+    ),
+  );
+}
+
 /** A refusal or a failure, in the server's words. */
 export function ProblemNote({ error, what }: { error: unknown; what?: string }) {
   const problem = asProblem(error);
   return (
     <Note tone={problem.passes ? 'warn' : 'bad'} title={what === undefined ? problem.message : `${what}: ${problem.message}`}>
-      {problem.hint}
+      {problem.hint !== null && <Words>{problem.hint}</Words>}
       {problem.requestId !== null && problem.code === 'internal' && (
         <div className="dim">
           request <span className="mono">{problem.requestId}</span>

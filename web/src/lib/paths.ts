@@ -15,6 +15,7 @@ export const paths = {
   hive: (name: string) => `${catalog(name)}/hive`,
   upgrade: (name: string, table: string, operation?: string | null) =>
     `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade${operation ? `?operation=${operation}` : ''}`,
+  whyNotUpgraded: (name: string, table: string) => `${catalog(name)}/hive/${encodeURIComponent(table)}/upgrade?step=1`,
   upgradeMany: (name: string, asked: Record<string, string>) => `${catalog(name)}/hive/upgrade?${new URLSearchParams(asked).toString()}`,
   imports: (name: string, operation?: string | null) => `${catalog(name)}/import${operation ? `?operation=${operation}` : ''}`,
   optimizing: () => '/optimizing',

@@ -13,6 +13,7 @@ import { Mark, WARNING } from '../components/marks';
 import { need, scopeOf } from '../lib/access';
 import { exact, many } from '../lib/format';
 import { paths } from '../lib/paths';
+import styles from './upgrade.module.css';
 
 /** Databases of the metastore at a glance; every number leads to its tables. */
 export function HiveDatabases({ catalog }: { catalog: string }) {
@@ -31,7 +32,7 @@ function columns(catalog: string): Column<HiveDatabase>[] {
       key: 'name',
       title: 'Database',
       cell: (one) => (
-        <Link to={to(one)} className="mono">
+        <Link to={to(one)} className={`mono truncate ${styles.database}`} title={one.name}>
           {one.name}
         </Link>
       ),

@@ -5,10 +5,9 @@ import { Link } from 'react-router';
 
 import { type HiveFilter, hiveTables } from '../api/queries';
 import type { HiveRow } from '../api/types';
-import { Act } from '../components/act';
 import { DataTable, type Column } from '../components/data-table';
 import { Count, When } from '../components/figures';
-import { TableName } from '../components/job-parts';
+import { ListedTable } from '../components/job-parts';
 import { HiveMark, Mark, WARNING } from '../components/marks';
 import { Empty } from '../components/notes';
 import { paths } from '../lib/paths';
@@ -17,7 +16,7 @@ export const hiveName = (row: HiveRow): string => `${row.database}.${row.name}`;
 
 function columns(catalog: string): Column<HiveRow>[] {
   return [
-    { key: 'name', title: 'Hive table', cell: (row) => <TableName table={hiveName(row)} /> },
+    { key: 'name', title: 'Hive table', cell: (row) => <ListedTable table={hiveName(row)} /> },
     { key: 'state', title: 'State', cell: (row) => <State row={row} catalog={catalog} />, wide: true },
     { key: 'format', title: 'Format', cell: (row) => row.format },
     { key: 'partitions', title: 'Partitioned by', cell: (row) => <Partitions row={row} /> },
@@ -29,10 +28,20 @@ function columns(catalog: string): Column<HiveRow>[] {
   ];
 }
 
+/** Where a row leads: what stands in a table's way, its wizard, or the table that it has become. */
+function placeOf(catalog: string, row: HiveRow): string {
+  if (row.state === 'blocked') return paths.whyNotUpgraded(catalog, hiveName(row));
+  if (row.upgraded_to === null) return paths.upgrade(catalog, hiveName(row), row.operation_id);
+  return paths.table(catalog, row.upgraded_to, row.drift === null ? undefined : 'hive');
+}
+
 function Partitions({ row }: { row: HiveRow }) {
   const columns = row.partition_columns.join(', ');
   return <span className={row.partitioned ? 'mono' : 'dim'}>{row.partitioned ? columns : 'nothing'}</span>;
 }
+
+/** As much of a sentence as leaves room for what stands beside it; all of it on hover, and behind the row. */
+const WORDS = 'clamp(110px, 24vw, 460px)';
 
 function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   if (row.drift !== null) {
@@ -43,7 +52,7 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
         <span className="dim">
           since <When at={row.drift_since} />
         </span>
-        <span className="dim truncate" style={{ maxWidth: 340 }} title={row.drift}>
+        <span className="dim truncate" style={{ maxWidth: WORDS }} title={row.drift}>
           {row.drift}
         </span>
       </span>
@@ -53,7 +62,7 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
     return (
       <span className="row" style={{ gap: 8 }}>
         <HiveMark state="blocked" />
-        <span className="dim truncate" style={{ maxWidth: 340 }} title={row.blockers.map((one) => one.message).join('; ')}>
+        <span className="dim truncate" style={{ maxWidth: WORDS }} title={row.blockers.map((one) => one.message).join('; ')}>
           {row.blockers[0]?.message}
         </span>
       </span>
@@ -68,9 +77,11 @@ function State({ row, catalog }: { row: HiveRow; catalog: string }) {
   );
 }
 
+/** What it has become, where that has another name. */
 function UpgradedTo({ row, catalog }: { row: HiveRow; catalog: string }) {
   return (
-    row.upgraded_to !== null && (
+    row.upgraded_to !== null &&
+    row.upgraded_to !== hiveName(row) && (
       <Link to={paths.table(catalog, row.upgraded_to)} className="mono">
         {row.upgraded_to}
       </Link>
@@ -79,13 +90,13 @@ function UpgradedTo({ row, catalog }: { row: HiveRow; catalog: string }) {
 }
 
 function Action({ row, catalog }: { row: HiveRow; catalog: string }) {
-  const to = paths.upgrade(catalog, hiveName(row), row.operation_id);
+  const to = placeOf(catalog, row);
   const small = { size: 'compact-xs', variant: 'default' } as const;
   if (row.state === 'blocked') {
     return (
-      <Act {...small} disabledReason={row.blockers.map((one) => `${one.message}. ${one.advice}`).join(' ')}>
-        Upgrade
-      </Act>
+      <Button component={Link} to={to} {...small} aria-label={`See why ${hiveName(row)} cannot be upgraded, and what to do`}>
+        See why
+      </Button>
     );
   }
   if (row.state === 'hive') {
@@ -96,7 +107,7 @@ function Action({ row, catalog }: { row: HiveRow; catalog: string }) {
     );
   }
   return (
-    <Button component={Link} to={row.upgraded_to === null ? to : paths.table(catalog, row.upgraded_to)} {...small}>
+    <Button component={Link} to={to} {...small}>
       {row.state === 'upgrading' ? 'Watch' : 'Open'}
     </Button>
   );
@@ -124,7 +135,7 @@ export function HiveList({ catalog, filter, select }: HiveListProps) {
       rows={rows}
       error={found.error}
       id={hiveName}
-      link={(row) => (row.upgraded_to === null ? paths.upgrade(catalog, hiveName(row)) : paths.table(catalog, row.upgraded_to))}
+      link={(row) => placeOf(catalog, row)}
       select={select && { ...select, can: (row) => row.state === 'hive' }}
       more={{ has: found.hasNextPage, loading: found.isFetchingNextPage, load: () => void found.fetchNextPage() }}
       empty={

@@ -28,7 +28,7 @@ export function RunningOperations({ catalog }: { catalog: string }) {
         {alone.map((one) => (
           <div key={one.id} className="row">
             <div className="grow">
-              <span className="mono">{one.target}</span>
+              {one.kind} of <span className="mono wrap-anywhere">{one.target}</span>
               <OperationBar operation={one} />
             </div>
             {one.kind !== 'import' && <Turns operation={one} />}

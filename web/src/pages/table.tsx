@@ -19,6 +19,7 @@ import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
 import { Blockers } from './table/blockers';
+import { GivingBack } from './table/give-back';
 import { HealthPanel } from './table/health';
 import { HiveTab } from './table/hive';
 import { HistoryTab } from './table/history';
@@ -62,6 +63,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
       {error && <ProblemNote error={error} what="what you see may be old" />}
       {table.kind !== 'view' && (
         <>
+          {table.hive_name !== null && <GivingBack catalog={catalog} hive={table.hive_name} />}
           <Blockers table={table} />
           <NextStep table={table} />
           <HealthPanel table={table} />

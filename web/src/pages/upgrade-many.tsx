@@ -8,9 +8,9 @@ import type { Batch, Operation } from '../api/types';
 import { Act } from '../components/act';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
-import { TableName } from '../components/job-parts';
+import { ListedTable } from '../components/job-parts';
 import { OutcomeMark } from '../components/marks';
-import { Empty, Note, ProblemNote } from '../components/notes';
+import { Empty, Note, ProblemNote, Words } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { need, scopeOf } from '../lib/access';
 import { bytes, many } from '../lib/format';
@@ -19,6 +19,7 @@ import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { BatchBar, OperationBar } from './operations';
 import { BatchTurns, Turns } from './turns';
+import { propertiesOf, Subdirectories } from './upgrade-steps';
 
 /** What an operation keeps of the checks that were made for it. */
 interface Found {
@@ -76,6 +77,7 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
         <BatchBar batch={batch} />
       </Panel>
       <Start catalog={catalog} batch={batch} rows={rows ?? []} whole={!found.hasNextPage} keys={keys} />
+      <Below catalog={catalog} batch={batch} rows={rows ?? []} whole={!found.hasNextPage} />
       <DataTable
         name="tables to upgrade"
         columns={reportColumns(keys, choose)}
@@ -92,8 +94,9 @@ function Report({ catalog, id }: { catalog: string; id: string }) {
 const found = (one: Operation): Found => one.result;
 
 function reportColumns(keys: Keys, choose: (table: string, key: Key) => void): Column<Operation>[] {
-  return [
-    { key: 'table', title: 'Hive table', cell: (one) => <TableName table={one.target} /> },
+  const ordered = Object.values(keys).some(({ columns }) => columns.length > 0);
+  const all: Column<Operation>[] = [
+    { key: 'table', title: 'Hive table', cell: (one) => <ListedTable table={one.target} /> },
     { key: 'outcome', title: 'Check', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
     { key: 'partitions', title: 'Partitions', cell: (one) => <Count value={found(one).partitions} />, right: true },
     { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
@@ -115,6 +118,7 @@ function reportColumns(keys: Keys, choose: (table: string, key: Key) => void): C
     },
     { key: 'why', title: 'In the way, and what to do', cell: (one) => <InTheWay one={one} />, wide: true },
   ];
+  return all.filter(({ key }) => key !== 'sequence' || ordered);
 }
 
 interface ChoiceProps {
@@ -158,18 +162,50 @@ function InTheWay({ one }: { one: Operation }) {
   const blocked = checks.filter((check) => check.status === 'blocked');
   const told = blocked.length > 0 ? blocked : checks.filter((check) => check.status === 'warn' && check.code !== 'key');
   return (
-    <div className="wrap-anywhere" style={{ maxWidth: 560 }}>
+    <div className="wrap-anywhere" style={{ minWidth: 340, maxWidth: 620 }}>
       {told.map((check) => (
         <div key={check.code + check.message}>
-          <span className="mono">{check.code}</span> {check.message}. <span className="dim">{check.advice}</span>
+          <Words>{check.message}</Words>.{' '}
+          <span className="dim">
+            <Words>{check.advice}</Words>
+          </span>
         </div>
       ))}
       {one.error !== null && blocked.length === 0 && (
         <div>
-          {one.error} <span className="dim">{one.hint}</span>
+          {one.error}{' '}
+          <span className="dim">{one.hint !== null && <Words>{one.hint}</Words>}</span>
         </div>
       )}
     </div>
+  );
+}
+
+const hasBelow = (one: Operation): boolean => (found(one).checks ?? []).some((check) => check.code === 'subdirectories');
+
+/** Where tables have sub-directories: what is said of these holds for all of them, and they are looked at again with it. */
+function Below({ catalog, batch, rows, whole }: Omit<StartProps, 'keys'>) {
+  const [get, set] = useUrlState();
+  const told = get('subdirectories') ?? '';
+  const below = rows.filter(hasBelow);
+  const again = useMutation({
+    mutationFn: (said: string) =>
+      answered(
+        api.POST('/catalogs/{catalog}/hive/upgrade', {
+          params: { path: { catalog } },
+          body: { tables: rows.map((one) => one.target), keys: {}, properties: propertiesOf(said), dry_run: true },
+        }),
+      ),
+    onSuccess: (started, said) => started.batch !== null && set({ check: started.batch.id, subdirectories: said }),
+  });
+  if (batch.unfinished > 0 || !whole || (below.length === 0 && told === '')) return null;
+  return (
+    <Note title={`${many(below.length, 'table')} of these ${below.length === 1 ? 'has' : 'have'} files in sub-directories`}>
+      <div className="stack">
+        {again.error && <ProblemNote error={again.error} />}
+        <Subdirectories value={told} decide={(said) => again.mutate(said)} />
+      </div>
+    </Note>
   );
 }
 
@@ -184,7 +220,8 @@ interface StartProps {
 
 /** What will happen, and the button. */
 function Start({ catalog, batch, rows, whole, keys }: StartProps) {
-  const [, set] = useUrlState();
+  const [get, set] = useUrlState();
+  const subdirectories = get('subdirectories') ?? '';
   const eligible = rows.filter((one) => one.outcome === 'eligible');
   const keyed = eligible.filter((one) => (keys[one.target] ?? NO_KEY).columns.length > 0);
   const start = useMutation({
@@ -195,12 +232,12 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
           body: {
             tables: eligible.map((one) => one.target),
             keys: Object.fromEntries(keyed.map((one) => [one.target, asked(keys[one.target] ?? NO_KEY)])),
-            properties: {},
+            properties: propertiesOf(subdirectories),
             dry_run: false,
           },
         }),
       ),
-    onSuccess: (started) => set(started.batch === null ? {} : { batch: started.batch.id, check: undefined, keys: undefined }),
+    onSuccess: (started) => set(started.batch === null ? {} : { batch: started.batch.id, check: undefined, keys: undefined, subdirectories: undefined }),
   });
   const files = eligible.reduce((sum, one) => sum + (found(one).files ?? 0), 0);
   const size = eligible.reduce((sum, one) => sum + (found(one).bytes ?? 0), 0);
@@ -245,7 +282,7 @@ function whyNotYet(batch: Batch, eligible: number, whole: boolean): string | nul
 }
 
 const PROGRESS: Column<Operation>[] = [
-  { key: 'table', title: 'Table', cell: (one) => <TableName table={one.target} /> },
+  { key: 'table', title: 'Table', cell: (one) => <ListedTable table={one.target} /> },
   { key: 'outcome', title: 'State', cell: (one) => <OutcomeMark outcome={one.outcome} /> },
   { key: 'files', title: 'Files', cell: (one) => <Count value={found(one).files} />, right: true },
   { key: 'bytes', title: 'Size', cell: (one) => <Bytes value={found(one).bytes} />, right: true },

@@ -9,7 +9,7 @@ import { Act } from '../components/act';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count } from '../components/figures';
 import { CheckMark } from '../components/marks';
-import { Note, ProblemNote } from '../components/notes';
+import { Note, ProblemNote, Words } from '../components/notes';
 import { Facts } from '../components/panel';
 import { need, onTable, scopeOf } from '../lib/access';
 import { partsOf } from '../lib/names';
@@ -25,7 +25,7 @@ export interface Choices {
 }
 
 /** What the table is to be given beside its key. */
-export const propertiesOf = ({ subdirectories }: Choices): Record<string, string> =>
+export const propertiesOf = (subdirectories: string): Record<string, string> =>
   subdirectories === '' ? {} : { 'firn.hive.subdirectories': subdirectories };
 
 export interface StepProps {
@@ -99,8 +99,14 @@ function CheckLine({ check }: { check: Check }) {
     <li className={styles.check}>
       <CheckMark status={check.status} />
       <div>
-        <div className="wrap-anywhere">{check.message}</div>
-        {check.advice !== '' && <div className="dim">{check.advice}</div>}
+        <div className="wrap-anywhere">
+          <Words>{check.message}</Words>
+        </div>
+        {check.advice !== '' && (
+          <div className="dim">
+            <Words>{check.advice}</Words>
+          </div>
+        )}
       </div>
     </li>
   );
@@ -129,26 +135,13 @@ export function Checks({
           Put right what is marked red, then check again. Nothing has been changed.
         </Note>
       )}
+      {(hasBelow || choices.subdirectories !== '') && <Subdirectories value={choices.subdirectories} decide={decide} />}
       <ul className={styles.checks}>
         {sorted.map((check) => (
           <CheckLine key={`${check.code}${check.message}`} check={check} />
         ))}
       </ul>
       {report.convertible && <ConvertOffer catalog={catalog} report={report} />}
-      {(hasBelow || choices.subdirectories !== '') && (
-        <Select
-          label="Files in sub-directories"
-          description="Do as Hive's readers do: those that do not look into them see fewer rows"
-          w={360}
-          value={choices.subdirectories}
-          onChange={(value) => decide(value ?? '')}
-          data={[
-            { value: '', label: 'as the catalog says' },
-            { value: 'read', label: 'count' },
-            { value: 'ignore', label: 'do not count' },
-          ]}
-        />
-      )}
       <Footer>
         <Back to={0} go={go} />
         <Button variant="default" onClick={again} loading={looking}>
@@ -157,6 +150,24 @@ export function Checks({
         <Next to={2} go={go} reason={report.eligible ? null : 'A check marked red has to be put right first.'} />
       </Footer>
     </div>
+  );
+}
+
+/** Whether files below a table's or partition's directory are rows of it: only people know what Hive's readers do. */
+export function Subdirectories({ value, decide }: { value: string; decide: (subdirectories: string) => void }) {
+  return (
+    <Select
+      label="Do files in sub-directories count?"
+      description="As Hive's readers have it: those that do not look into them see fewer rows"
+      w={360}
+      value={value}
+      onChange={(chosen) => decide(chosen ?? '')}
+      data={[
+        { value: '', label: 'as is set for the database or catalog' },
+        { value: 'read', label: 'they count' },
+        { value: 'ignore', label: 'they do not count' },
+      ]}
+    />
   );
 }
 
@@ -196,7 +207,8 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
     choose({ ...choices, key, sequence: key.includes(choices.sequence) ? '' : choices.sequence });
   };
   const may = (column: HiveColumn) => report.primary_key_candidates.includes(column.name);
-  const against = report.checks.filter((check) => check.status !== 'ok');
+  // That nulls and repeated keys are not known yet is said above, once.
+  const against = report.checks.filter((check) => check.status !== 'ok' && !(check.code === 'key' && check.status === 'warn'));
   const others = report.columns.filter((column) => !choices.key.includes(column.name) && !column.partition);
   return (
     <div className="stack">
@@ -225,7 +237,7 @@ export function KeyChoice(props: StepProps & { choose: (choices: Choices) => voi
           >
             {checking
               ? 'Looking at these columns …'
-              : 'Nulls are known from the files’ footers and stop the upgrade if there are any. That no key comes twice is taken from you: to count them means to read every row. “Check keys” does so after the upgrade.'}
+              : 'Nulls are looked for in the footer of every file, and stop the upgrade if there are any. That no key comes twice is taken from you: to count them means to read every row. “Check keys” does so after the upgrade.'}
           </Note>
           <Select
             label="Sequence field"
@@ -270,7 +282,7 @@ export function Consequences(props: StepProps & { started: (operation: string) =
           body: {
             primary_key: choices.key,
             sequence_field: choices.sequence === '' ? null : choices.sequence,
-            properties: propertiesOf(choices),
+            properties: propertiesOf(choices.subdirectories),
           },
         }),
       ),
@@ -309,7 +321,7 @@ function Plan({ title, items, icon }: { title: string; items: ReactNode[]; icon:
   );
 }
 
-function will(catalog: string, report: HiveReport, { key, sequence }: Choices): ReactNode[] {
+function will(catalog: string, report: HiveReport, { key, sequence, subdirectories }: Choices): ReactNode[] {
   const name = <span className="mono">{`${catalog}.${report.target}`}</span>;
   return [
     `The footers of ${many(report.files, 'file')} (${bytes(report.bytes)} of data) are read, not the data.`,
@@ -325,6 +337,7 @@ function will(catalog: string, report: HiveReport, { key, sequence }: Choices): 
             optimizer merges them in the background.
           </>,
         ]),
+    ...(subdirectories === '' ? [] : [`Files in sub-directories ${subdirectories === 'read' ? 'count' : 'do not count'}, now and in later syncs.`]),
     ...(sequence === ''
       ? []
       : [

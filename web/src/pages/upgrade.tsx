@@ -38,8 +38,8 @@ function Wizard({ catalog, table }: { catalog: string; table: string }) {
   const [get, set] = useUrlState();
   const key = get('key')?.split(',') ?? [];
   const choices: Choices = { key, sequence: get('sequence') ?? '', subdirectories: get('subdirectories') ?? '' };
-  const plain = useQuery({ ...hiveReport(catalog, table, [], propertiesOf(choices)), placeholderData: keepPreviousData });
-  const keyed = useQuery({ ...hiveReport(catalog, table, key, propertiesOf(choices)), enabled: key.length > 0 });
+  const plain = useQuery({ ...hiveReport(catalog, table, [], propertiesOf(choices.subdirectories)), placeholderData: keepPreviousData });
+  const keyed = useQuery({ ...hiveReport(catalog, table, key, propertiesOf(choices.subdirectories)), enabled: key.length > 0 });
   const step = Math.min(Number(get('step') ?? 0), STEPS.length - 1);
   const go = (to: number) => set({ step: to === 0 ? undefined : String(to) });
   if (plain.data === undefined) return <Looking error={plain.error} table={table} />;

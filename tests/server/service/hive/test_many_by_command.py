@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.test_columns import hive_has
 from tests.server.service.hive.test_many_upgrades import a_text_table
+from tests.server.service.hive.test_publish_steps import leased, merged
 
 
 @dataclass
@@ -113,6 +115,23 @@ def test_columns_that_differ_are_told_by_check_and_show(site: Site) -> None:
             assert words in said.out
 
 
+def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
+    site.beside.start(site.orders, "id")
+    site.beside.upgrades.activate()
+    said = site.run("hive", "history", site.orders.name)
+    assert (said.code, said.out) == (0, "nothing has been synced or published since the upgrade\n")
+    assert "Hive has every change" in site.run("hive", "show", site.orders.name).out
+    merged(site.beside, site.orders, "x", 1, 7)
+    job = leased(site.beside, site.orders, x=(1, 7))
+    site.beside.published.accept(job.lease, job.location, rows=job.rows)
+    site.beside.sync(site.orders)
+    assert "published to Hive" in site.run("hive", "history", site.orders.name, "--partition", "p=x").out
+    size = sum(one.stat().st_size for one in (site.orders.path / "p=x").iterdir())
+    shown = json.loads(site.run("hive", "show", site.orders.name, "--json").out)
+    assert (shown["former"]["directories"], shown["former"]["bytes"]) == (1, size)
+    assert "left behind" in site.run("hive", "show", site.orders.name).out
+
+
 def test_a_batch_is_paused_resumed_and_canceled(site: Site) -> None:
     batch = connect(site.run.url).hive.upgrade_many(["db.t*"]).batch
     assert batch is not None
@@ -169,7 +188,7 @@ def test_whether_files_in_sub_directories_count_is_said_by_the_command(site: Sit
     (site.events.path / "p=x" / "HIVE_UNION_SUBDIR_1").mkdir()
     refused = site.run("hive", "upgrade", site.events.name)
     assert refused.code != 0
-    assert "--subdirectories read, or ignore" in refused.err
+    assert "--subdirectories read" in refused.err
     assert site.run("hive", "check", site.events.name, "--subdirectories", "ignore").code == 0
     said = site.run("hive", "upgrade", "db.t*", "--subdirectories", "read", "--json")
     assert [one["outcome"] for one in said.json] == ["upgraded", "upgraded"]

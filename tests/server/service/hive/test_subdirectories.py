@@ -82,7 +82,7 @@ def test_an_upgrade_waits_until_somebody_says_whether_they_count(beside: BesideH
     assert not report.eligible
     [blocker] = [one for one in report.checks if one.status == "blocked"]
     assert (blocker.code, "nobody has said" in blocker.message) == ("subdirectories", True)
-    assert "--subdirectories read, or ignore" in blocker.advice
+    assert "--subdirectories read" in blocker.advice
     operation = outcome(beside, table, None)
     assert (operation.status, operation.phase) == (OperationStatus.FAILED, BLOCKED)
     assert (operation.error, operation.hint) == (blocker.message, blocker.advice)

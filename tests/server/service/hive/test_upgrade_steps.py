@@ -9,6 +9,8 @@ import pytest
 
 from catalog.errors import CommitUnknown, Conflict
 from catalog.operation import OperationStatus
+from server.service.hive import upgrade
+from server.service.hive.attempt import LISTING, Attempt, Paused
 from tests.integration.hive.tables import fingerprint
 from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -144,3 +146,20 @@ def test_a_table_without_files_has_no_snapshot(beside: BesideHive) -> None:
     assert metadata is not None
     assert metadata["snapshots"] == []
     assert [path.suffix for path in beside.written()] == [".json"]
+
+
+def test_how_far_a_listing_is_counts_directories_and_a_pause_meanwhile_is_heard(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade, "REPORT_EVERY_SECONDS", 0)
+    operation = beside.start(beside.hive_table(), "id")
+    attempt = Attempt(beside.database, beside.upgrades.files, operation, root="nowhere")
+    attempt.begin()
+    listed = upgrade.counted(attempt, iter(range(3)), 3)
+    next(listed)
+    next(listed)
+    told = beside.operation(operation)
+    assert (told.phase, told.unit, told.done, told.total) == (LISTING, "directories", 1, 3)
+    beside.operations.pause(operation.id)
+    with pytest.raises(Paused):
+        next(listed)

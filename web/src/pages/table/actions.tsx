@@ -79,7 +79,11 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
         params: { path: { catalog: table.catalog, full_name: hive }, query: { everything: true } },
       }),
     );
-    notifications.show({ title: `Synced with ${hive}`, message: outcome.did });
+    notifications.show(
+      outcome.conflict
+        ? { color: 'yellow', title: `${hive} differs, and somebody has to decide`, message: outcome.did, autoClose: 10_000 }
+        : { title: outcome.job === null ? `Synced with ${hive}` : `Syncing with ${hive}, by a job`, message: outcome.did },
+    );
   });
   return (
     <Act variant="default" loading={sync.isPending} needs={needsOf(table)} disabledReason={whyNot(table, 'sync')} onClick={() => sync.mutate()}>
@@ -98,7 +102,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
     );
     const merges = outcome.job?.kind === 'merge';
     notifications.show({
-      title: merges ? 'Merging first' : `Publishing to ${hive}`,
+      title: merges ? 'Merging first' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
       message: merges ? 'Only merged changes can be given to Hive: publish again when the merge is done.' : outcome.did,
     });
   });

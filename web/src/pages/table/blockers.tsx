@@ -25,17 +25,20 @@ export function Blockers({ table }: { table: Table }) {
   return data?.map((blocker) => <Held key={blocker.id} table={table} blocker={blocker} />);
 }
 
+/** More kinds of jobs than this are a number, and named on hover. */
+const MOST_NAMED = 4;
+
 function Held({ table, blocker }: { table: Table; blocker: Blocker }) {
   const lift = useDo('cannot unlock', () =>
     answered(api.DELETE('/catalogs/{catalog}/tables/{table}/blockers', { params: { path: at(table), query: { blocker: blocker.id } } })),
   );
-  const what = blocker.kinds.length === 0 ? 'Jobs' : `Jobs of the kind ${blocker.kinds.join(', ')}`;
+  const what = blocker.kinds.length === 0 ? 'Jobs' : blocker.kinds.length > MOST_NAMED ? `Jobs of ${blocker.kinds.length} kinds` : `Jobs of the kind ${blocker.kinds.join(', ')}`;
   return (
     <Note
       tone="warn"
       title={
         <>
-          {what} are kept from this table; that ends <When at={blocker.until} />
+          <span title={blocker.kinds.join(', ')}>{what}</span> are kept from this table; that ends <When at={blocker.until} />
         </>
       }
       action={

@@ -4,12 +4,33 @@ import { useState } from 'react';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import { leftToDo } from '../../api/queries';
+import { hiveTable, leftToDo, operation } from '../../api/queries';
 import type { LeftToDo, Table } from '../../api/types';
 import { Ask } from '../../components/ask';
 import { ProblemNote } from '../../components/notes';
+import { Panel } from '../../components/panel';
 import { count, many } from '../../lib/format';
 import { paths } from '../../lib/paths';
+import { OperationBar } from '../operations';
+import { Turns } from '../turns';
+
+/** A table that is being given back: how far that is, and the way out of it. */
+export function GivingBack({ catalog, hive }: { catalog: string; hive: string }) {
+  const { data: known } = useQuery({ ...hiveTable(catalog, hive), refetchInterval: 5000 });
+  const id = known?.state === 'downgrading' ? known.operation_id : null;
+  const { data: going } = useQuery({ ...operation(id ?? ''), enabled: id !== null });
+  if (id === null || going?.ended_at !== null) return null;
+  return (
+    <Panel title={`Being given back to Hive as ${hive}`} aside={<Turns operation={going} />}>
+      <div className="stack">
+        <OperationBar operation={going} />
+        <span className="dim">
+          Closing this page does not stop it. It can be read until the end, and takes no changes but Hive&apos;s; canceled, it takes changes again.
+        </span>
+      </div>
+    </Panel>
+  );
+}
 
 interface GiveBackProps {
   table: Table;

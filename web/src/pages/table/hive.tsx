@@ -7,11 +7,12 @@ import { hiveEvents, hiveTable } from '../../api/queries';
 import type { HiveColumnDifference, HiveEvent, HiveTableDetail } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';
-import { Empty, Note } from '../../components/notes';
+import { Empty, Note, Words } from '../../components/notes';
 import { Facts } from '../../components/panel';
 import { many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
+import { Former } from './former';
 
 /** How the table and its Hive table stand to each other, and what syncs and publishes did to each partition. */
 export function HiveTab({ catalog, hive, table }: { catalog: string; hive: string; table: string }) {
@@ -20,6 +21,7 @@ export function HiveTab({ catalog, hive, table }: { catalog: string; hive: strin
     <div className="stack" style={{ padding: 14 }}>
       {data && <Standing data={data} />}
       <Events catalog={catalog} hive={hive} table={table} />
+      {data?.published_at && <Former catalog={catalog} hive={hive} />}
     </div>
   );
 }
@@ -37,7 +39,7 @@ function Standing({ data }: { data: HiveTableDetail }) {
             </>
           }
         >
-          {data.drift}
+          {isOfColumns(data) ? whatToDo(data) : <Words>{data.drift}</Words>}
           {data.drift_by !== null && <div className="dim">Who may know of it: {data.drift_by}.</div>}
         </Note>
       )}
@@ -50,7 +52,7 @@ function Standing({ data }: { data: HiveTableDetail }) {
             name: 'to Hive: published',
             value: data.published_at === null ? <span className="dim">never</span> : <When at={data.published_at} />,
           },
-          ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: data.unlocked }]),
+          ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: <Unlocked why={data.unlocked} /> }]),
           ...(left === null
             ? []
             : [
@@ -61,6 +63,24 @@ function Standing({ data }: { data: HiveTableDetail }) {
       />
       {left === null && <span className="dim">What engines write to a plain table is in Hive once it is published.</span>}
     </>
+  );
+}
+
+/** Whether all that differs is in the table of columns below: then it is not told twice. */
+function isOfColumns({ drift, column_differences: columns }: HiveTableDetail): boolean {
+  return drift === columns.filter((one) => one.is_conflict).map((one) => one.what).join('; ');
+}
+
+function whatToDo({ column_differences: columns }: HiveTableDetail): string {
+  const conflicts = columns.filter((one) => one.is_conflict).length;
+  return `${many(conflicts, 'column')} below ${conflicts === 1 ? 'waits' : 'wait'} for somebody: change one side as it says, or set the policy that decides. Rows are taken over meanwhile, except of partitions whose new files do not fit.`;
+}
+
+function Unlocked({ why }: { why: string }) {
+  return (
+    <span title={why}>
+      {why} <span className="dim">– it is published all the same; writers that do not lock could not be kept away while Hive was switched</span>
+    </span>
   );
 }
 
