@@ -14,16 +14,17 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from firn.names import quoted
 from optimizer.avro_rows import read_avro
 from optimizer.errors import Refused
 from optimizer.spark import JobSession
-from optimizer.sync_task import HiveColumn, HiveFile, SyncTask
+from optimizer.sync_task import HiveColumn, HiveFile, HiveUnit, SyncTask
 
 SOURCE = "_source"
 ADDED = "_firn_added"
+KNEW = "_firn_knew"
 _PATH = "_firn_path"
 _ORDER = "_firn_order"
 _POSITION = "_firn_position"
@@ -51,7 +52,7 @@ class HiveRows:
     table: StructType
 
     def newest(self) -> DataFrame:
-        """One row per key: the table's columns, `_source`, and whether the row's file is new.
+        """One row per key: the table's columns, `_source`, whether the row's file is new, and what its writer knew.
 
         A row without a key, or without a sequence value, fails whatever reads this, in words that name its file.
         """
@@ -61,7 +62,11 @@ class HiveRows:
         order = [F.col(quoted(sequence)).desc()] if sequence else []
         order += [F.col(ADDED).desc(), F.col(_ORDER).desc(), F.col(_POSITION).desc()]
         ranked = rows.withColumn(_RANK, F.row_number().over(Window.partitionBy(*keys).orderBy(*order)))
-        return ranked.where(F.col(_RANK) == 1).select(*self._names(), SOURCE, ADDED)
+        return ranked.where(F.col(_RANK) == 1).select(*self._names(), SOURCE, ADDED, KNEW)
+
+    def every(self) -> DataFrame:
+        """The rows of all files, in the table's columns."""
+        return self._rows().select(*self._names())
 
     def _rows(self) -> DataFrame:
         files = list(self._ordered())
@@ -75,7 +80,7 @@ class HiveRows:
         # A path that is spelled otherwise than expected must not pass for a row without a source.
         source = F.coalesce(SOURCE, F.raise_error(F.concat(F.lit("unknown file "), F.col(_PATH))).cast("string"))
         columns = [self._column(field) for field in self.table.fields]
-        return joined.select(*columns, source.alias(SOURCE), ADDED, _ORDER, _POSITION)
+        return joined.select(*columns, source.alias(SOURCE), ADDED, KNEW, _ORDER, _POSITION)
 
     def _read(self, form: str, locations: list[str]) -> DataFrame:
         """The rows of files of one format, each with its file and where it stands in it."""
@@ -91,18 +96,20 @@ class HiveRows:
         named = rows.select("*", F.col("_metadata.file_path").alias(_PATH), row.alias(_ROW), begin.alias(_PIECE))
         return named.withColumn(_POSITION, _position(F.col(_PIECE), _ROW)).drop(_PIECE)
 
-    def _ordered(self) -> Iterator[tuple[HiveFile, Sequence[str | None]]]:
-        files = [(file, unit.values) for unit in self.task.units for file in unit.files]
+    def _ordered(self) -> Iterator[tuple[HiveFile, HiveUnit]]:
+        files = [(file, unit) for unit in self.task.units for file in unit.files]
         return iter(sorted(files, key=lambda one: (one[0].mtime_ns, one[0].location)))
 
-    def _known(self, files: Sequence[tuple[HiveFile, Sequence[str | None]]]) -> DataFrame:
+    def _known(self, files: Sequence[tuple[HiveFile, HiveUnit]]) -> DataFrame:
         """What is known of each file, by the path that Spark will name it by."""
         rows = [
-            (self._path(file.location), file.source, file.added, order, *values)
-            for order, (file, values) in enumerate(files)
+            (self._path(file.location), file.source, file.added, unit.knew, order, *unit.values)
+            for order, (file, unit) in enumerate(files)
         ]
         parts = ", ".join(f"{_value(at)} string" for at in range(len(self.task.partition_columns)))
-        schema = f"{_PATH} string, {SOURCE} string, {ADDED} boolean, {_ORDER} int" + (f", {parts}" if parts else "")
+        schema = f"{_PATH} string, {SOURCE} string, {ADDED} boolean, {KNEW} bigint, {_ORDER} int" + (
+            f", {parts}" if parts else ""
+        )
         return self.session.spark.createDataFrame(rows, schema)
 
     def _path(self, location: str) -> str:
@@ -133,7 +140,7 @@ class HiveRows:
         return rows
 
     def _none(self) -> DataFrame:
-        told = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (_ORDER, IntegerType())]
+        told = [(SOURCE, StringType()), (ADDED, spark_type("boolean")), (KNEW, LongType()), (_ORDER, IntegerType())]
         told.append((_POSITION, spark_type("struct<piece:bigint,row:bigint>")))
         optional = [StructField(field.name, field.dataType) for field in self.table.fields]
         schema = StructType([*optional, *(StructField(name, kind) for name, kind in told)])

@@ -25,11 +25,22 @@ class HiveFile(Wire):
 
 
 class HiveUnit(Wire):
-    """A partition (or a whole table without partitions): its values as Hive spells them, None for null."""
+    """A partition (or a whole table without partitions): its values as Hive spells them, None for null.
+
+    Whoever wrote what Hive lists there could know the changes up to `knew`.
+    """
 
     values: list[str | None]
     files: list[HiveFile]
+    knew: int
     format: Literal["PARQUET", "ORC", "AVRO"] = "PARQUET"
+
+
+class Behind(Wire):
+    """Partitions that Hive was given less than others: the changes up to `through`."""
+
+    through: int
+    partitions: list[list[str | None]]
 
 
 class Replay(Wire):
@@ -52,7 +63,8 @@ class Replay(Wire):
 class SyncTask(Wire):
     """One sync. `dead` are sources that Hive lists no more: their changes are left out of a rebuild.
 
-    Changes up to `since` are in Hive's own files: they are not replayed either.
+    Changes up to `since` are in Hive's own files: they are not replayed either. Hive was given later ones too, up to
+    `given`, but for the partitions that are `behind`: of these changes it knew what it was given where they matter.
     """
 
     mode: Literal["upsert", "rebuild"]
@@ -62,7 +74,9 @@ class SyncTask(Wire):
     partition_columns: list[HiveColumn]
     units: list[HiveUnit]
     dead: list[str]
-    since: int = 0
+    since: int
+    given: int
+    behind: list[Behind]
     merge: MergeTask
     replay: Replay
 

@@ -175,10 +175,15 @@ class Ground:
 
     def at(self, now_ns: int, *, overwrite_ns: int) -> Ground | None:
         """Without what is over: losses older than an overwrite may take; None for one that was dropped before that."""
-        if self.lost_ns is None or now_ns - self.lost_ns < overwrite_ns:
+        if self.lost_ns is not None and now_ns - self.lost_ns < overwrite_ns:
             return self
-        is_needed = self.watched or self.publishing
-        return None if self.is_dropped and not is_needed else replace(self, lost_ns=None, lost=())
+        if self.is_dropped and not (self.watched or self.publishing):
+            return None
+        return self.without_losses()
+
+    def without_losses(self) -> Ground:
+        """Once nothing that comes belongs to what went."""
+        return self if self.lost_ns is None else replace(self, lost_ns=None, lost=())
 
     def left(self, now_ns: int) -> Directory:
         """The directory that it is at, once the metastore points elsewhere."""

@@ -27,7 +27,7 @@ class Comparison:
     """The partitions of a table beside what Hive lists."""
 
     same: frozenset[str]
-    """Names of those that stand on Hive's own files."""
+    """Names of those that stand on Hive's own files, and of those that neither side has any more."""
     differing: Mapping[str, Record]
     """Names of those that Hive knows and that differ."""
     unknown: tuple[Record, ...]
@@ -57,8 +57,13 @@ def compared(live: Iterable[LiveFile], grounds: Mapping[str, Ground], records: M
             same.add(name)
         else:
             differing[name] = record
+    same |= {name for name, one in grounds.items() if _is_gone(one) and not data.get(records[name])}
     unknown = tuple(record for record, files in data.items() if files and record not in known)
     return Comparison(same=frozenset(same), differing=differing, unknown=unknown)
+
+
+def _is_gone(ground: Ground) -> bool:
+    return ground.is_dropped and ground.publishing is None
 
 
 def fingerprint(live: Iterable[LiveFile], partitions: Collection[Record]) -> str:
@@ -85,6 +90,11 @@ def given(grounds: Iterable[Ground], before: int) -> int:
     Changes up to it are in Hive's own files, and what its side makes of these it makes knowing them.
     """
     return min((one.published_through for one in grounds if not one.is_dropped), default=before)
+
+
+def most_given(grounds: Iterable[Ground], before: int) -> int:
+    """The change sequence that some partition contains: what was put where Hive has no partition, it was given once."""
+    return max((one.published_through for one in grounds), default=before)
 
 
 def not_yet_there(directory: Directory, before: int) -> Ground:

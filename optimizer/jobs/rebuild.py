@@ -21,8 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.names import quoted
 from optimizer.errors import Refused
-from optimizer.hive_rows import ADDED, HiveRows
+from optimizer.hive_rows import ADDED, KNEW, HiveRows
 from optimizer.jobs.merge import as_text, signature, signed
+from optimizer.known import Given, Rows, known_keys
 from optimizer.partitions import Value, outside, predicate
 from optimizer.sync_task import SyncTask
 from optimizer.wire import PartitionField
@@ -77,7 +78,11 @@ class _Rebuild:
     @property
     def hive(self) -> DataFrame:
         """What Hive lists in the rebuilt partitions, one row per key."""
-        return HiveRows(self.work.session, self.task, self._base_table.schema).newest()
+        return self._hive_rows.newest()
+
+    @property
+    def _hive_rows(self) -> HiveRows:
+        return HiveRows(self.work.session, self.task, self._base_table.schema)
 
     @property
     def rest(self) -> DataFrame:
@@ -108,8 +113,8 @@ class _Rebuild:
         columns = [quoted(name) for name in self.task.merge.columns]
         won = contested.where(F.col(_WINS)).select(*self._keys)
         lost = contested.where(~F.col(_WINS)).select(*self._keys)
-        hive = self.hive.join(lost, self._key, "left_anti").select(*columns)
-        ground = hive.unionByName(self.rest.join(won, self._key, "left_anti").select(*columns))
+        hive = self.hive.join(lost, self._key, "left_anti").select(*columns, KNEW)
+        ground = hive.drop(KNEW).unionByName(self.rest.join(won, self._key, "left_anti").select(*columns))
         ground.createOrReplaceTempView(self.task.replay.ground)
         self._history(hive).createOrReplaceTempView(self.task.replay.history)
         contested.where(F.col(_WINS)).createOrReplaceTempView("firn_won")
@@ -127,7 +132,16 @@ class _Rebuild:
         inside = alive.where(self._inside)
         lost = every.join(F.broadcast(dead), "_source", "left_semi")
         keys = [frame.select(*self._keys) for frame in (pending, inside, lost, hive)]
-        return alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
+        history = alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
+        if not self.task.behind:
+            return history
+        rows = Rows(alive=history, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
+        return history.join(self._known(rows), self._key, "left_anti")
+
+    def _known(self, rows: Rows) -> DataFrame:
+        """Found at once: as a part of the plans that use it, several times over, it took minutes to plan."""
+        given = Given(self.task.given, self.task.behind, self.predicate)
+        return known_keys(rows, self._key, self._listed_partition, given).localCheckpoint()
 
     @property
     def _counts(self) -> Column:

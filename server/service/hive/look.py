@@ -26,6 +26,7 @@ from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
 from catalog.hive.ground import Below, Directory, Ground, ListedFile, Listing, Subdirectories, why_list
 from catalog.hive.model import HiveTable
 from catalog.hive.nested import innermost
+from catalog.hive.publishing import most_given
 from catalog.places import canonical
 from catalog.ports.hive import TableFiles
 from server.service.hive.state import HiveState, Unit, join
@@ -90,6 +91,8 @@ class Looked:
     began_ns: int = 0
     forgotten: tuple[str, ...] = ()
     """Dropped partitions that need not be remembered any more."""
+    asleep: frozenset[str] = frozenset()
+    """Dropped ones of which nothing is remembered but what they were given: that is less than others were."""
     is_sweep: bool = False
     """Whether every directory was listed, whatever the signals say."""
     late: list[Late] = field(default_factory=list)
@@ -173,18 +176,23 @@ def look(
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
     Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
-    `given` is the change sequence that Hive has been given.
+    `given` is the change sequence that Hive has been given. Of a dropped partition that was given less than others it
+    is remembered what that was, until it is published or has nothing to be given: rows may wait for it here.
     """
     began_ns = time.time_ns()
     known = {
         name: one for name, ground in grounds.items() if (one := ground.at(began_ns, overwrite_ns=when.overwrite_ns))
     }
+    most = most_given(grounds.values(), given)
+    asleep = {name: one for name, one in grounds.items() if name not in known and one.published_through < most}
     found = Looked(
         units={unit.name: unit for unit in state.units},
         held=dict(_held(state, depth)),
         began_ns=began_ns,
         is_sweep=everything,
-        forgotten=tuple(grounds.keys() - known.keys()),
+        forgotten=tuple(grounds.keys() - known.keys() - asleep.keys()),
+        asleep=frozenset(asleep),
+        refreshed={name: one.without_losses() for name, one in asleep.items() if one.lost_ns is not None},
     )
     to_list = [
         unit
@@ -201,7 +209,7 @@ def look(
             known.get(unit.name),
             unit.signals,
             listing,
-            given=given,
+            given=asleep[unit.name].published_through if unit.name in asleep else given,
             subdirectories=depth.subdirectories,
             may_leave=depth.may_leave,
         )

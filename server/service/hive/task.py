@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import NULL_NAME, partition_values
+from catalog.hive.publishing import most_given
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from server.service.hive.books import Linked, next_sources, source_of
@@ -37,8 +39,7 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
 
     `mode` is `upsert` when files only came: their rows are appended to the change store. It is `rebuild` when
     partitions are no longer what the ground says: their rows are those of all files that Hive lists, then a replay of
-    the changes that Hive was never given, those after `since`, but for changes out of files that are no longer listed
-    (`dead`).
+    the changes that Hive was never given, but for changes out of files that are no longer listed (`dead`).
     """
     names, found = current_names(base), taken.found
     is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.changed.values())
@@ -52,17 +53,45 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
         "columns": [told_column(column, names) for column in state.table.columns],
         "partition_columns": [told_column(column, names) for column in state.table.partition_columns],
         "units": [
-            {"values": told_values(state.table, name), "files": files, "format": _format(found.units.get(name))}
+            {
+                "values": told_values(state.table, name),
+                "files": files,
+                "format": _format(found.units.get(name)),
+                "knew": _knew(linked, found, name),
+            }
             for name, files in units
         ],
         "dead": sorted(next_sources(linked, found, taken.changed, taken.late).dead),
-        "since": _since(linked, taken),
+        **_given(linked, taken, state.table),
     }
 
 
-def _since(linked: Linked, taken: Taken) -> int:
-    rebuilt = [linked.grounds[name] for name in taken.changed if name in linked.grounds]
-    return min([linked.given, *(ground.published_through for ground in rebuilt)])
+def _given(linked: Linked, taken: Taken, table: HiveTable) -> Json:
+    """What is replayed: changes after `since`, and of those not what Hive's side knew, told apart by partition.
+
+    By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
+    """
+    grounds, most = linked.grounds, most_given(linked.grounds.values(), linked.given)
+    if not table.partition_columns or linked.spec is None or linked.spec.sequence_field is not None:
+        rebuilt = [grounds[name] for name in taken.changed if name in grounds]
+        since = min([linked.given, *(one.published_through for one in rebuilt)])
+        return {"since": since, "given": since, "behind": []}
+    since = min([linked.given, *(one.published_through for one in grounds.values())])
+    behind = defaultdict[int, list[list[str | None]]](list)
+    for name, ground in grounds.items():
+        if ground.published_through < most:
+            behind[ground.published_through].append(told_values(table, name))
+    return {
+        "since": since,
+        "given": most,
+        "behind": [{"through": through, "partitions": partitions} for through, partitions in sorted(behind.items())],
+    }
+
+
+def _knew(linked: Linked, found: Looked, name: str) -> int:
+    """The changes that whoever wrote what Hive lists in a partition could know; in a new one, what all others had."""
+    ground = linked.grounds.get(name)
+    return linked.given if ground is None or name in found.asleep else ground.published_through
 
 
 def _files(unit: Unit | None, change: Changed) -> list[Json]:

@@ -46,6 +46,8 @@ class Rules:
     """What Hive was given with a publish is not replayed: its side may have removed it since."""
     reread: bool = True
     """Where a key has lost a change, partitions that are not published are read again: Hive may list the key there."""
+    apart: bool = True
+    """What Hive was given is told apart by partition: a replay leaves out what was given where it matters, no more."""
     watch: bool = True
     """What is written to a directory after the metastore was pointed elsewhere counts, too."""
 
@@ -100,6 +102,8 @@ class Table:
     seen_refilling: set[Part] = field(default_factory=set)
     """The same as syncs have seen it, and the files that they have lost."""
     seen_lost: set[str] = field(default_factory=set)
+    awake: set[Part] = field(default_factory=set)
+    """Partitions that Hive had at the last sync, or a moment before: what it makes of them it makes knowing them."""
     olds: set[str] = field(default_factory=set)
     """Files whose rows are none that Hive's side has added: the rest of an overwrite, or moved from elsewhere."""
 
@@ -132,6 +136,14 @@ class Table:
         """The changes that Hive has been given, whatever partition they are about."""
         return min((self.published[part] for part in self.ground), default=self.last_given)
 
+    def given_to(self, part: Part) -> int:
+        """The changes that one partition's files contain; of one that nobody knows, all that were ever given."""
+        return self.published.get(part, max([self.last_given, *self.published.values()]))
+
+    def known_in(self, part: Part) -> int:
+        """The changes that whoever wrote what Hive lists there could know; in a new partition, what all had."""
+        return self.published.get(part, self.given) if part in self.awake else self.given
+
     def loses(self, part: Part, names: set[str], watched: Watched | None = None) -> None:
         """Hive's side takes files away; of those that no sync has seen nobody knows."""
         files = watched.files if watched else self.hive[part]
@@ -152,15 +164,22 @@ class Table:
         """Hive's side speaks of a key, knowing what it had been given there."""
         knew = watched.published if watched else self.published.get(part, self.given)
         knew = knew if through is None else min(knew, through)
-        # A partition that is being refilled has been given nothing since: its rebuild replays what others were given.
-        given = min([self.given, *(self.published.get(part, self.given) for part in self.seen_refilling)])
         other = any(one.part == part and one is not watched and one.is_overwritten for one in self.watched)
         for change in self.changes:
-            if change.key == key and change.seq <= knew:
-                if change.seq <= min(given, knew) and not other:
-                    self.answered.add(change.seq)
-                else:
-                    self.free.add(key)
+            if change.key != key or change.seq > knew:
+                continue
+            if other or self._is_half_shown(change):
+                self.free.add(key)
+            elif self._is_shown(change, part):
+                self.answered.add(change.seq)
+
+    def _is_shown(self, change: Change, part: Part) -> bool:
+        """Whether Hive's side can know a change that its `part` contains: a row that is put elsewhere it sees there."""
+        return change.row is None or change.row.part == part or change.seq <= self.given_to(change.row.part)
+
+    def _is_half_shown(self, change: Change) -> bool:
+        """Whether a publish that is under way shows it: Hive's side may have read it, or not."""
+        return any(self.given_to(part) < change.seq <= through for part, (_, _, through) in self.open.items())
 
     def time_passes(self) -> None:
         """Long enough for any overwrite to end, and for a sync to have seen its end."""
@@ -168,7 +187,12 @@ class Table:
         self.refilling.clear()
         self.seen_refilling.clear()
         self.last_given = self.given
-        self.published = {part: through for part, through in self.published.items() if part in self.ground}
+        most = max(self.published.values(), default=0)
+        self.published = {
+            part: through
+            for part, through in self.published.items()
+            if part in self.ground or (self.rules.apart and through < most)
+        }
         self.seen_lost.clear()
 
     def upgrade(self) -> None:
@@ -199,7 +223,9 @@ class Table:
         self.order.append(name)
         self.free |= self._unseen()
         before = self.given
-        for part in {row.part for rows in self.base.values() for row in rows} | self.ground.keys():
+        for part in (
+            {row.part for rows in self.base.values() for row in rows} | self.ground.keys() | self.published.keys()
+        ):
             if part in self.seen_refilling and self.rules.refills:
                 continue  # half of what belongs there may be missing
             if self._differs(part):
@@ -230,9 +256,12 @@ class Table:
         gone = self._gone()
         rebuilt = gone | self._refilled() | self._moved_to(gone)
         if rebuilt:
+            self.awake = {part for part, files in self.ground.items() if files} | self.seen_refilling
             self.seen_refilling |= rebuilt
             self.refilling |= rebuilt
             given = min(self.given, *(self.published.get(part, self.given) for part in rebuilt))
+            if self.rules.apart:
+                given = min(given, *self.published.values())
             self._rebuild({part: Found.of(self, part) for part in rebuilt}, given)
             for part in rebuilt:
                 self._known(part)
@@ -333,16 +362,38 @@ class Table:
             parts = parts | {part: Found(dict(self.ground[part]), dict(self.ground[part])) for part in again}
         hive, added = self._newest(parts)
         rest = {key: kept for key, rows in self.base.items() if (kept := [r for r in rows if r.part not in parts])}
+        there = {(row.part, key) for key, rows in rest.items() for row in rows}
+        there |= {(part, key) for part, found in parts.items() for rows in found.files.values() for key in rows}
         for key in hive.keys() & rest.keys():
             if key in added or not self.rules.taken_stay:
                 del rest[key]
             else:
                 del hive[key]
+        before = {key: [hive[key]] if key in hive else rest.get(key, []) for key in hive.keys() | rest.keys()}
         since = [one for one in self.changes if one.seq > given or not self.rules.given]
         alive = [one for one in since if one.source not in self.dead]
         keys = {one.key for one in alive if one.seq > self.merged or (one.row and one.row.part in parts)} | hive.keys()
         if self.rules.lost_keys:
             keys |= {one.key for one in since if one.source in self.dead}
+        if self.rules.apart and self.rules.given:
+            last = {one.key: one for one in alive}
+            fell = {
+                one.key
+                for one in since
+                if one.source in self.dead
+                and one.key in last
+                and one.seq > last[one.key].seq
+                and one.seq > self.given_to(one.row.part if one.row else "")
+            }
+            keys -= {
+                key
+                for key, one in last.items()
+                if (one.row is None or one.seq <= self.given_to(one.row.part))
+                and (
+                    any(one.seq <= self.known_in(row.part) for row in before.get(key, []))
+                    or (one.row and key not in fell and (one.row.part, key) not in there)
+                )
+            }
         ground = rest | {key: [row] for key, row in hive.items()}
         self.base = replayed(ground, [one for one in alive if one.key in keys])
         self.merged = len(self.changes)

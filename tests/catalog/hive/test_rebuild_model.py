@@ -172,6 +172,14 @@ HISTORIES: dict[str, list[Step]] = {
         ("sync", "p", set()),
         ("overwrite", "p", {"a", "b", "c"}),
     ],
+    "apart": [
+        ("overwrite", "q", {"a", "c"}),
+        ("upsert", "p", {"b"}),
+        ("sync", "q", set()),
+        ("publish", "r", set()),
+        ("time passes", "r", set()),
+        ("overwrite", "p", set()),
+    ],
     "reread": [
         ("overwrite", "q", {"a"}),
         ("sync", "p", set()),

@@ -71,6 +71,8 @@ class Ground:
     is_refilling: bool = False
     """Whether it lost files a moment ago: what comes to it belongs to the same overwrite (decision 37)."""
     is_dropped: bool = False
+    is_asleep: bool = False
+    """Whether nothing is known of a dropped one any more but what it was given."""
     appended: int = 0
     """The last commit that has appended rows of its files to the changes."""
     watched: tuple[Left, ...] = ()
@@ -195,6 +197,8 @@ class Oracle:
             self.grounds[part] = Ground(after[part].location, after[part].files, self.merged, watched=watched)
         else:
             assert not self._in_base(part), f"partition {part} was not given to Hive"
+        if (gone := self.grounds.get(part)) and gone.is_dropped and not self._in_base(part):
+            self.grounds[part] = replace(gone, given=max(gone.given, self.merged))  # neither side has it
 
     def gave_up(self, part: Part, wrote: Place) -> None:
         """What was written for a publish that Hive has overtaken is known, should the metastore be pointed there."""
@@ -204,12 +208,22 @@ class Oracle:
             self.grounds[part] = replace(known, watched=watched)
 
     def time_passes(self) -> None:
-        """All overwrites have ended; of partitions that were dropped nothing can come back."""
-        self.grounds = {
-            part: replace(one, is_refilling=False, lost=frozenset())
-            for part, one in self.grounds.items()
-            if not one.is_dropped or not one.is_refilling or one.watched
-        }
+        """All overwrites have ended; of partitions that were dropped nothing can come back.
+
+        Of those that were given less than others that is remembered.
+        """
+        most, grounds = self.most_given, dict(self.grounds)
+        for part, one in grounds.items():
+            is_over = one.is_dropped and not one.watched
+            if is_over and one.given >= most:
+                del self.grounds[part]
+            else:
+                self.grounds[part] = replace(one, is_refilling=False, lost=frozenset(), is_asleep=is_over)
+
+    @property
+    def most_given(self) -> int:
+        """The changes that some partition was given."""
+        return max((one.given for one in self.grounds.values()), default=self.given)
 
     # -- sync ------------------------------------------------------------------------------------------------------
 
@@ -249,7 +263,7 @@ class Oracle:
         rebuilt, added = set[Part](), set[Part]()
         for part, place in hive.items():
             ground = self.grounds.get(part)
-            if ground is None:
+            if ground is None or ground.is_asleep:
                 added.add(part)
             elif ground.is_dropped or ground.location != place.location or ground.files - place.files:
                 rebuilt.add(part)
@@ -271,7 +285,8 @@ class Oracle:
 
     def _rebuild(self, hive: Hive, rebuilt: set[Part], standing: set[Part]) -> None:
         """What Hive lists there, then the changes that it was never given (decisions 12 and 39)."""
-        since = min([self.given, *(self.grounds[part].given for part in rebuilt if part in self.grounds)])
+        since = min([self.given, *(one.given for one in self.grounds.values())])
+        knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
         dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
         self.live, self.dead = self.live - dying, self.dead | dying
         read = {part: hive[part].files if part in hive else frozenset[File]() for part in rebuilt}
@@ -280,6 +295,8 @@ class Oracle:
             read |= {part: self.grounds[part].files for part in again - standing - rebuilt}
         rows = self._newest(read, {part: self._come(part, hive) for part in rebuilt if part in hive})
         rest = {key: row for key, row in self.base.items() if self.part_of(row) not in read}
+        lies = {(part, row["id"]) for part, files in read.items() for file in files for row in file.rows}
+        lies |= {(self.part_of(row), key) for key, row in rest.items()}
         for key in rows.keys() & rest.keys():  # a new file's row wins (decision 12, point 4)
             del (rest if rows[key].added else rows)[key]
         every = [one for one in self.changes if one.commit > since]
@@ -287,10 +304,36 @@ class Oracle:
         keys = {one.key for one in alive if one.commit > self.merged or self.part_of(one.row) in read}
         keys |= {one.key for one in every if one.source in self.dead} | rows.keys()
         ground = rest | {key: self.placed(one.row, one.part) for key, one in rows.items()}
+        if self.partitioned:
+            here = {key: knew.get(self.part_of(row), self.given) for key, row in ground.items()}
+            keys -= self._known(alive, [one for one in every if one.source in self.dead], here, lies)
         self.base = replayed(ground, [one for one in alive if one.key in keys])
         self.merged = self.commits
         for part in rebuilt:
             self._is_now(part, hive)
+
+    def _knew(self, part: Part) -> int:
+        """The changes that whoever wrote what Hive lists there could know."""
+        ground = self.grounds.get(part)
+        return self.given if ground is None or ground.is_asleep else ground.given
+
+    def _known(
+        self, alive: list[Change], lost: list[Change], here: Mapping[Key, int], lies: set[tuple[Part, Key]]
+    ) -> set[Key]:
+        """Keys whose last change Hive's side knew, or whose row it has taken from where it was put (decision 39)."""
+        last, most = {one.key: one for one in alive}, self.most_given
+        to = {part: one.given for part, one in self.grounds.items()}
+        fell = {one.key: one for one in lost if one.commit > to.get(self.part_of(one.row), most)}
+        found = set[Key]()
+        for key, one in last.items():
+            part = self.part_of(one.row)
+            if one.row is not None and one.commit > to.get(part, most):
+                continue
+            has_fallen = key in fell and fell[key].commit > one.commit
+            taken_away = one.row is not None and (part, key) not in lies and not has_fallen
+            if taken_away or (key in here and one.commit <= here[key]):
+                found.add(key)
+        return found
 
     def _is_now(self, part: Part, hive: Hive) -> None:
         """The ground of a rebuilt partition."""
@@ -309,6 +352,7 @@ class Oracle:
                 lost=gone or ground.lost,
                 is_refilling=is_refilling,
                 is_dropped=False,
+                is_asleep=False,
                 watched=tuple(one for one in ground.watched if one.location != hive[part].location),
             )
 
@@ -355,7 +399,12 @@ class Oracle:
         for part in added:
             known = self.grounds.get(part, Ground("", frozenset(), self.given))
             self.grounds[part] = replace(
-                known, location=hive[part].location, files=hive[part].files, appended=self.commits
+                known,
+                location=hive[part].location,
+                files=hive[part].files,
+                appended=self.commits,
+                is_dropped=False,
+                is_asleep=False,
             )
 
     def _heard(self, part: Part, listed: Listed) -> frozenset[File]:
