@@ -44,6 +44,8 @@ class Side:
     hive: HiveEngine
     directory: Path
     """Where Hive's tables lie."""
+    lake: str = "lake"
+    """What Spark knows the server's catalog as."""
 
     def worked_on(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Work until this job has ended, however that is; jobs that the planner has made meanwhile are done with it.
@@ -91,7 +93,7 @@ class HiveTable:
         return self.side.hive.sql(f"REFRESH TABLE {self.name}", f"SELECT {columns} FROM {self.name}")
 
     def rows(self, columns: str = "*", store: str = "") -> Rows:
-        return self.side.hive.sql(f"SELECT {columns} FROM lake.{self.name}{store}")
+        return self.side.hive.sql(f"SELECT {columns} FROM {self.side.lake}.{self.name}{store}")
 
     def start_upgrade(self, *key: str, **properties: str) -> dict[str, Any]:
         body = {"primary_key": list(key), "properties": properties}
@@ -116,7 +118,8 @@ class HiveTable:
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
         """A change by a writer on Firn's side; `values` has the table's columns in order."""
         self.side.hive.sql(
-            f"INSERT INTO lake.{self.name}.change SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
+            f"INSERT INTO {self.side.lake}.{self.name}.change"
+            f" SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
         )
 
     def ask_sync(self, *, everything: bool = False) -> dict[str, Any]:
