@@ -9,10 +9,10 @@ import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
 from tests.integration.hive.engine import HiveEngine
-from tests.integration.hive.real_hive import RealHive
+from tests.integration.hive.real_hive import RealHive, RealMetastore
 from tests.integration.hive.real_tables import ZONE, RealSide
 from tests.integration.hive.tables import Side
-from tests.server.metastore.later import ENGINE, LaterMetastore, home
+from tests.server.metastore.later import ENGINE, home
 from tests.spark_fixtures import ServerProcess, server_process
 
 QUIET = {
@@ -52,15 +52,15 @@ def side(server: ServerProcess, hive: HiveEngine, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="package")
 def real_side(hive: HiveEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSide]:
-    """Hive 4 itself at a metastore of its own, in another time zone than everything else here; Spark has but our side."""
+    """Hive 4 itself at a metastore of its own, in a time zone of its own; of this side Spark sees Firn alone."""
     if not home(ENGINE).is_dir():
         pytest.fail("Hive 4 is not installed: make engines")
     top = tmp_path_factory.mktemp("real")
     with (
-        LaterMetastore("4.0", top / "metastore") as metastore,
+        RealMetastore(top / "metastore") as metastore,
         RealHive(metastore.uri, top / "hive", zone=ZONE) as real,
         server_process(top / "data", FIRN_METASTORE=metastore.uri, **QUIET) as server,
     ):
         real.sql("CREATE DATABASE db")
         hive.attach(server.url, "real")
-        yield RealSide(server, hive, top / "tables", "real", real=real)
+        yield RealSide(server, hive, top / "tables", "real", real=real, metastore=metastore)

@@ -19,14 +19,32 @@ from firn.embedded.metastore import LOG_SETTINGS
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.process import GuardedProcess, ended_early, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
-from tests.server.metastore.later import ENGINE, home
+from tests.server.metastore.later import ENGINE, LaterMetastore, home
 
 START_SECONDS = 90
+_VERSION = ENGINE.removesuffix("-engine")
 _WITHOUT = ("hive-", "datanucleus-", "javax.jdo-", "spark-", "scala-", "parquet-", "orc-", "avro-", "antlr-runtime")
 """PySpark's jars that are of another Hive, or that Hive carries itself."""
-_OPENED = ("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.regex")
-_OPENED += ("io", "net", "nio", "math", "text", "time")
+_OPENED = (
+    *("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.regex"),
+    *("io", "net", "nio", "math", "text", "time"),
+)
 """Packages of Java that Hive looks into; Java 17 closes them."""
+
+
+class RealMetastore(LaterMetastore):
+    """The metastore of a whole Hive: it understands expressions by which Hive asks for partitions to drop."""
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(_VERSION, data_dir)
+
+    def _jars(self) -> str:
+        return f"{home(ENGINE)}/*:{super()._jars()}"
+
+    def _settings(self) -> dict[str, str]:
+        proxy = "org.apache.hadoop.hive.ql.optimizer.ppr.PartitionExpressionForMetastore"
+        outside = {"metastore.warehouse.external.dir": f"{self.data_dir}/external"}
+        return super()._settings() | outside | {"metastore.expression.proxy": proxy}
 
 
 class RealHive:
@@ -118,6 +136,6 @@ class RealHive:
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
             *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED),
             "-cp",
-            ":".join(["conf", *newer, f"{home(ENGINE)}/*", f"{home(ENGINE.removesuffix('-engine'))}/*", *kept]),
+            ":".join(["conf", *newer, f"{home(ENGINE)}/*", f"{home(_VERSION)}/*", *kept]),
             *MAIN_CLASS,
         ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from firn.embedded.metastore import EmbeddedMetastore
 from tests.integration.hive.engine import Rows
 from tests.integration.hive.real_hive import RealHive
 from tests.integration.hive.tables import NUMBERS, HiveTable, Side
@@ -19,6 +20,7 @@ class RealSide(Side):
     """One server, and the Hive beside it."""
 
     real: RealHive
+    metastore: EmbeddedMetastore
 
     def here(self, statement: str) -> Rows:
         """A statement on our side, by an engine that stands where Hive does."""
@@ -27,7 +29,9 @@ class RealSide(Side):
         finally:
             self.hive.sql("SET TIME ZONE 'UTC'")
 
-    def made(self, columns: str, partitioned_by: str = "", *, kind: str = "PARQUET", external: bool = True) -> RealTable:
+    def made(
+        self, columns: str, partitioned_by: str = "", *, kind: str = "PARQUET", external: bool = True
+    ) -> RealTable:
         """An empty table of Hive's; by its defaults one that is not external becomes one whose files it deletes."""
         made = RealTable(self, f"t{next(NUMBERS)}", its=self)
         by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
@@ -47,6 +51,13 @@ class RealTable(HiveTable):
     def do(self, *statements: str) -> Self:
         """Statements of Hive's, with `{t}` for the table's name."""
         self.its.real.sql(*(statement.replace("{t}", self.name) for statement in statements))
+        return self
+
+    def upserted(self, values: str) -> Self:
+        """A change on our side, by an engine that stands where Hive does."""
+        self.its.here(
+            f"INSERT INTO {self.side.lake}.{self.name}.change SELECT *, 'U', CAST(NULL AS STRING) FROM ({values})"
+        )
         return self
 
     def theirs(self, shown: Sequence[str], where: str = "true") -> Shown:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.integration.hive.engine import HiveEngine, Rows
 from tests.spark_fixtures import ServerProcess
@@ -99,7 +99,7 @@ class HiveTable:
         body = {"primary_key": list(key), "properties": properties}
         return self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
 
-    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> HiveTable:
+    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> Self:
         wait_until_settled()
         body = {"primary_key": list(key), "sequence_field": sequence_field, "properties": properties}
         operation = self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
