@@ -25,11 +25,12 @@ START_SECONDS = 90
 _VERSION = ENGINE.removesuffix("-engine")
 _WITHOUT = ("hive-", "datanucleus-", "javax.jdo-", "spark-", "scala-", "parquet-", "orc-", "avro-", "antlr-runtime")
 """PySpark's jars that are of another Hive, or that Hive carries itself."""
-_OPENED = (
+_PACKAGES = (
     *("lang", "lang.reflect", "util", "util.concurrent", "util.concurrent.atomic", "util.regex"),
     *("io", "net", "nio", "math", "text", "time"),
 )
-"""Packages of Java that Hive looks into; Java 17 closes them."""
+"""Of Java, into which Hive looks; Java 17 closes them."""
+_OPENED = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _PACKAGES]
 
 
 class RealMetastore(LaterMetastore):
@@ -37,6 +38,10 @@ class RealMetastore(LaterMetastore):
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(_VERSION, data_dir)
+
+    def _command(self, java: Path) -> list[str]:
+        program, *arguments = super()._command(java)
+        return [program, *_OPENED, *arguments]
 
     def _jars(self) -> str:
         return f"{home(ENGINE)}/*:{super()._jars()}"
@@ -134,7 +139,7 @@ class RealHive:
             "-Djava.net.preferIPv4Stack=true",
             "-Dlog4j2.disable.jmx=true",
             "-Dlog4j2.contextSelector=org.apache.logging.log4j.core.selector.ClassLoaderContextSelector",
-            *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED),
+            *_OPENED,
             "-cp",
             ":".join(["conf", *newer, f"{home(ENGINE)}/*", f"{home(_VERSION)}/*", *kept]),
             *MAIN_CLASS,
