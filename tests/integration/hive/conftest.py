@@ -9,7 +9,10 @@ import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
 from tests.integration.hive.engine import HiveEngine
+from tests.integration.hive.real_hive import RealHive, RealMetastore
+from tests.integration.hive.real_tables import ZONE, RealSide
 from tests.integration.hive.tables import Side
+from tests.server.metastore.later import ENGINE, home
 from tests.spark_fixtures import ServerProcess, server_process
 
 QUIET = {
@@ -45,3 +48,19 @@ def side(server: ServerProcess, hive: HiveEngine, tmp_path_factory: pytest.TempP
     hive.attach(server.url)
     directory: Path = tmp_path_factory.mktemp("tables")
     return Side(server, hive, directory)
+
+
+@pytest.fixture(scope="package")
+def real_side(hive: HiveEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealSide]:
+    """Hive 4 itself at a metastore of its own, in a time zone of its own; of this side Spark sees Firn alone."""
+    if not home(ENGINE).is_dir():
+        pytest.fail("Hive 4 is not installed: make engines")
+    top = tmp_path_factory.mktemp("real")
+    with (
+        RealMetastore(top / "metastore") as metastore,
+        RealHive(metastore.uri, top / "hive", zone=ZONE) as real,
+        server_process(top / "data", FIRN_METASTORE=metastore.uri, **QUIET) as server,
+    ):
+        real.sql("CREATE DATABASE db")
+        hive.attach(server.url, "real")
+        yield RealSide(server, hive, top / "tables", "real", real=real, metastore=metastore)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.integration.hive.engine import HiveEngine, Rows
 from tests.spark_fixtures import ServerProcess
@@ -44,6 +44,8 @@ class Side:
     hive: HiveEngine
     directory: Path
     """Where Hive's tables lie."""
+    lake: str = "lake"
+    """What Spark knows the server's catalog as."""
 
     def worked_on(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Work until this job has ended, however that is; jobs that the planner has made meanwhile are done with it.
@@ -91,13 +93,13 @@ class HiveTable:
         return self.side.hive.sql(f"REFRESH TABLE {self.name}", f"SELECT {columns} FROM {self.name}")
 
     def rows(self, columns: str = "*", store: str = "") -> Rows:
-        return self.side.hive.sql(f"SELECT {columns} FROM lake.{self.name}{store}")
+        return self.side.hive.sql(f"SELECT {columns} FROM {self.side.lake}.{self.name}{store}")
 
     def start_upgrade(self, *key: str, **properties: str) -> dict[str, Any]:
         body = {"primary_key": list(key), "properties": properties}
         return self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
 
-    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> HiveTable:
+    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> Self:
         wait_until_settled()
         body = {"primary_key": list(key), "sequence_field": sequence_field, "properties": properties}
         operation = self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
@@ -116,7 +118,8 @@ class HiveTable:
     def change(self, values: str, op: str = "U", columns: str = "*") -> None:
         """A change by a writer on Firn's side; `values` has the table's columns in order."""
         self.side.hive.sql(
-            f"INSERT INTO lake.{self.name}.change SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
+            f"INSERT INTO {self.side.lake}.{self.name}.change"
+            f" SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
         )
 
     def ask_sync(self, *, everything: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Metastores of later Hives than the one that PySpark brings: their own jars, and for the rest PySpark's.
+"""Later Hives than the one that PySpark brings: their own jars, and for the rest PySpark's.
 
 `python -m tests.server.metastore.later` fetches the jars and prints where they are.
 """
@@ -20,6 +20,8 @@ from firn.embedded.pyspark_jars import pyspark_jars
 from firn.spark.jars import cache_dir, run_ivy
 
 VERSIONS = ("3.1", "4.0")
+ENGINE = "4.0-engine"
+"""Not a metastore but what queries and writes: with the jars of the metastore of its version it is a whole Hive."""
 _HERE = Path(__file__).parent
 _SETTINGS = _HERE.parents[1] / "integration" / "engines" / "trino-settings.xml"
 _WITHOUT = ("hive-", "datanucleus-", "javax.jdo-", "spark-", "scala-")
@@ -98,8 +100,8 @@ class LaterMetastore(EmbeddedMetastore):
 
 def main() -> int:
     try:
-        for version in VERSIONS:
-            sys.stdout.write(f"{fetch(version)}\n")
+        for name in (*VERSIONS, ENGINE):
+            sys.stdout.write(f"{fetch(name)}\n")
     except EmbeddedError as error:
         sys.stderr.write(f"{error}\n")
         return 1
