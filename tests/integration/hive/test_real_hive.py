@@ -80,7 +80,8 @@ def test_all_types_read_the_same_where_either_side_wrote_them(real_side: RealSid
     assert len(table.ours(SHOWN)) == 3
     assert table.ours(SHOWN) == table.theirs(SHOWN)
     changed = [selected(1, 2, "'a b/c=ü'"), selected(3, 1, "'%25'"), selected(4, 2, "NULL"), selected(5, 1, "'new:1'")]
-    table.upserted(" UNION ALL ".join(changed))
+    held = [one.replace(".999999", ".999") for one in changed] if kind == "AVRO" else changed  # it has no microseconds
+    table.upserted(" UNION ALL ".join(held))
     assert table.publish()["result"]["switched"] == 4
     expected = table.ours(SHOWN)
     assert len(expected) == 5
