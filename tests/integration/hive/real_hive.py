@@ -60,6 +60,8 @@ class RealHive:
         self._directory, self._zone = directory, zone
         self._settings = {
             "hive.metastore.uris": metastore_uri,
+            "hive.metastore.warehouse.dir": f"{directory}/managed",
+            "hive.metastore.warehouse.external.dir": f"{directory}/warehouse",
             "hive.execution.engine": "mr",
             "mapreduce.framework.name": "local",
             "fs.defaultFS": "file:///",
