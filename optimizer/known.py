@@ -62,26 +62,39 @@ class Rows:
     rest: DataFrame
 
 
-def known_keys(rows: Rows, keys: list[str], partition: list[str], given: Given) -> DataFrame:
-    """The keys whose changes are not replayed; `keys` and `partition` are columns of all these rows."""
+def known_keys(rows: Rows, keys: list[str], partition: list[str], given: Given) -> DataFrame | None:
+    """The keys whose changes are not replayed; `keys` and `partition` are columns of all these rows. None for none.
+
+    Found at once, and the candidates before: as parts of the plans that use them, several times over, they took minutes
+    to plan. Mostly there are few candidates: what was given while some partition waited.
+    """
+    last = _candidates(rows.alive, keys, partition, given).localCheckpoint()
+    if last.isEmpty():
+        return None
     names = [quoted(key) for key in keys]
     place = list(dict.fromkeys([*keys, *partition]))
-    last = _last(rows.alive, keys, partition, given)
-    fell = rows.lost.where(F.col(SEQUENCE) > given.to()).groupBy(*names).agg(F.max("_row_id").alias(_FELL))
-    last = last.where((F.col("_op") == "D") | (F.col(SEQUENCE) <= F.col(_TO)))
     changed = last.select(*names)
+    fell = rows.lost.where(F.col(SEQUENCE) > given.to()).groupBy(*names).agg(F.max("_row_id").alias(_FELL))
     rest = rows.rest.join(changed, keys, "left_semi")
-    others = rest.join(rows.hive.select(*names), keys, "left_anti").select(*names, given.to().alias(_HERE))
-    here = rows.hive.select(*names, F.col(KNEW).alias(_HERE)).unionByName(others)
+    hive = rows.hive.join(changed, keys, "left_semi")
+    others = rest.join(hive.select(*names), keys, "left_anti").select(*names, given.to().alias(_HERE))
+    here = hive.select(*names, F.col(KNEW).alias(_HERE)).unionByName(others)
     here = here.groupBy(*names).agg(F.max(_HERE).alias(_HERE))
-    lies = rows.listed.select(*map(quoted, place)).unionByName(rest.select(*map(quoted, place))).distinct()
+    lies = rows.listed.join(changed, keys, "left_semi").select(*map(quoted, place))
+    lies = lies.unionByName(rest.select(*map(quoted, place))).distinct()
     lies = lies.select(*(F.col(quoted(name)).alias(_there(name)) for name in place), F.lit(1).alias(_THERE))
     same = [F.col(quoted(name)).eqNullSafe(F.col(quoted(_there(name)))) for name in place]
     told = last.join(here, keys, "left").join(fell, keys, "left").join(lies, reduce(Column.__and__, same), "left")
     knew = F.coalesce(F.col(SEQUENCE) <= F.col(_HERE), F.lit(False))
     never_fell = F.coalesce(F.col(_FELL) < F.col("_row_id"), F.lit(True))
     taken_away = (F.col("_op") != "D") & F.col(_THERE).isNull() & never_fell
-    return told.where(knew | taken_away).select(*names)
+    return told.where(knew | taken_away).select(*names).localCheckpoint()
+
+
+def _candidates(alive: DataFrame, keys: list[str], partition: list[str], given: Given) -> DataFrame:
+    """The newest change of each key, where Hive's side can have known it."""
+    last = _last(alive, keys, partition, given).where(F.col(SEQUENCE) <= given.through)
+    return last.where((F.col("_op") == "D") | (F.col(SEQUENCE) <= F.col(_TO)))
 
 
 def _last(alive: DataFrame, keys: list[str], partition: list[str], given: Given) -> DataFrame:

@@ -135,13 +135,10 @@ class _Rebuild:
         history = alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
         if not self.task.behind:
             return history
-        rows = Rows(alive=history, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
-        return history.join(self._known(rows), self._key, "left_anti")
-
-    def _known(self, rows: Rows) -> DataFrame:
-        """Found at once: as a part of the plans that use it, several times over, it took minutes to plan."""
+        rows = Rows(alive=alive, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
         given = Given(self.task.given, self.task.behind, self.predicate)
-        return known_keys(rows, self._key, self._listed_partition, given).localCheckpoint()
+        known = known_keys(rows, self._key, self._listed_partition, given)
+        return history if known is None else history.join(known, self._key, "left_anti")
 
     @property
     def _counts(self) -> Column:

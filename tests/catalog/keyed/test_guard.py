@@ -111,6 +111,7 @@ def test_a_job_brings_what_its_kind_is_for_and_nothing_else(kind: JobKind, role:
         *[(one, change, "delete") for one in (JobKind.MERGE, JobKind.CLEAN, JobKind.SYNC, JobKind.TTL)],
         *[(one, base, any_) for one in (JobKind.MERGE, JobKind.SYNC) for any_ in ("append", "overwrite", "delete")],
         (JobKind.SYNC, change, "append"),
+        (JobKind.CONVERT, base, "append"),  # into empty stores alone, check_filling sees to that
         *[(JobKind.TTL, base, any_) for any_ in ("append", "overwrite", "delete")],  # it may be a merge
         *[(JobKind.KEYS, base, any_) for any_ in ("overwrite", "delete")],
     }

@@ -17,7 +17,7 @@ from tests.integration.hive.threeway.world import CATALOG, World
 from tests.integration.keyed.appends import Store
 from tests.integration.keyed.model import Row
 
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 240
 OVER = ("succeeded", "failed", "canceled")
 NEVER = {
     "firn.hive.sync.interval": "30 d",
