@@ -1,6 +1,6 @@
 import { ActionIcon, Tooltip } from '@mantine/core';
 import { IconArrowBackUp, IconPencil } from '@tabler/icons-react';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 
 import type { Setting } from '../../api/types';
@@ -17,11 +17,12 @@ import styles from './policy.module.css';
 export function SettingRow({ setting, place, zone }: { setting: Setting; place: Place; zone: string }) {
   const [editing, edit] = useState(false);
   const cell = useRef<HTMLTableCellElement>(null);
-  const close = () => {
-    edit(false);
-    // The keyboard goes on where it was.
-    requestAnimationFrame(() => cell.current?.querySelector('button')?.focus());
-  };
+  const wasEditing = useRef(false);
+  useEffect(() => {
+    // The keyboard goes on where it was, once the button is there again.
+    if (wasEditing.current && !editing) cell.current?.querySelector('button')?.focus();
+    wasEditing.current = editing;
+  }, [editing]);
   return (
     <tr>
       <td>
@@ -29,7 +30,7 @@ export function SettingRow({ setting, place, zone }: { setting: Setting; place: 
         <div className={styles.does}>{setting.does}</div>
       </td>
       <td ref={cell} className={styles.value}>
-        {editing ? <ValueForm setting={setting} place={place} close={close} /> : <Value setting={setting} place={place} zone={zone} edit={() => edit(true)} />}
+        {editing ? <ValueForm setting={setting} place={place} close={() => edit(false)} /> : <Value setting={setting} place={place} zone={zone} edit={() => edit(true)} />}
       </td>
       <td className={styles.source}>
         <Source setting={setting} place={place} />
