@@ -132,17 +132,17 @@ def test_a_table_without_partitions_is_rebuilt_whole_by_the_sequence_field(side:
     assert table.rows("id, v") == table.rows("id, v", ".base") == [(1, "newer"), (3, "c")]
 
 
-def test_rows_without_a_key_fail_the_sync_in_words_and_change_nothing(orders: HiveTable) -> None:
-    orders.insert("VALUES (NULL, 'no key', 'x')")
+def test_rows_without_a_key_hold_back_their_partition_in_words_and_change_nothing(orders: HiveTable) -> None:
+    orders.insert("VALUES (NULL, 'no key', 'x'), (7, 'whole', 'y')")
     outcome = orders.ask_sync()
-    job = orders.side.worked_on(outcome["job"])
-    assert job["status"] == "failed"
-    assert "null in column id" in job["error"]
-    assert "p=x" in job["error"]
-    assert len(orders.rows()) == 3
+    assert outcome["conflict"]
+    assert "partition p=x is not taken over" in outcome["did"]
+    assert "which no row may lack" in outcome["did"]
+    assert orders.side.worked_on(outcome["job"])["status"] == "succeeded"
+    assert orders.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y"), (7, "whole", "y")]
     orders.insert("VALUES (1, 'mended', 'x')", how="OVERWRITE")
     orders.sync()
-    assert orders.rows() == [(1, "mended", "x"), (3, "c", "y")]
+    assert orders.rows() == [(1, "mended", "x"), (3, "c", "y"), (7, "whole", "y")]
 
 
 def test_a_pending_sync_keeps_merges_and_other_syncs_away(orders: HiveTable) -> None:
