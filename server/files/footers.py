@@ -16,6 +16,7 @@ from catalog.errors import CatalogError, Denied, Invalid, NotFound
 from server.ahead import in_threads
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles
+from server.files.calendar import check_calendar, old_days
 from server.files.layout import Column, Layout, Layouts, RowsAlone, WrongLayout
 from server.files.orc_files import OrcFiles
 from server.files.parquet import (
@@ -27,6 +28,7 @@ from server.files.parquet import (
     RowGroup,
     Statistics,
     decode_footer,
+    decode_marks,
 )
 from server.files.storage import Storage
 
@@ -124,9 +126,13 @@ class Footers:
         if length + TRAILER > len(tail):
             tail, size = self._storage.tail(location, length + TRAILER)
         try:
-            footer = decode_footer(tail[-TRAILER - length : -TRAILER])
+            data = tail[-TRAILER - length : -TRAILER]
+            footer = decode_footer(data)
             layout = self._layouts.of(footer.schema)
-            return _stats(location, size, footer, layout)
+            stats = _stats(location, size, footer, layout)
+            if (column := old_days(stats, layout)) is not None:
+                check_calendar(column, decode_marks(data))
+            return stats
         except WrongLayout as error:
             raise _unfit(location, error) from error
         except _DECODING as error:

@@ -36,6 +36,8 @@ class Column:
     position: int
     field_id: int
     bounds: Bounds | None
+    name: str = ""
+    is_date: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def _match(
         _check_id(node.element, field, where)
         kind = field["type"]
         if isinstance(kind, str):
-            columns.append(Column(node.position, field["id"], _bounds(kind, node, where)))
+            columns.append(Column(node.position, field["id"], _bounds(kind, node, where), where, kind == "date"))
         elif not node.children:
             raise WrongLayout(
                 f"column {where!r} is a {kind['type']} in the table and a {_said(node.element)} in the file"

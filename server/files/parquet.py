@@ -144,6 +144,26 @@ class FileMetaData(_Struct):
     row_groups: list[RowGroup]
 
 
+class KeyValue(_Struct):
+    thrift_spec = _spec((1, TType.STRING, "key", "BINARY", None), (2, TType.STRING, "value", "BINARY", None))
+    key: bytes
+    value: bytes | None = None
+
+
+class Marks(_Struct):
+    """Of a footer only what its writer noted in it."""
+
+    thrift_spec = _spec((5, TType.LIST, "notes", (TType.STRUCT, [KeyValue, KeyValue.thrift_spec], False), None))
+    notes: list[KeyValue] | None = None
+
+
+def decode_marks(data: bytes) -> dict[str, str]:
+    """What its writer noted in a footer; broken bytes raise as they do in `decode_footer`."""
+    found = Marks()
+    found.read(TCompactProtocolAccelerated(TMemoryBuffer(data)))
+    return {one.key.decode(): (one.value or b"").decode(errors="replace") for one in found.notes or ()}
+
+
 def decode_footer(data: bytes) -> FileMetaData:
     """The footer's struct.  Broken bytes raise whatever thrift meets first: call it where all of that is caught."""
     protocol = TCompactProtocolAccelerated(TMemoryBuffer(data))

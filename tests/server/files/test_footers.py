@@ -181,6 +181,27 @@ def test_names_that_differ_in_case_only_cannot_be_told_apart(read: Read) -> None
         read(pa.table({"id": [1], "ID": [2]}), ("id", "long"))
 
 
+JULIAN = [
+    {"org.apache.spark.version": "3.5.1", "org.apache.spark.legacyDateTime": ""},
+    {"org.apache.spark.version": "2.4.8"},
+    {"writer.time.zone": "UTC", "writer.date.proleptic": "false"},
+]
+GREGORIAN = [{}, {"org.apache.spark.version": "4.1.4"}, {"writer.date.proleptic": "true"}]
+
+
+@pytest.mark.parametrize("marks", JULIAN + GREGORIAN)
+@pytest.mark.parametrize("day", [date(1582, 10, 14), date(1582, 10, 15)])
+def test_old_days_by_the_julian_calendar_are_refused_where_the_writer_says_so(
+    read: Read, marks: dict[str, str], day: date
+) -> None:
+    table = pa.table({"x": pa.array([day, DAY], pa.date32())}).replace_schema_metadata(marks)
+    if marks in JULIAN and day < date(1582, 10, 15):
+        with pytest.raises(BadFile, match="column 'x' holds days before 1582-10-15 by the Julian calendar"):
+            read(table, ("x", "date"))
+    else:
+        assert read(table, ("x", "date")).record_count == 2
+
+
 def test_foreign_field_ids_are_refused(read: Read) -> None:
     """Iceberg readers would go by the ids and read the wrong column."""
     x = pa.field("x", pa.int32(), metadata={"PARQUET:field_id": "2"})
