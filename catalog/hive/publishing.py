@@ -72,6 +72,14 @@ def fingerprint(live: Iterable[LiveFile], partitions: Collection[Record]) -> str
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
+def stays(file: LiveFile, through: int) -> bool:
+    """Whether a file is left beside what a publish has written that has read the snapshot of this sequence number.
+
+    So is data that came since. Newer deletes are not: they may be of rows that it has written.
+    """
+    return file.content == 0 and file.sequence_number > through
+
+
 def check_rows(written: int, replaced: Collection[LiveFile]) -> None:
     """Conflict when these files, deletes included, cannot hold the rows that were written out of them.
 

@@ -20,6 +20,7 @@ from catalog.hive.parts import is_beginning
 from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot, sequence_number
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
@@ -266,8 +267,10 @@ class Publishes:
 
     def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
         """What the job's commit is judged by."""
+        head = current_snapshot(metadata)
         plan = {
             "head": ref_snapshot_id(metadata, "main"),
+            "sequence": 0 if head is None else sequence_number(head),
             "schema": metadata["current-schema-id"],
             "through": watermark_of(metadata),
             "same": sorted(found.same),

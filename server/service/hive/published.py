@@ -4,7 +4,7 @@ So one copy of the data serves both sides. The books say in the same transaction
 pointed at (see `switch`), which is done at once, and by every later sync where that did not come to pass.
 
 Nobody but jobs commits to base. To a plain table anybody does, while the job reads and writes: its files take the place
-of those that it has read, or of none.
+of those that it has read, or of none, and beside them stays what was only added since.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import partition_record, partition_values, records_of
-from catalog.hive.publishing import Record, check_rows, fingerprint, not_yet_there
+from catalog.hive.publishing import Record, check_rows, fingerprint, not_yet_there, stays
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import JobKind, Lease, check_lease
@@ -223,7 +223,7 @@ class PublishedFiles:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
         planned = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]]).values()
-        read = _replaced(self.files.live_files(metadata), frozenset(planned))
+        read = _replaced(self.files.live_files(metadata), frozenset(planned), job.plan["sequence"])
         _check_unmoved(job, metadata, read.files, frozenset(planned))
         replaced = read.of(wanted.names.keys())
         if strange := parts.keys() - wanted.names.keys():
@@ -268,11 +268,13 @@ def _record_of(columns: Sequence[HiveColumn], file: ListedFile) -> Record:
     return partition_record(columns, partition_values(columns, file.path.rpartition("/")[0])) if columns else ()
 
 
-def _replaced(live: Iterable[LiveFile], partitions: Collection[Record]) -> _Replaced:
+def _replaced(live: Iterable[LiveFile], partitions: Collection[Record], through: int) -> _Replaced:
+    """All of these partitions but what stays beside it."""
     files, deletes = list[LiveFile](), set[str]()
     for file in live:
         if file.partition in partitions:
-            files.append(file)
+            if not stays(file, through):
+                files.append(file)
         elif file.content:
             deletes.add(file.location)
     return _Replaced(files, frozenset(file.location for file in files) & deletes)

@@ -6,7 +6,7 @@ import pytest
 
 from catalog.datafile import LiveFile
 from catalog.errors import Conflict
-from catalog.hive.publishing import check_rows, fingerprint
+from catalog.hive.publishing import check_rows, fingerprint, stays
 
 
 def a_file(location: str, rows: int, *, content: int = 0, partition: str = "x") -> LiveFile:
@@ -42,3 +42,8 @@ def test_a_partition_has_changed_when_any_file_of_it_has() -> None:
     assert fingerprint([POSITIONS, DATA, a_file("o", 3, partition="y")], {("x",)}) == before
     for now in ([DATA], [DATA, POSITIONS, EQUALITY], [DATA, a_file("p", 3, content=1)]):
         assert fingerprint(now, {("x",)}) != before
+
+
+def test_only_data_that_came_since_stays_beside_what_was_written() -> None:
+    assert [stays(file, 0) for file in (DATA, POSITIONS, EQUALITY)] == [True, False, False]
+    assert not any(stays(file, 1) for file in (DATA, POSITIONS, EQUALITY))

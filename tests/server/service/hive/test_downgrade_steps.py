@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ def appended(
     *ids: int,
     follows_hive: bool = False,
     part: str = "x",
+    instead_of: Collection[str] = (),
 ) -> str:
     """A writer of this side adds a file to a plain table, or to a store; its location."""
     name = beside.table_name(table)
@@ -69,7 +70,7 @@ def appended(
     snapshot: AddSnapshot = files.write_snapshot(
         metadata,
         [DataFileEntry(stats=stats, partition=(part,))],
-        (),
+        instead_of,
         snapshot_id=secrets.randbits(62) + 1,
         now_ms=metadata["last-updated-ms"],
     )

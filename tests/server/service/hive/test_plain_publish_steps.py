@@ -68,19 +68,39 @@ def test_engines_commit_at_any_moment_while_it_is_registered(beside: BesideHive)
     assert moments >= 6  # around manifests, metadata, the transaction and the move
 
 
+def test_what_is_only_added_to_a_partition_meanwhile_stays_and_is_published_next_time(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    own, job = written(beside, table)
+    other = appended(beside, table, None, 6)
+    assert accepted(beside, job)["switched"] == 1
+    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", other}
+    assert beside.sync(table).did == "nothing changed"
+    job = leased(beside, table, x=(1, 2, 5, 6))
+    assert accepted(beside, job)["switched"] == 1
+    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
+    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+    assert own not in beside.live(table)
+
+
+def test_what_hive_makes_of_a_partition_leaves_rows_that_were_added_while_it_was_published(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    _, job = written(beside, table)
+    other = appended(beside, table, None, 6)
+    accepted(beside, job)
+    there = replace(table, elsewhere=Path(str(local_path(job.location))))
+    overwritten(there)
+    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), other}))
+
+
 def test_a_partition_that_an_engine_changes_meanwhile_is_published_as_it_is_next_time(beside: BesideHive) -> None:
     table = upgraded(beside)
     where = beside.where(table, "x")
     own, job = written(beside, table)
-    other = appended(beside, table, None, 6)
+    other = appended(beside, table, None, 6, instead_of={own})
     failed(beside, job, "was changed here")
-    assert beside.live(table) == {*table.files(), own, other}
+    assert beside.live(table) == {*table.files(), other}
     assert beside.where(table, "x") == where
-    job = leased(beside, table, x=(1, 2, 5, 6))
-    assert accepted(beside, job)["switched"] == 1
-    assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
-    assert beside.sync(table).did == "nothing changed"
-    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
 
 
 def added_to(table: HiveFiles) -> None:
