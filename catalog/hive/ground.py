@@ -14,6 +14,8 @@ from catalog.places import canonical
 
 TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""
+NO_DIRECTORY_NS = 0
+"""The time of a directory that is not there, where directories have times: one that was removed has changed."""
 
 
 def is_hidden(name: str) -> bool:

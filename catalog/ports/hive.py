@@ -95,7 +95,10 @@ class TableFiles(Protocol):
         """The files in a directory and all directories below it."""
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory last had a file added, removed or renamed; None where its storage does not say."""
+        """When a directory last had a file added, removed or renamed; None where its storage does not say.
+
+        NO_DIRECTORY_NS where there is none.
+        """
 
     def footers(
         self,

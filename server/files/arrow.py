@@ -59,11 +59,19 @@ class RemoteDirectories:
         ]
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory changed last; None where there is none, and on storages whose directories have no times."""
+        """When a directory changed last; None on storages whose directories have no times.
+
+        FileNotFoundError if there is none.
+        """
+        from pyarrow import fs  # noqa: PLC0415 - see the top
+
         if not has_times(location):
             return None
         store, path = self.file_system(location)
-        known: int | None = store.get_file_info(path.rstrip("/")).mtime_ns
+        info = store.get_file_info(path.rstrip("/"))
+        if info.type is fs.FileType.NotFound:
+            raise FileNotFoundError(location)
+        known: int | None = info.mtime_ns
         return known
 
     def delete(self, location: str) -> None:

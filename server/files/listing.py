@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from catalog.errors import Denied, NotFound, Unavailable
-from catalog.hive.ground import Below, ListedFile, Listing, is_hidden
+from catalog.hive.ground import NO_DIRECTORY_NS, Below, ListedFile, Listing, is_hidden
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.locations import local_path
@@ -70,7 +70,9 @@ class Listings:
                 return self._listed(location, recursive=recursive)
             except NotFound:
                 if not recursive or not self._is_there(location):
-                    return Listing(location=location, files=(), began_ns=time.time_ns())
+                    is_told = local_path(location) is not None or has_times(location)
+                    gone = NO_DIRECTORY_NS if is_told else None
+                    return Listing(location=location, files=(), began_ns=time.time_ns(), directory_mtime_ns=gone)
         raise Unavailable(f"cannot list {location}: directories below it go while they are looked into")
 
     def _is_there(self, location: str) -> bool:
@@ -88,7 +90,10 @@ class Listings:
             return self._list_local(location, path, recursive=recursive)
 
     def modified_ns(self, location: str) -> int | None:
-        """When a directory last had a file added, removed or renamed; None where its storage does not say."""
+        """When a directory last had a file added, removed or renamed; None where its storage does not say.
+
+        NO_DIRECTORY_NS where there is none.
+        """
         path = local_path(location)
         try:
             with told("list", location):
@@ -96,7 +101,7 @@ class Listings:
                     return self._remote.modified_ns(location)
                 return os.stat(path).st_mtime_ns  # noqa: PTH116 - called once per partition and sync
         except NotFound:
-            return None
+            return NO_DIRECTORY_NS
 
     def _list_local(self, location: str, path: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns(), self.modified_ns(location)

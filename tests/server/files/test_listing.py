@@ -178,8 +178,19 @@ def test_a_directory_tells_that_a_file_came(tmp_path: Path) -> None:
     write(tmp_path, "a")
     assert before == 10**18
     assert listings.modified_ns(f"file:{tmp_path}") != before
-    assert listings.modified_ns(f"file:{tmp_path}/none") is None
     assert listings.modified_ns("s3://bucket/x") is None
+
+
+@pytest.mark.parametrize("scheme", ["file:", "hdfs://name"])
+def test_a_directory_tells_that_it_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    there = tmp_path / "there"
+    monkeypatch.setattr(RemoteDirectories, "file_system", lambda *_: (fs.LocalFileSystem(), str(there)))
+    there.mkdir()
+    listings, location = Listings(), f"{scheme}{there}"
+    before = listings.modified_ns(location)
+    there.rmdir()
+    assert listings.modified_ns(location) != before
+    assert listings.modified_ns(location) == listings.list(location).directory_mtime_ns, "once is enough"
 
 
 def test_many_directories_come_in_their_order(tmp_path: Path) -> None:

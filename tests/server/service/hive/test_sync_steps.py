@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -234,6 +235,24 @@ def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside
     assert books is not None
     assert books[0]["drift"] == "sync has failed once: a row has no key"
     assert beside.sync(table).job is not None  # asked for, it is tried at once
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_directory_that_is_gone_has_changed_though_the_metastore_says_nothing(
+    beside: BesideHive, key: tuple[str, ...]
+) -> None:
+    """As Spark leaves it behind an overwrite by no rows, and whoever removes it by hand."""
+    table = beside.hive_table()
+    for part in table.path.iterdir():
+        aged(part, LONG_AGO_NS)
+    beside.start(table, *key)
+    beside.upgrades.activate()
+    assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+    shutil.rmtree(table.path / "p=x")
+    assert beside.syncs.sync(LAKE, table.name).did == "partitions rewritten or moved: 1"
+    if not key:
+        assert beside.live(table) == {*table.files()}
+        assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
 
 
 def test_an_overwrite_that_is_seen_in_two_halves_is_a_rebuild_twice(beside: BesideHive) -> None:
