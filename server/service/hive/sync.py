@@ -27,7 +27,7 @@ from catalog.hive.names import records_of
 from catalog.hive.ports import Place
 from catalog.hive.publishing import compared
 from catalog.iceberg.json import Json
-from catalog.job import Job, JobKind
+from catalog.job import Job, JobKind, JobStatus
 from catalog.names import CatalogName
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
@@ -199,6 +199,7 @@ class Syncs:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
         if not asked and (why := self._held_back(relation)):
             return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
+        everything = everything or self._has_failed(relation)
         for _ in range(MAX_ROUNDS):
             try:
                 return self._round(relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
@@ -206,6 +207,12 @@ class Syncs:
                 continue
         did = f"{WAITS} others change the table faster than it can be compared"
         return SyncOutcome(table=str(relation.name), did=did)
+
+    def _has_failed(self, relation: Relation) -> bool:
+        """Whether the last job did: files that it needed may have gone where no signal tells of it."""
+        with self.database.reading() as uow:
+            past = [job for job in past_of(uow, relation.id) if job.kind is JobKind.SYNC]
+        return bool(past) and past[0].status is JobStatus.FAILED
 
     def _held_back(self, relation: Relation) -> str | None:
         """Why the schedule passes the table over, and lets people know: for a keyed one a sync is a job."""

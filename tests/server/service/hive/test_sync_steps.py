@@ -17,6 +17,7 @@ from catalog.blocker import Blocker, BlockerId
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.job import JobKind, JobStatus, canceled
 from catalog.relation import Relation
+from server.files.listing import Listings
 from server.service.hive.books import advance
 from server.service.hive.sync import SyncOutcome, Syncs
 from tests.factories import LAKE
@@ -253,6 +254,25 @@ def test_a_directory_that_is_gone_has_changed_though_the_metastore_says_nothing(
     if not key:
         assert beside.live(table) == {*table.files()}
         assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+
+
+def test_after_a_failed_job_every_directory_is_listed_for_no_signal_may_tell_what_it_missed(
+    beside: BesideHive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where directories have no times, files go unseen until a sweep, and rebuilds of others cannot read base."""
+    monkeypatch.setattr(Listings, "modified_ns", lambda *_: None)
+    table = beside.hive_table()
+    beside.start(table, "id")
+    beside.upgrades.activate()
+    shutil.rmtree(table.path / "p=x")
+    assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+    table.drop("y")
+    job = beside.syncs.sync(LAKE, table.name).job
+    assert job is not None
+    assert job.reason == "partitions dropped: 1"
+    with beside.database.writing() as uow:
+        uow.jobs.put(replace(job, status=JobStatus.FAILED, ended_at=uow.now(), error="a file is gone"))
+    assert beside.syncs.sync(LAKE, table.name).did == "partitions rewritten or moved: 1, dropped: 1"
 
 
 def test_an_overwrite_that_is_seen_in_two_halves_is_a_rebuild_twice(beside: BesideHive) -> None:
