@@ -20,8 +20,9 @@ from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from firn.errors import Invalid, NotFound, Refused, Unavailable
+from firn.errors import Invalid, NotFound, Unavailable
 from firn.scan import filters
+from firn.scan.avro import avro_rows
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
 
@@ -78,8 +79,8 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """The rows, in no particular order.
 
-        Invalid for a filter or columns that do not fit, NotFound for no table, Refused for files that Python does not
-        read, Unavailable when a file of it is gone.
+        Invalid for a filter or columns that do not fit, NotFound for no table, Refused for an Avro file that
+        cannot be decoded, Unavailable when a file of it is gone.
         """
         self.before()
         try:
@@ -170,15 +171,19 @@ def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.
     """Rows of an Iceberg table under its current schema's types, delete files applied."""
     scan = table.scan(row_filter=where, selected_fields=tuple(columns))
     tasks = list(scan.plan_files())
-    if avro := [one.file.file_path for one in tasks if one.file.file_format is FileFormat.AVRO]:
-        raise Refused(
-            f"{len(avro)} files of the table are Avro, which Python does not read, for example {avro[0]}",
-            hint="read the table with Spark: `firn sql 'SELECT …'`",
-        )
     fields = (table.schema().find_field(column) for column in columns)
     types = schema_to_pyarrow(Schema(*fields), include_field_ids=False)
-    rows = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter).to_table(tasks)
-    return rows.select(list(columns)).cast(pa.schema([pa.field(field.name, field.type) for field in types]))
+    target = pa.schema([pa.field(field.name, field.type) for field in types])
+    others = [one for one in tasks if one.file.file_format is not FileFormat.AVRO]
+    rows = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter).to_table(others)
+    read = [rows.select(list(columns)).cast(target)]
+    if avro := [one for one in tasks if one.file.file_format is FileFormat.AVRO]:
+        schema = table.schema()
+        needed = _ordered(schema, {*columns, *filters.columns_of(where, schema)})
+        wanted = Schema(*(schema.find_field(column) for column in needed))
+        batches = (filters.filtered(one, where, schema) for one in avro_rows(table, avro, wanted))
+        read += [one.select(list(columns)).cast(target) for one in batches]
+    return pa.concat_tables(read)
 
 
 def _columns(scan: Scan, schema: Schema) -> list[str]:

@@ -31,6 +31,10 @@ _LOGICAL = {
 }
 
 
+class DaysBeyond(Exception):
+    """The file is sound, and holds days or times that no job could read."""
+
+
 class AvroFiles:
     """Reads the files of one table; what a file schema means is worked out on first sight of it."""
 
@@ -41,7 +45,7 @@ class AvroFiles:
         self._known: dict[bytes, Match] = {}
 
     def stats(self, location: str, size: int, file: BinaryIO) -> FileStats:
-        """What a file says; WrongLayout for columns that do not fit, one of BROKEN for broken bytes."""
+        """What a file says; WrongLayout for columns that do not fit, DaysBeyond, one of BROKEN for broken bytes."""
         header, marker = _header(file)
         found = self._match(header["avro.schema"])
         rows = _rows(file, size, marker)
@@ -108,9 +112,35 @@ def _long(file: BinaryIO) -> int:
 
 def _nulls(file: BinaryIO, columns: Mapping[int, str]) -> dict[int, int]:
     """Nulls in these columns, from the rows themselves."""
+    try:
+        return _nulls_in(_reader(file), columns)
+    except (ValueError, OverflowError) as error:
+        numbers = _reader(file)
+        _forget_times(numbers.writer_schema)
+        _nulls_in(numbers, columns)
+        raise DaysBeyond("it holds a day or a time before the year 1 or after 9999") from error
+
+
+def _reader(file: BinaryIO) -> Any:
     file.seek(0)
+    return fastavro.reader(file)
+
+
+def _forget_times(schema: Any) -> None:
+    """Have days and times decoded as the numbers that they are: fastavro goes by this schema as it reads."""
+    if isinstance(schema, list):
+        for one in schema:
+            _forget_times(one)
+    elif isinstance(schema, dict):
+        if schema.get("logicalType") != "decimal":
+            schema.pop("logicalType", None)
+        for one in schema.values():
+            _forget_times(one)
+
+
+def _nulls_in(rows: Any, columns: Mapping[int, str]) -> dict[int, int]:
     counts = dict.fromkeys(columns, 0)
-    for row in fastavro.reader(file):
+    for row in rows:
         if not isinstance(row, dict):
             raise TypeError
         for field_id, name in columns.items():

@@ -158,6 +158,11 @@ class Footers:
                 return self._avro.stats(location, size, file)
             except WrongLayout as error:
                 raise BadFile(f"{location}: {error.message}", hint=error.hint, has_rows=True) from error
+            except avro_files.DaysBeyond as error:
+                hint = (
+                    "Correct it in Hive: a day that Hive shows as 0001-01-01 may be one in the year 0 as Avro counts."
+                )
+                raise BadFile(f"{location}: {error}, which is not read from Avro", hint=hint) from error
             except avro_files.BROKEN as error:
                 raise _damaged(location, str(error) or "it cannot be decoded", FileFormat.AVRO) from error
 

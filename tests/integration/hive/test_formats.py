@@ -9,17 +9,31 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+import firn
 from firn.embedded.metastore import Asking, EmbeddedMetastore
 from tests.firn.cli.conftest import Command
+from tests.integration.hive.engine import Rows
 from tests.integration.hive.tables import HiveTable, Side, fingerprint
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 KINDS = {**PRIMITIVES, **NESTED, "da": ("DATE", "DATE '1969-12-31'"), "ch": ("CHAR(3)", "'abc'")}
 SHOWN = "id, p, " + ", ".join(f"CAST({name} AS STRING)" for name in KINDS)
+
+
+def scanned(table: HiveTable, columns: str) -> Rows:
+    """What the client's own reader gives, as Spark shows it."""
+    path = table.side.directory / f"scanned_{table.short}.parquet"
+    with firn.connect(table.side.server.url) as client:
+        pq.write_table(client.scan(f"lake.{table.name}").to_arrow(), path)
+    try:
+        return table.side.hive.sql(f"SELECT {columns} FROM parquet.`{path.as_uri()}`")
+    finally:
+        path.unlink()
 
 
 def of_all_types(side: Side, kind: str) -> HiveTable:
@@ -42,7 +56,7 @@ def test_values_of_all_types_read_the_same_through_sync_rebuild_and_publish(
     before = fingerprint(table.path)
     table.upgrade("id")
     assert len(table.rows(SHOWN)) == 3
-    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN) == scanned(table, SHOWN)
     filtered = f"i = -2147483648 AND s > 'u' AND da < DATE '1970-01-01' AND ts > {timestamp} '1969-12-31' AND p = 'y'"
     assert side.hive.sql(f"SELECT id FROM lake.{table.name} WHERE {filtered}") == [(3,)]
     assert fingerprint(table.path) == before
@@ -57,7 +71,7 @@ def test_values_of_all_types_read_the_same_through_sync_rebuild_and_publish(
     assert [line[:2] for line in expected] == [(4, "y"), (5, "x")]
     table.insert(row(6, "y"))
     table.sync()
-    assert table.rows(SHOWN) == table.hive_rows(SHOWN)
+    assert table.rows(SHOWN) == table.hive_rows(SHOWN) == scanned(table, SHOWN)
 
 
 STRUCT = {"type": "record", "name": "st", "fields": [{"name": "inner", "type": ["null", "int"], "default": None}]}
@@ -118,7 +132,7 @@ def test_partitions_of_one_table_in_three_formats(side: Side, metastore: Embedde
     assert table.hive_rows(shown) == rows
     assert "holds nulls (1 found)" in refused_or_failed(table, "v")
     table.upgrade("id", **{"firn.merge.mode": "vectors"})
-    assert table.rows(shown) == rows
+    assert table.rows(shown) == scanned(table, shown) == rows
     write_avro(
         table.path / "p=avro" / "more", {"id": 2, "v": "old", "st": {"inner": 2}}, {"id": 2, "v": "last", "st": {}}
     )
@@ -130,6 +144,7 @@ def test_partitions_of_one_table_in_three_formats(side: Side, metastore: Embedde
         f"INSERT INTO lake.{table.name}.change SELECT *, 'D', NULL FROM lake.{table.name} WHERE id IN (1, 4, 5)"
     )
     table.job("merge")
+    assert scanned(table, shown) == rows[1:3]
     assert table.publish()["result"]["switched"] == 3
     assert table.rows(shown) == table.rows(shown, ".base") == table.hive_rows(shown) == rows[1:3]
     assert before.items() <= fingerprint(table.path).items()

@@ -54,6 +54,22 @@ def test_a_column_that_has_no_room_for_nulls_has_none(read: Read) -> None:
     assert stats.null_counts == {1: 0}
 
 
+@pytest.mark.parametrize("days", [-719_163, 2_932_897, 2**31 - 1])
+def test_days_that_no_job_could_read_are_named_as_such_and_not_as_damage(read: Read, days: int) -> None:
+    path = read(
+        [("x", ["null", "int"]), ("day", {"type": "int", "logicalTypo": "date"})],
+        [{"x": 1, "day": days}],
+        ("x", "int"),
+        ("day", "int"),
+    ).location.removeprefix("file:")
+    content = Path(path).read_bytes()
+    Path(path).write_bytes(content.replace(b"logicalTypo", b"logicalType"))
+    with pytest.raises(BadFile, match="before the year 1 or after 9999") as refused:
+        Footers(Storage(), a_schema(("x", "int"), ("day", "date")), nulls_of=[1]).read(f"file:{path}", FileFormat.AVRO)
+    assert "in Hive" in (refused.value.hint or "")
+    assert not refused.value.has_rows
+
+
 def test_an_empty_file_is_a_file_without_rows(read: Read) -> None:
     assert read([("x", "long")], [], ("x", "long")).record_count == 0
 

@@ -1,0 +1,267 @@
+"""Avro data files in a scan: Hive's, which have no field ids, and those of Iceberg's writers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+from pyiceberg.table.name_mapping import create_mapping_from_schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from firn.errors import Refused
+from firn.scan import Pin, Scan
+from firn.scan import avro as module
+from firn.scan.avro import avro_rows
+
+DAY = {"type": "int", "logicalType": "date"}
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 7, "scale": 2}
+
+
+def column(field_id: int, name: str, kind: Any, **more: Any) -> NestedField:
+    return NestedField(field_id=field_id, name=name, field_type=kind, required=more.pop("required", False), **more)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A plain table of a PyIceberg catalog."""
+
+    table: Table
+
+    def pin(self) -> Pin | None:
+        return None
+
+    def load(self, name: Sequence[str] | None = None) -> Table:
+        return self.table
+
+
+class Made:
+    """A table whose files are written here."""
+
+    def __init__(self, directory: Path, *columns: NestedField, by: NestedField | None = None) -> None:
+        self.directory = directory
+        catalog = InMemoryCatalog("test", warehouse=directory.as_uri())
+        catalog.create_namespace("db")
+        spec = PartitionSpec(*([PartitionField(by.field_id, 1000, IdentityTransform(), by.name)] if by else []))
+        fields = [*columns, *([by] if by else [])]
+        self.table = catalog.create_table("db.t", Schema(*fields), partition_spec=spec)
+        with self.table.transaction() as change:
+            mapping = create_mapping_from_schema(self.table.schema()).model_dump_json()
+            change.set_properties({"schema.name-mapping.default": mapping})
+
+    def add(self, schema: Mapping[str, Any], *rows: Mapping[str, Any], partition: Sequence[Any] = ()) -> DataFile:
+        path = self.directory / f"f{len(list(self.directory.iterdir()))}.avro"
+        with path.open("wb") as file:
+            fastavro.writer(file, dict(schema), rows, codec="deflate")
+        return self.register(path, FileFormat.AVRO, len(rows), partition)
+
+    def register(self, path: Path, kind: FileFormat, rows: int, partition: Sequence[Any] = ()) -> DataFile:
+        file = DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=path.as_uri(),
+            file_format=kind,
+            partition=Record(*partition),
+            record_count=rows,
+            file_size_in_bytes=path.stat().st_size,
+        )
+        file.spec_id = 0
+        with self.table.transaction() as change, change.update_snapshot().fast_append() as append:
+            append.append_data_file(file)
+        return file
+
+    def scanned(self, where: str | None = None, *columns: str) -> list[dict[str, Any]]:
+        scan = Scan(source=Plain(self.table), filter=where, columns=columns or None)
+        return cast("list[dict[str, Any]]", scan.to_arrow().to_pylist())
+
+
+def record(*fields: Mapping[str, Any], name: str = "row") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def named(name: str, kind: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+def test_values_of_all_types_as_hive_writes_them(tmp_path: Path) -> None:
+    pair = record(
+        named("code", ["null", {"type": "string", "logicalType": "char", "maxLength": 3}]),
+        named("day", ["null", DAY]),
+        name="pair",
+    )
+    columns = [
+        column(1, "id", LongType()),
+        column(2, "price", DecimalType(9, 2)),
+        column(3, "at", TimestamptzType()),
+        column(4, "share", DoubleType()),
+        column(5, "raw", BinaryType()),
+        column(
+            6,
+            "pairs",
+            ListType(
+                20,
+                StructType(
+                    column(21, "day", DateType()), column(22, "code", StringType()), column(23, "later", IntegerType())
+                ),
+                element_required=False,
+            ),
+        ),
+        column(7, "times", MapType(24, StringType(), 25, TimestamptzType(), value_required=False)),
+        column(8, "one", StructType(column(26, "code", StringType()), column(27, "day", DateType()))),
+        column(9, "later", StringType()),
+    ]
+    made = Made(tmp_path, *columns)
+    millis = {"type": "long", "logicalType": "timestamp-millis"}
+    schema = record(
+        named("unknown", ["null", "string"]),
+        named("id", ["null", "int"]),  # widened since
+        named("price", ["null", MONEY]),
+        named("at", ["null", millis]),
+        named("share", ["float", "null"]),
+        named("raw", "bytes"),
+        named("pairs", ["null", {"type": "array", "items": ["null", pair]}]),
+        named("times", ["null", {"type": "map", "values": ["null", millis]}]),
+        named("one", ["null", "pair"]),
+    )
+    row = {
+        "unknown": "x", "id": 1, "price": Decimal("-12345.67"), "at": -1, "share": 0.5, "raw": b"\x00\xff",
+        "pairs": [None, {"code": "a  ", "day": date(2026, 1, 1)}, {"code": None, "day": None}],
+        "times": {"k": 1500, "none": None}, "one": {"code": "b", "day": date(1969, 12, 31)},
+    }  # fmt: skip
+    nothing = dict.fromkeys(row) | {"raw": b"", "id": 2}
+    made.add(schema, row, nothing)
+    found = made.scanned()
+    rows = Scan(source=Plain(made.table)).to_arrow()
+    assert rows["at"].cast(pa.int64()).to_pylist() == [-1000, None]
+    assert found[0] | {"at": None, "times": None} == {
+        "id": 1, "price": Decimal("-12345.67"), "at": None, "share": 0.5, "raw": b"\x00\xff",
+        "pairs": [None, {"day": date(2026, 1, 1), "code": "a  ", "later": None},
+                  {"day": None, "code": None, "later": None}],
+        "times": None, "one": {"code": "b", "day": date(1969, 12, 31)}, "later": None,
+    }  # fmt: skip
+    assert [(key, value and value.timestamp()) for key, value in found[0]["times"]] == [("k", 1.5), ("none", None)]
+    assert found[1] == dict.fromkeys(found[0]) | {"id": 2, "raw": b""}
+    assert made.scanned("price < 0 and one.day is not null", "share") == [{"share": 0.5}]
+    assert made.scanned("later = 'x'") == []
+
+
+def test_days_that_python_does_not_have(tmp_path: Path) -> None:
+    made = Made(
+        tmp_path, column(1, "day", DateType()), column(2, "more", ListType(3, DateType(), element_required=False))
+    )
+    number = {"type": "int", "logicalTypo": "date"}  # else fastavro would not write them
+    file = made.add(
+        record(named("day", number), named("more", {"type": "array", "items": number})),
+        *({"day": day, "more": [day]} for day in (-800_000, 3_000_000)),
+    )
+    path = Path(file.file_path.removeprefix("file://"))
+    path.write_bytes(path.read_bytes().replace(b"logicalTypo", b"logicalType"))
+    rows = Scan(source=Plain(made.table)).to_arrow()
+    assert rows["day"].cast(pa.int32()).to_pylist() == [-800_000, 3_000_000]
+    assert pc.list_flatten(rows["more"]).cast(pa.int32()).to_pylist() == [-800_000, 3_000_000]
+
+
+def test_filters_partitions_and_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_PER_BATCH", 3)
+    made = Made(tmp_path, column(1, "id", LongType()), by=column(2, "p", StringType()))
+    schema = record(named("id", "long"))
+    made.add(schema, *({"id": one} for one in range(10)), partition=["x"])
+    made.add(schema, {"id": 100}, partition=[None])
+    pq.write_table(pa.table({"id": pa.array([5, 50], pa.int64())}), tmp_path / "g.parquet")
+    made.register(tmp_path / "g.parquet", FileFormat.PARQUET, 2, ["y"])
+    assert sorted(one["id"] for one in made.scanned()) == [*range(5), 5, *range(5, 10), 50, 100]
+    assert made.scanned("p is null") == [{"id": 100, "p": None}]
+    assert sorted(made.scanned("id = 5", "p"), key=str) == [{"p": "x"}, {"p": "y"}]
+    assert [one["id"] for one in made.scanned("p = 'x' and id > 7")] == [8, 9]
+
+
+def test_rows_that_delete_files_take_are_found_by_their_positions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS_PER_BATCH", 3)
+    made = Made(tmp_path, column(1, "id", LongType()))
+    files = [made.add(record(named("id", "long")), *({"id": start + one} for one in range(8))) for start in (0, 10)]
+    deletes = []
+    for at, positions in enumerate(([0, 3, 7], [3, 4])):
+        path = tmp_path / f"deletes{at}.parquet"
+        pq.write_table(pa.table({"file_path": [files[0].file_path] * len(positions), "pos": positions}), path)
+        deletes.append(DataFile.from_args(
+            content=DataFileContent.POSITION_DELETES, file_path=path.as_uri(), file_format=FileFormat.PARQUET,
+            partition=Record(), record_count=len(positions), file_size_in_bytes=path.stat().st_size,
+        ))  # fmt: skip
+    tasks = [FileScanTask(one, {*deletes}) for one in files]
+    rows = pa.concat_tables(avro_rows(made.table, tasks, made.table.schema()))
+    assert rows["id"].to_pylist() == [1, 2, 5, 6, *range(10, 18)]
+
+
+def test_files_of_iceberg_s_own_writers_go_by_their_ids(tmp_path: Path) -> None:
+    made = Made(
+        tmp_path,
+        column(1, "id", LongType()),
+        column(2, "u", UUIDType()),
+        column(3, "by", MapType(5, IntegerType(), 6, DateType(), value_required=False)),
+    )
+    with made.table.update_schema() as change:
+        change.rename_column("id", "key")
+    entry = record(named("key", "int", **{"field-id": 4}), named("value", ["null", DAY], **{"field-id": 5}), name="kv")
+    schema = record(
+        named("id", "long", **{"field-id": 1}),
+        named("u", ["null", {"type": "fixed", "size": 16, "name": "uuid", "logicalType": "uuid"}], **{"field-id": 2}),
+        named("by", {"type": "array", "items": entry, "logicalType": "map"}, **{"field-id": 3}),
+    )
+    made.add(schema, {"id": 1, "u": None, "by": [{"key": 1, "value": date(2026, 1, 1)}, {"key": 2, "value": None}]})
+    assert made.scanned() == [{"key": 1, "u": None, "by": [(1, date(2026, 1, 1)), (2, None)]}]
+
+
+@pytest.mark.parametrize(
+    ("there", "value", "why"),
+    [
+        (["null", "string", "int"], 1, "several types"),
+        ("string", "1", "its string is not read as long"),
+        (MONEY, Decimal(1), "its bytes decimal is not read as long"),
+    ],
+)
+def test_a_file_that_is_not_read_is_named(tmp_path: Path, there: Any, value: Any, why: str) -> None:
+    made = Made(tmp_path, column(1, "id", LongType()))
+    file = made.add(record(named("id", there)), {"id": value})
+    with pytest.raises(Refused, match=why) as refused:
+        made.scanned()
+    assert file.file_path in str(refused.value)
+    assert "firn sql" in (refused.value.hint or "")
+
+
+def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    made = Made(tmp_path, column(1, "id", LongType()))
+    file = made.add(record(named("id", "long")), *({"id": one} for one in range(1000)))
+    path = Path(file.file_path.removeprefix("file://"))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(Refused, match="cannot be read as Avro"):
+        made.scanned()
