@@ -86,7 +86,8 @@ def main(argv: list[str] | None = None) -> int:
         stage(Path(scratch), given.memory) as running,
     ):
         contest = Contest(running, working(running))
-        warm = generate(Path(scratch) / "warm", rows=WARM_ROWS, changes=WARM_ROWS // 20, skew=Skew.UNIFORM)
+        few = min(WARM_ROWS, given.rows)
+        warm = generate(Path(scratch) / "warm", rows=few, changes=few // 20, skew=Skew.UNIFORM)
         for mode in given.modes:
             contest.firn(warm, mode)
         contest.by_hand(warm)

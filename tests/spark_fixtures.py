@@ -21,10 +21,14 @@ from pyspark.sql import SparkSession
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
 
+# Tests run each query once or twice, on a few rows: to generate and compile its code takes a quarter of their CPU time.
+# Optimizers, benchmarks and whatever else is a process of its own keep Spark's settings, as they are in production.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ICEBERG = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    **INTERPRETED,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",

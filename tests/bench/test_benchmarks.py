@@ -44,26 +44,26 @@ def test_hive(tmp_path: Path) -> None:
 
 
 def test_compaction(tmp_path: Path) -> None:
-    small_sizes = ["--tables", "3", "--slots", "1", "2"]
-    large_sizes = ["--rows", "3000", "--pieces", "10", "--rounds", "1", "--memory", "1g"]
+    small_sizes = ["--tables", "2", "--files", "2", "--slots", "2"]
+    large_sizes = ["--rows", "1000", "--pieces", "5", "--rounds", "1"]
     lines = results(tmp_path, "compaction", *small_sizes, *large_sizes)
     small = {line["slots"]: line["tables_per_minute"] for line in lines if line["event"] == "small tables"}
-    assert sorted(small) == [1, 2]
-    assert min(small.values()) > 0
+    assert small.keys() == {2}
+    assert small[2] > 0
     large = {line["way"]: line["packing"]["wall_s"] for line in lines if line["event"] == "large table"}
     assert sorted(large) == ["firn", "rewrite_data_files"]
     assert min(large.values()) > 0
 
 
 def test_read(tmp_path: Path) -> None:
-    lines = results(tmp_path, "read", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "uniform")
+    lines = results(tmp_path, "read", "--rows", "1000", "--changes", "100", "--rounds", "1", "--skews", "uniform")
     reads = {line["query"]: line for line in lines if line["event"] == "read"}
     assert sorted(reads) == ["aggregate", "count", "lookup", "scan"]
     assert all(read["ratio"]["wall"] > 0 for read in reads.values())
 
 
 def test_cdc(tmp_path: Path) -> None:
-    sizes = ["--minutes", "0.2", "--every", "3", "--rows", "3000", "--changes", "100", "--pending-age", "3 s"]
+    sizes = ["--minutes", "0.15", "--every", "3", "--rows", "1000", "--changes", "100", "--pending-age", "3 s"]
     lines = results(tmp_path, "cdc", *sizes, "--optimizer-memory", "700m", "--plot", str(tmp_path / "cdc.svg"))
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert ways["with"]["jobs"]["merge"] > 0
@@ -73,7 +73,7 @@ def test_cdc(tmp_path: Path) -> None:
 
 
 def test_merge(tmp_path: Path) -> None:
-    lines = results(tmp_path, "merge", "--rows", "3000", "--changes", "200", "--rounds", "1", "--skews", "recent")
+    lines = results(tmp_path, "merge", "--rows", "1000", "--changes", "100", "--rounds", "1", "--skews", "recent")
     ways = {line["way"]: line for line in lines if line["event"] == "way"}
     assert sorted(ways) == ["auto", "merge into", "vectors"]
     assert (ways["auto"]["chosen"], ways["vectors"]["chosen"]) == (["rewrite"], ["vectors"])

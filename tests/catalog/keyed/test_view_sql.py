@@ -156,10 +156,7 @@ class Stores:
 
 @pytest.fixture(scope="module")
 def stores() -> Stores:
-    session = shared_spark().newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return Stores(session)
+    return Stores(shared_spark().newSession())
 
 
 def pair(shape: Shape, base: str, change: str, watermark: int, *, pending: bool) -> Pair:
