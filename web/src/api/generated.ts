@@ -12296,6 +12296,8 @@ export interface operations {
             query?: {
                 catalog?: string | null;
                 batch?: string | null;
+                /** @description Those of this table alone, as DATABASE.TABLE. */
+                target?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };
