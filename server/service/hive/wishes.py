@@ -87,7 +87,7 @@ class Wish:
 
 def wish_of(link: Mapping[str, Any]) -> Wish | None:
     """The last one of a table, over or not."""
-    told = link["wish"]
+    told = link.get("wish")
     return None if told is None else Wish.from_json(told)
 
 
