@@ -33,6 +33,7 @@ def build_background(settings: Settings, services: Services) -> Background:
     ]
     driver = Driver(tasks, leadership.leads)
     services.hive.poke = lambda: driver.poke("upgrade")
+    services.hive.poke_publishes = lambda: driver.poke("publish")
     services.hive.poke_downgrades = lambda: driver.poke("downgrade")
     services.hive.hearing.poke = lambda: driver.poke("sync")
     services.imports.signals.poke = lambda: driver.poke("import")
@@ -95,7 +96,7 @@ def _taking_over(every: BackgroundSettings, services: Services, leadership: Lead
         ),
         TaskDef(
             name="publish",
-            does="plans what linked tables are to give to Hive, where their policy says how fresh it is to be",
+            does="plans what linked tables are to give to Hive, as somebody has asked or their policy says",
             every_seconds=every.hive_sync_seconds,
             activate=services.hive.publishes.activate,
         ),

@@ -306,6 +306,7 @@ class Operations(Protocol):
         *,
         catalog: CatalogName | None = None,
         batch: BatchId | None = None,
+        target: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> Page[Operation]:

@@ -27,6 +27,7 @@ _DID = {
     "late": "a late writer added files where it was before",
     "published": "published to Hive",
 }
+_STEPS = {"waits": "waits", "merges": "merging", "publishes": "publishing", "done": "done", "failed": "not done"}
 _WORST_FIRST = ("blocked", "warn", "ok")
 
 
@@ -88,7 +89,15 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         facts |= {f"{did} at": moment(found[f"{did}_at"]) for did in ("synced", "published")}
         unlocked = {"last publish": f"without a lock: {found['unlocked']}"} if found["unlocked"] else {}
         show.facts(
-            {"table": _name(found), **facts, **_drift(found), **_not_yet(found), **unlocked, **_left_behind(former)}
+            {
+                "table": _name(found),
+                **facts,
+                **_drift(found),
+                **_not_yet(found),
+                **_asked(found),
+                **unlocked,
+                **_left_behind(former),
+            }
         )
         _tell_differences(this, found["column_differences"])
 
@@ -173,8 +182,11 @@ def publish_hive(
     """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
     show = this.show
     done = [_published(this, name, merge=merge) for name in _matching(this, tables, only_upgraded=True)]
-    rows = [(one["table"], one["did"], one["job"] and one["job"]["status"]) for one in done]
-    show.emit(done, lambda: show.table(("table", "did", "job"), rows, none="nothing to publish"))
+    rows = [(one["table"], one["did"], one["job"] and one["job"]["status"], one["not_in_hive"]) for one in done]
+    columns = ("table", "did", "job", "not in Hive yet")
+    show.emit(done, lambda: show.table(columns, rows, none="nothing to publish"))
+    if any(one["waits"] for one in done):
+        show.note("what waits is published by the server; `firn hive show` tells how far it is")
     if any(one["job"] and one["job"]["status"] == "failed" for one in done):
         raise typer.Exit(1)
 
@@ -230,14 +242,17 @@ def _tell_what_is_left(this: Told, names: list[str]) -> None:
 
 
 def _published(this: Told, name: str, *, merge: bool) -> Json:
-    """What was done, with its job once that has ended; a merge that fails is the end of it."""
+    """What was done, with its job once that has ended, and what Hive lacks then; a merge that fails is the end of it.
+
+    The server publishes after the merge also if nobody waits for it here any more.
+    """
     told = this.client.hive.publish(name, merge=merge)
-    if told["job"] is None:
-        return told
-    ended = watch_job(this, Job.model_validate(told["job"]))
-    if ended.kind == "merge" and ended.status is JobStatus.SUCCEEDED:
-        return _published(this, name, merge=False)
-    return {**told, "job": ended.json_value()}
+    if told["job"] is not None:
+        ended = watch_job(this, Job.model_validate(told["job"]))
+        if ended.kind == "merge" and ended.status is JobStatus.SUCCEEDED:
+            return _published(this, name, merge=False)
+        told = {**told, "job": ended.json_value()}
+    return {**told, "not_in_hive": _not_yet(this.client.hive.show(name)).get("not in Hive yet")}
 
 
 def _drift(found: Json) -> Json:
@@ -259,6 +274,14 @@ def _not_yet(found: Json) -> Json:
         return {"not in Hive yet": "nothing: Hive has every change"}
     changes = f"{left['rows']:,} changes in {left['commits']:,} commits ({size(left['bytes'])})"
     return {"not in Hive yet": f"{changes}, the oldest of {moment(left['since'])}"}
+
+
+def _asked(found: Json) -> Json:
+    """The last publish that somebody has asked for."""
+    asked = found["asked"]
+    if asked is None:
+        return {}
+    return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['said']}"}
 
 
 def _left_behind(former: Json | None) -> Json:

@@ -198,8 +198,8 @@ def moment(value: datetime | str | None) -> str:
 def size(count: int) -> str:
     """Bytes with a unit that leaves a handy number."""
     amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if amount < 1024 or unit == "PiB":
             break
         amount /= 1024
     return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -22,6 +22,7 @@ from server.api.hiveviews import (
     HiveEventOut,
     HiveTableDetailOut,
     HiveTableOut,
+    asked,
     column_differences,
     tables,
     unlocked,
@@ -201,6 +202,7 @@ def show_hive(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -
                 **dict(shown),
                 column_differences=column_differences(uow, catalog, found.full_name),
                 unpublished=unpublished(uow, catalog, found.full_name),
+                asked=asked(uow, catalog, found.full_name),
                 unlocked=unlocked(uow, catalog, found.full_name),
             )
     services.hive.index.metastore(catalog).table(database, name)
@@ -238,9 +240,9 @@ def show_former(services: ServicesDep, catalog: CatalogDep, full_name: FullName)
 @router.post("/{full_name}/check", summary="Check whether a table can be upgraded", responses=refusals(400, 404, 503))
 def check(services: ServicesDep, catalog: CatalogDep, full_name: FullName, body: CheckIn | None = None) -> ReportOut:
     """The pre-flight report; nothing is changed."""
-    asked = body or CheckIn()
-    check_settings(asked.properties)
-    report = services.hive.checks.report(catalog, full_name, asked.primary_key, asked.properties)
+    wanted = body or CheckIn()
+    check_settings(wanted.properties)
+    report = services.hive.checks.report(catalog, full_name, wanted.primary_key, wanted.properties)
     with services.database.reading() as uow:
         differences = column_differences(uow, catalog, report.table.full_name)
     return ReportOut.of(report, differences)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from catalog.hive.columns import Decides, Gives, decided_by
 from catalog.hive.events import HiveEvent, HiveEventKind
@@ -13,6 +14,7 @@ from catalog.operation import Operation, OperationKind
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.api.deps import Out
+from server.service.hive.wishes import Step, wish_of
 from server.service.planner import facts_of
 
 
@@ -70,11 +72,22 @@ class ColumnDifferenceOut(Out):
     since: datetime
 
 
+class WishOut(Out):
+    """The last publish that somebody has asked for: how far it is, in words too, and the job that it waits for."""
+
+    at: datetime
+    step: Step
+    said: str
+    job_id: UUID | None
+
+
 class HiveTableDetailOut(HiveTableOut):
     """One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
 
-    `unlocked` is why its last publish had no lock of the metastore's.
+    `unlocked` is why its last publish had no lock of the metastore's, `asked` the last publish that was asked for.
     """
+
+    asked: WishOut | None
 
     column_differences: list[ColumnDifferenceOut]
     unpublished: UnpublishedOut | None
@@ -226,6 +239,14 @@ def unlocked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | Non
     relation = uow.relations.of_hive(catalog, full_name)
     found = None if relation is None else uow.grounds.link(relation.id)
     return None if found is None else found[0]["unlocked"]
+
+
+def asked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> WishOut | None:
+    """The last publish that somebody has asked for, over or not."""
+    relation = uow.relations.of_hive(catalog, full_name)
+    found = None if relation is None else uow.grounds.link(relation.id)
+    wish = None if found is None else wish_of(found[0])
+    return None if wish is None else WishOut(at=wish.at, step=wish.step, said=wish.said, job_id=wish.job)
 
 
 def _moment(text: str | None) -> datetime | None:

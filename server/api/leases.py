@@ -183,4 +183,7 @@ def committing(services: ServicesDep, lease: LeaseDep) -> BeatOut:
 def report(services: ServicesDep, lease: LeaseDep, body: ReportIn) -> JobOut:
     """The job's own record of what was committed has the last word."""
     outcome = None if body.outcome is ReportedOutcome.NOTHING else Outcome(body.outcome)
-    return JobOut.of(services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log))
+    job = services.jobs.report(lease, outcome, error=body.error, result=body.result, log=body.log)
+    if not job.status.is_active and services.hive.publishes.is_asked_for(job.relation_id):
+        services.hive.poke_publishes()
+    return JobOut.of(job)

@@ -18,7 +18,8 @@ router = APIRouter()
 class PublishOut(Out):
     """What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
 
-    One that `waits` is to be asked for again; `partitions_wait` are those that Hive is not given with this one.
+    One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
+    that Hive is not given with this one.
     """
 
     table: str
@@ -62,7 +63,9 @@ class PublishedOut(Out):
 def publish(
     services: ServicesDep, catalog: CatalogDep, full_name: FullName, *, merge: Annotated[bool, Query()] = True
 ) -> PublishOut:
-    """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job."""
+    """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
+    server publishes once it has ended. `GET …/hive/{full_name}` tells under `asked` how far it is.
+    """
     outcome = services.hive.publishes.publish(catalog, full_name, merge=merge)
     job = None if outcome.job is None else JobOut.of(outcome.job)
     return PublishOut(

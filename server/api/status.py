@@ -76,12 +76,13 @@ def list_operations(
     page: PagingDep,
     catalog: Annotated[str | None, Query()] = None,
     batch: Annotated[UUID | None, Query()] = None,
+    target: Annotated[str | None, Query(description="Those of this table alone, as DATABASE.TABLE.")] = None,
 ) -> PageOut[OperationOut]:
     """Upgrades and the like; those of one batch in the order in which they are carried out."""
     with services.database.reading() as uow:
         within, of = None if catalog is None else CatalogName(catalog), None if batch is None else BatchId(batch)
         found = visible.page(
-            lambda size, start: uow.operations.list(catalog=within, batch=of, limit=size, cursor=start),
+            lambda size, start: uow.operations.list(catalog=within, batch=of, target=target, limit=size, cursor=start),
             lambda one: visible.readable(worked_on(one)),
             within=Securable(within),
             limit=page.size,

@@ -34,7 +34,7 @@ from hive_metastore.ttypes import (
     ShowLocksResponseElement,
     UnlockRequest,
 )
-from thrift.Thrift import TException
+from thrift.Thrift import TApplicationException, TException
 
 from catalog.errors import Unavailable
 from catalog.hive.ports import Lock
@@ -201,19 +201,19 @@ class Locks:
             self._forget(agent)
             raise Unavailable(f"the Hive metastore did not answer {what}: {said(error)}") from error
         except TException as error:
-            raise self._noted(_first_words(error)) from error
+            raise self._noted(error) from error
         with self._guard:
             self._without = None
         return _Asked(answer.lockid, agent, what, names), answer.state
 
-    def _noted(self, words: str) -> _NoLocks:
+    def _noted(self, error: TException) -> _NoLocks:
         """Tell it once, and ask no more for a while: each time it fills the metastore's log."""
-        why = f"the metastore has no locks: {words}"
+        why = f"the metastore has no locks: {_meaning(error)}"
         with self._guard:
             is_known = self._without is not None
             self._without = why, time.monotonic() + _ASK_AGAIN_SECONDS
         if not is_known:
-            log.warning("Hive tables are altered without locks: %s", why)
+            log.warning("Hive tables are altered without locks: %s (%s)", why, _first_words(error))
         return _NoLocks(why)
 
     def _before(self, database: str, name: str, mine: _Asked) -> list[ShowLocksResponseElement]:
@@ -322,6 +322,16 @@ def _busy(names: Sequence[str], others: Sequence[ShowLocksResponseElement]) -> d
 def _who(one: ShowLocksResponseElement) -> str:
     about = f" ({one.agentInfo})" if one.agentInfo else ""
     return f"{one.user}@{one.hostname}{about}"
+
+
+def _meaning(error: TException) -> str:
+    """What a refused request for a lock means and what to do; the metastore's own words are in this server's log."""
+    if isinstance(error, TApplicationException) and error.type == TApplicationException.UNKNOWN_METHOD:
+        return "its version cannot give any (Hive's own can). Set hive.locks=off, and it is not asked"
+    return (
+        "most likely its database lacks the tables for them, which `schematool -initSchema` makes; its log tells more. "
+        "Set hive.locks=off, and it is not asked"
+    )
 
 
 def _first_words(error: TException) -> str:

@@ -100,6 +100,7 @@ class SqlOperations:
         *,
         catalog: CatalogName | None = None,
         batch: BatchId | None = None,
+        target: str | None = None,
         limit: int,
         cursor: str | None = None,
     ) -> Page[Operation]:
@@ -109,6 +110,8 @@ class SqlOperations:
             query = query.where(OperationRow.catalog == catalog)
         if batch is not None:
             query = query.where(OperationRow.batch == batch)
+        if target is not None:
+            query = query.where(OperationRow.target == target)
         number = OperationRow.number
         if cursor is not None:
             after = cursors.decode_number(cursor)

@@ -35,12 +35,12 @@ from server.service.hive.books import Linked, linked_table
 from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
-from server.service.hive.publish import NOTHING as ALL_GIVEN
 from server.service.hive.publish import Publishes
 from server.service.hive.publishable import no_avro, why_never
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs
+from server.service.hive.wishes import NOTHING as ALL_GIVEN
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of
 from server.service.retire import Drop, check_unprotected, retire
@@ -235,7 +235,7 @@ class Downgrades:
             raise _Waits("taking over what Hive has changed", job=taken.job)
         if taken.did.startswith(WAITS):
             raise _Waits(taken.did)
-        given = self.publishes.publish(operation.catalog, operation.target)
+        given = self.publishes.publish(operation.catalog, operation.target, remember=False)
         if given.job is not None:
             is_merge = given.job.kind is JobKind.MERGE
             raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)

@@ -26,11 +26,11 @@ from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
-from catalog.names import CatalogName
+from catalog.names import CatalogName, RelationId
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
-from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
@@ -53,32 +53,13 @@ from server.service.hive.register import Moved
 from server.service.hive.state import read_some, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
+from server.service.hive.wishes import NOTHING, WAITS, PublishOutcome, Wish, Wishes, wish_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
-from server.service.planner import asked_for, facts_of, past_of
+from server.service.planner import facts_of, past_of
 from server.service.queueing import added, queued
 
 log = logging.getLogger(__name__)
-
-NOTHING = "nothing to publish"
-WAITS = "waits:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishOutcome:
-    """What one publish of one table did, or began."""
-
-    table: str
-    did: str
-    job: Job | None = None
-    partitions_wait: int = 0
-    never: str | None = None
-    """Why some of these wait for what time does not bring, and what to do."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether something else has to end first."""
-        return self.did.startswith(WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +86,12 @@ class Publishes:
         """What makes plain tables readable as of a snapshot."""
         return Present(self.database, self.metadata, self.columns.committer, self.files)
 
-    def publish(self, catalog: CatalogName, full_name: str, *, merge: bool = True) -> PublishOutcome:
+    def publish(
+        self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True
+    ) -> PublishOutcome:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
 
+        What is left to do then, and what has to wait, is done by later rounds, unless it is not to `remember`.
         NotFound when no table is linked to that Hive table, Conflict while Hive has a column that the table has no
         more, while another job works on the table or where another Firn publishes to it, Unavailable without the
         metastore.
@@ -116,17 +100,23 @@ class Publishes:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             relation = uow.relations.of_hive(catalog, wanted)
-            keyed = None if relation is None else facts_of(uow, relation).keyed
         if relation is None:
             raise NotFound(
                 f"{catalog} has no table over {wanted}: a Hive table is published once it is upgraded",
                 hint=f"upgrade it: firn hive upgrade {wanted}",
             )
-        if merge and keyed is not None and keyed.pending_commits:
-            with self.database.writing() as uow:
-                job = asked_for(uow, relation, facts_of(uow, relation), JobKind.MERGE, {}, "asked for, to publish it")
-            return PublishOutcome(table=str(relation.name), did="merges what is pending first", job=job)
-        return self.plan(relation, asked=True)
+        return self._wishes.ask(relation, merge=merge, remember=remember)
+
+    def is_asked_for(self, relation_id: RelationId) -> bool:
+        """Whether somebody waits for a publish of it; cheap, for asking at each job's end."""
+        with self.database.reading() as uow:
+            found = uow.grounds.link(relation_id)
+            wish = None if found is None else wish_of(found[0])
+        return wish is not None and wish.is_open
+
+    @property
+    def _wishes(self) -> Wishes:
+        return Wishes(self.database, lambda relation: self.plan(relation, asked=True))
 
     def activate(self) -> PublishStatus:
         """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
@@ -140,47 +130,63 @@ class Publishes:
             linked = [one for catalog in uow.catalogs.list() for one in uow.relations.linked_to_hive(catalog.name)]
         for relation in linked:
             try:
-                wanted = self._wanted(relation)
-                if wanted is JobKind.MERGE:
-                    self._merge_planned(relation)
-                elif wanted is not None:
-                    self.plan(relation, asked=False)
+                planned = self._round(relation)
             except (CatalogError, CommitUnknown) as error:
                 log.warning("%s: not published: %s", relation.name, error)
                 status = replace(status, unavailable=status.unavailable + 1)
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
             else:
-                status = replace(status, planned=status.planned + (wanted is not None))
+                status = replace(status, planned=status.planned + planned)
         if broken:
             raise ExceptionGroup(f"could not publish {', '.join(broken)}", list(broken.values()))
         return status
 
-    def _wanted(self, relation: Relation) -> JobKind | None:
-        """What a table's freshness in Hive asks for now."""
+    def _round(self, relation: Relation) -> bool:
+        """Whether something was planned, or looked for, because somebody has asked or the policy says so."""
+        wanted = self._wanted(relation)
+        if isinstance(wanted, Wish):
+            if self._wishes.carry_on(relation, wanted):
+                return True
+            wanted = self._wanted(relation)
+        if wanted is JobKind.MERGE:
+            self._merge_planned(relation)
+        elif wanted is JobKind.PUBLISH:
+            self.plan(relation, asked=False)
+        return isinstance(wanted, JobKind)
+
+    def _wanted(self, relation: Relation) -> JobKind | Wish | None:
+        """What somebody has asked for, or what a table's freshness in Hive asks for now."""
         with self.database.reading() as uow:
-            found, facts, now = uow.grounds.link(relation.id), facts_of(uow, relation), uow.now()
-            interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
-            if found is None or interval is None or not facts.policy["firn.optimize.enabled"]:
+            found = uow.grounds.link(relation.id)
+            if found is None:
                 return None
-            link, keyed = found[0], facts.keyed
-            last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
-            if last is None and is_default:  # nobody has asked for Hive's entries to be changed
-                return None
-            if last is not None and now - datetime.fromisoformat(last) < interval:
-                return None
-            if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
-                return None
-            past = past_of(uow, relation.id)
-            if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
-                return None
-            if keyed is None:
-                return JobKind.PUBLISH if facts.stats.snapshot_id != link["given_head"] else None
-            waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
-            if waits and not is_default:  # else it is merged when its own policy says so
-                return JobKind.MERGE
-            news = keyed.watermark > link["given"] or _resolved_since(past, last)
-            return JobKind.PUBLISH if news else None
+            wish = wish_of(found[0])
+            return wish if wish is not None and wish.is_open else self._due(uow, relation, found[0])
+
+    def _due(self, uow: UnitOfWork, relation: Relation, link: Json) -> JobKind | None:
+        facts, now = facts_of(uow, relation), uow.now()
+        interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
+        if interval is None or not facts.policy["firn.optimize.enabled"]:
+            return None
+        keyed = facts.keyed
+        last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
+        if last is None and is_default:  # nobody has asked for Hive's entries to be changed
+            return None
+        if last is not None and now - datetime.fromisoformat(last) < interval:
+            return None
+        if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
+            return None
+        past = past_of(uow, relation.id)
+        if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
+            return None
+        if keyed is None:
+            return JobKind.PUBLISH if facts.stats.snapshot_id != link["given_head"] else None
+        waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
+        if waits and not is_default:  # else it is merged when its own policy says so
+            return JobKind.MERGE
+        news = keyed.watermark > link["given"] or _resolved_since(past, last)
+        return JobKind.PUBLISH if news else None
 
     def _merge_planned(self, relation: Relation) -> None:
         with self.database.writing() as uow:
@@ -197,7 +203,7 @@ class Publishes:
         with self.database.reading() as uow:
             busy = uow.jobs.active_of(relation.id)
         if busy is not None:
-            return PublishOutcome(table=name, did=f"{WAITS} a {busy.kind} job is {busy.status}")
+            return _under_way(relation, busy, asked=asked)
         open_still = self.switches.finish(relation)
         if open_still.left:
             return PublishOutcome(table=name, did=f"{WAITS} {open_still.why_left}")
@@ -295,6 +301,14 @@ class Publishes:
             task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
+
+
+def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishOutcome:
+    """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
+    name = str(relation.name)
+    if asked and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
+        return PublishOutcome(table=name, did="is being published", job=busy)
+    return PublishOutcome(table=name, did=f"{WAITS} a {busy.kind} job is {busy.status}")
 
 
 def _counted(linked: Linked) -> set[str]:

@@ -20,7 +20,7 @@ from server.service.hive.upgrade import Upgrades
 
 @dataclass(slots=True, kw_only=True)
 class HiveServices:
-    """What the routes may call; `poke` and `poke_downgrades` let what was started begin at once."""
+    """What the routes may call; `poke` and those like it let what was started begin at once."""
 
     index: HiveIndex
     checks: Checks
@@ -34,4 +34,5 @@ class HiveServices:
     conversions: Conversions
     marks: Marks
     poke: Callable[[], None] = field(default=lambda: None)
+    poke_publishes: Callable[[], None] = field(default=lambda: None)
     poke_downgrades: Callable[[], None] = field(default=lambda: None)

@@ -329,6 +329,7 @@ def link_of(table: HiveTable) -> dict[str, Any]:
         "published_at": None,
         "unlocked": None,
         "given_head": None,
+        "wish": None,
         "drift": None,
         "drift_since": None,
         "drift_by": None,

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+from pyspark.sql import SparkSession
 
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.spark.sessions import catalog_conf
@@ -56,6 +57,7 @@ def test_upgrade_change_and_merge(
     expect(page.get_by_text(f"{changed + removed + new} changes in 2 commits")).to_be_visible()
     expect(page.get_by_text("Nothing has been synced or published since the upgrade")).to_be_visible()
     assert violations(page) == []
+    publish_by_one_click(page, linked_server)
     assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
 
 
@@ -101,11 +103,30 @@ def upgrade_with_key(page: Page, key: str) -> None:
     expect(page.get_by_text("none moved or rewritten")).to_be_visible()
 
 
+def publish_by_one_click(page: Page, server: ServerProcess) -> None:
+    """What is pending is merged first; then it is published without another click."""
+    columns = "id long, customer string, amount double, day string"
+    one = session(server).createDataFrame([(1, "once more", 1.0, DAYS[0])], columns)
+    upsert(one, TABLE, batch="once more")
+    expect(fact(page, "pending changes")).to_have_text("1")
+    page.get_by_role("button", name="Publish", exact=True).click()
+    told = page.get_by_label("publish that was asked for")
+    expect(page.get_by_text("1 of 2, merging what is pending")).to_be_visible()
+    expect(told.get_by_text("Closing this page does not stop it")).to_be_visible()
+    expect(page.get_by_role("button", name="Publish", exact=True)).to_have_attribute("aria-disabled", "true")
+    run_one_job(server)
+    expect(page.get_by_text("Publish to Hive: writing what differs")).to_be_visible()
+    run_one_job(server)
+    expect(page.get_by_text("Published to Hive", exact=True)).to_be_visible()
+    expect(told).to_contain_text("it has every change")
+    expect(page.get_by_text("nothing: Hive has every change")).to_be_visible()
+    expect(page.get_by_text("published to Hive").first).to_be_visible()
+    assert violations(page) == []
+
+
 def change_rows(server: ServerProcess) -> tuple[int, int, int]:
     """Correct five orders, take two away, add three; how many of each."""
-    spark = shared_spark().newSession()
-    for key, value in catalog_conf(server.url, "lake").items():
-        spark.conf.set(key, value)
+    spark = session(server)
     columns = "id long, customer string, amount double, day string"
     corrected = [(number, "corrected", 1.0, DAYS[0]) for number in range(5)]
     added = [(ALL + number, "new", 2.0, DAYS[1]) for number in range(3)]
@@ -115,6 +136,13 @@ def change_rows(server: ServerProcess) -> tuple[int, int, int]:
     assert seen is not None
     assert tuple(seen) == (ALL + 3 - 2, 5), "readers see changes before they are merged"
     return 5, 2, 3
+
+
+def session(server: ServerProcess) -> SparkSession:
+    spark = shared_spark().newSession()
+    for key, value in catalog_conf(server.url, "lake").items():
+        spark.conf.set(key, value)
+    return spark
 
 
 def run_one_job(server: ServerProcess) -> None:

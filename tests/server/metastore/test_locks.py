@@ -201,6 +201,8 @@ def test_without_locks_there_is_none_and_the_metastore_is_not_asked_again(
             assert lock.without is not None
             assert lock.without.startswith("the metastore has no locks: ")
             assert "derby" not in lock.without
+            assert "NEXT_LOCK_ID" not in lock.without
+            assert "hive.locks=off" in lock.without
             assert not lock.busy
             lock.keep()
     assert len(asked) == 1

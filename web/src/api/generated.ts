@@ -435,7 +435,8 @@ export interface paths {
         put?: never;
         /**
          * Publish a table now
-         * @description Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job.
+         * @description Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
+         *     server publishes once it has ended. `GET …/hive/{full_name}` tells under `asked` how far it is.
          */
         post: operations["publish_catalogs__catalog__hive__full_name__publish_post"];
         delete?: never;
@@ -3387,9 +3388,10 @@ export interface components {
          * HiveTableDetailOut
          * @description One table; for an upgraded one how its columns differ, and with a key how far Hive is behind.
          *
-         *     `unlocked` is why its last publish had no lock of the metastore's.
+         *     `unlocked` is why its last publish had no lock of the metastore's, `asked` the last publish that was asked for.
          */
         HiveTableDetailOut: {
+            asked: components["schemas"]["WishOut"] | null;
             /** Blockers */
             blockers: components["schemas"]["BlockerOut"][];
             /** Column Differences */
@@ -4876,7 +4878,8 @@ export interface components {
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
-         *     One that `waits` is to be asked for again; `partitions_wait` are those that Hive is not given with this one.
+         *     One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
+         *     that Hive is not given with this one.
          */
         PublishOut: {
             /** Did */
@@ -5556,6 +5559,12 @@ export interface components {
             };
         };
         /**
+         * Step
+         * @description How far a wish is.
+         * @enum {string}
+         */
+        Step: "waits" | "merges" | "publishes" | "done" | "failed";
+        /**
          * StoreOut
          * @description One store of a keyed table, or a plain table itself.
          */
@@ -6213,6 +6222,22 @@ export interface components {
          * @enum {string}
          */
         Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
+        /**
+         * WishOut
+         * @description The last publish that somebody has asked for: how far it is, in words too, and the job that it waits for.
+         */
+        WishOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Job Id */
+            job_id: string | null;
+            /** Said */
+            said: string;
+            step: components["schemas"]["Step"];
+        };
         /**
          * WrittenIn
          * @description Where a publish job has written, and how many rows.
@@ -12271,6 +12296,8 @@ export interface operations {
             query?: {
                 catalog?: string | null;
                 batch?: string | null;
+                /** @description Those of this table alone, as DATABASE.TABLE. */
+                target?: string | null;
                 cursor?: string | null;
                 limit?: number;
             };

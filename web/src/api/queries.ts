@@ -294,6 +294,16 @@ export const operations = (catalog: string) =>
     refetchInterval: (query) => (query.state.data?.items.some(works) ? BAR_MS : SLOW_MS),
   });
 
+/** The last upgrade of a table, however it ended; null without one. */
+export const lastUpgrade = (catalog: string, target: string) =>
+  queryOptions({
+    queryKey: ['operations', catalog, target],
+    queryFn: async () => {
+      const { items } = await answered(api.GET('/operations', { params: { query: { catalog, target, limit: 20 } } }));
+      return items.find((one) => one.kind === 'upgrade') ?? null;
+    },
+  });
+
 export const operation = (id: string) =>
   queryOptions({
     queryKey: ['operation', id],
@@ -346,6 +356,7 @@ export const hiveTable = (catalog: string, name: string) =>
     queryKey: ['hive', catalog, name, 'row'],
     queryFn: () =>
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}', { params: { path: { catalog, full_name: name } } })),
+    refetchInterval: ({ state: { data } }) => (data?.asked && !['done', 'failed'].includes(data.asked.step) ? BAR_MS : false),
   });
 
 export const leftToDo = (catalog: string, name: string) =>

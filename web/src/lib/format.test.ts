@@ -30,15 +30,15 @@ describe('engines', () => {
 });
 
 describe('sizes', () => {
-  it('have three digits and step at the thousand', () => {
-    expect([0, 999, 1000, 12_449, 999_600, 123_456_789, 12_400_000_000].map(bytes)).toEqual([
+  it('have three digits, by powers of two', () => {
+    expect([0, 999, 1000, 12_749, 1_048_000, 128 * 1024 ** 2, 12.4 * 1024 ** 3].map(bytes)).toEqual([
       '0 B',
       '999 B',
-      '1 kB',
-      '12.4 kB',
-      '1 MB',
-      '123 MB',
-      '12.4 GB',
+      '1 KiB',
+      '12.5 KiB',
+      '1 MiB',
+      '128 MiB',
+      '12.4 GiB',
     ]);
   });
 });

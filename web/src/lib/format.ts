@@ -19,13 +19,13 @@ export function exact(value: number): string {
   return whole.format(value);
 }
 
-/** 12.4 GB: powers of ten, as disks are sold; three digits at most. */
+/** 12.4 GiB: powers of two by their own names, as policies and the command line have them; three digits at most. */
 export function bytes(value: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let size = value;
   let unit = 0;
   while (Math.abs(size) >= 999.5 && unit < units.length - 1) {
-    size /= 1000;
+    size /= 1024;
     unit += 1;
   }
   const digits = unit === 0 || Math.abs(size) >= 99.95 ? whole : oneDigit;

@@ -21,7 +21,7 @@ export function plain(key: string, value: unknown): string {
     .join(', ');
 }
 
-/** A result's first values in a line: "rewritten files 8, rewritten bytes 41.2 MB". */
+/** A result's first values in a line: "rewritten files 8, rewritten bytes 39.3 MiB". */
 export function resultText(result: Readonly<Record<string, unknown>>): string {
   return Object.entries(result)
     .filter(([, value]) => typeof value === 'number' || (typeof value === 'string' && value.length < SHORT))

@@ -18,6 +18,7 @@ import { need, onTable } from '../lib/access';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
+import { AskedPublish } from './table/asked';
 import { Blockers } from './table/blockers';
 import { GivingBack } from './table/give-back';
 import { HealthPanel } from './table/health';
@@ -64,6 +65,7 @@ function OneTable({ catalog, name }: { catalog: string; name: string }) {
       {table.kind !== 'view' && (
         <>
           {table.hive_name !== null && <GivingBack catalog={catalog} hive={table.hive_name} />}
+          {table.hive_name !== null && <AskedPublish catalog={catalog} hive={table.hive_name} />}
           <Blockers table={table} />
           <NextStep table={table} />
           <HealthPanel table={table} />

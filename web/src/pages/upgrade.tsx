@@ -1,12 +1,14 @@
 import { Stepper } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useParams } from 'react-router';
+import { Link, useParams } from 'react-router';
 
-import { hiveReport, hiveTable } from '../api/queries';
+import { hiveReport, hiveTable, lastUpgrade } from '../api/queries';
 import type { HiveReport } from '../api/types';
 import { TableName } from '../components/job-parts';
-import { ProblemNote } from '../components/notes';
+import { When } from '../components/figures';
+import { Note, ProblemNote } from '../components/notes';
 import { Page, Panel } from '../components/panel';
+import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { UpgradeProgress } from './upgrade-progress';
 import { Checks, Consequences, Found, KeyChoice, propertiesOf, type Choices } from './upgrade-steps';
@@ -27,8 +29,28 @@ export function UpgradePage() {
       }
       sub={operation === undefined ? 'Makes a Hive table an Iceberg table in place. Nothing is changed before the last step.' : undefined}
     >
+      {operation === undefined && <LastTime catalog={catalog} table={table} />}
       {operation === undefined ? <Wizard catalog={catalog} table={table} /> : <UpgradeProgress id={operation} catalog={catalog} table={table} />}
     </Page>
+  );
+}
+
+/** Whoever comes back is told that it was tried before, and what was wrong then. */
+function LastTime({ catalog, table }: { catalog: string; table: string }) {
+  const { data: last } = useQuery(lastUpgrade(catalog, table));
+  if (last?.status !== 'failed') return null;
+  return (
+    <Note
+      tone="warn"
+      title={
+        <>
+          The last upgrade failed, <When at={last.ended_at} />: {last.error}
+        </>
+      }
+    >
+      {last.hint} It left nothing behind. What is checked below is what is there now; what only reading all files shows is found again when it
+      is started. <Link to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>That upgrade</Link>
+    </Note>
   );
 }
 

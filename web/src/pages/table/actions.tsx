@@ -1,9 +1,11 @@
 import { Button, Menu, Modal } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconChevronDown } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { answered, api } from '../../api/client';
+import { hiveTable } from '../../api/queries';
 import type { JobKind, Table } from '../../api/types';
 import { Act, MenuAct } from '../../components/act';
 import { useDo } from '../../components/ask';
@@ -11,6 +13,7 @@ import { useWhyNot } from '../../components/me';
 import { need, onTable } from '../../lib/access';
 import { KINDS, kindsOf } from '../../lib/kinds';
 import { fullName } from '../../lib/paths';
+import { isOpen } from './asked';
 import { LockTable } from './blockers';
 import { DropTable } from './drop';
 import { DryRun } from './dry-run';
@@ -92,8 +95,12 @@ function Sync({ table, hive }: { table: Table; hive: string }) {
   );
 }
 
-/** Pending changes are merged first: then it takes a second click, once they are. */
+/** Pending changes are merged first; the server remembers to publish them then, and the page shows how far it is. */
 function Publish({ table, hive }: { table: Table; hive: string }) {
+  const { data: known } = useQuery(hiveTable(table.catalog, hive));
+  const queries = useQueryClient();
+  const asked = known?.asked;
+  const under = asked && isOpen(asked) && asked.job_id !== null ? 'It is being published, as somebody has asked: see below.' : null;
   const publish = useDo('cannot publish', async () => {
     const outcome = await answered(
       api.POST('/catalogs/{catalog}/hive/{full_name}/publish', {
@@ -101,9 +108,11 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
       }),
     );
     const merges = outcome.job?.kind === 'merge';
+    await queries.invalidateQueries({ queryKey: hiveTable(table.catalog, hive).queryKey });
+    const waits = outcome.job === null && outcome.waits;
     notifications.show({
-      title: merges ? 'Merging first' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
-      message: merges ? 'Only merged changes can be given to Hive: publish again when the merge is done.' : outcome.did,
+      title: merges ? 'Merging first' : waits ? 'To be published' : outcome.job === null ? 'Nothing is published now' : `Publishing to ${hive}`,
+      message: merges ? 'Only merged changes can be given to Hive: they are published as soon as the merge is done.' : outcome.did,
     });
   });
   return (
@@ -111,7 +120,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
       variant="default"
       loading={publish.isPending}
       needs={needsOf(table)}
-      disabledReason={whyNot(table, 'publish')}
+      disabledReason={whyNot(table, 'publish') ?? under}
       onClick={() => publish.mutate()}
     >
       Publish

@@ -1,0 +1,62 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+
+import { hiveTable, job as jobQuery } from '../../api/queries';
+import type { HiveTableDetail } from '../../api/types';
+import { When } from '../../components/figures';
+import { isLive, JobBar } from '../../components/job-parts';
+import { Words } from '../../components/notes';
+import { Panel } from '../../components/panel';
+import { paths } from '../../lib/paths';
+
+type Asked = NonNullable<HiveTableDetail['asked']>;
+
+const TITLES: Record<Asked['step'], string> = {
+  waits: 'Publish to Hive: waits',
+  merges: 'Publish to Hive: 1 of 2, merging what is pending',
+  publishes: 'Publish to Hive: writing what differs',
+  done: 'Published to Hive',
+  failed: 'Not published to Hive',
+};
+
+const SHOWN_MS = 10 * 60 * 1000;
+/** What has ended is news for so long; the Hive tab tells it later, too. */
+const isNews = (one: Asked) => isOpen(one) || Date.now() - Date.parse(one.at) < SHOWN_MS;
+
+export const isOpen = (one: Asked) => one.step !== 'done' && one.step !== 'failed';
+
+/** The last publish that somebody has asked for: how far it is, whoever looks, and at the end what Hive has. */
+export function AskedPublish({ catalog, hive }: { catalog: string; hive: string }) {
+  const { data } = useQuery(hiveTable(catalog, hive));
+  const asked = data?.asked ?? null;
+  if (asked === null || !isNews(asked)) return null;
+  return (
+    <Panel
+      title={TITLES[asked.step]}
+      aside={
+        <span className="dim">
+          asked for <When at={asked.at} />
+        </span>
+      }
+    >
+      <div className="stack" role="status" aria-label="publish that was asked for">
+        {asked.job_id !== null && isOpen(asked) && <AskedJob id={asked.job_id} />}
+        <span className={asked.step === 'failed' ? 'accent' : ''}>
+          <Words>{asked.said}</Words>
+        </span>
+        {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on, and publishes after the merge by itself.</span>}
+      </div>
+    </Panel>
+  );
+}
+
+function AskedJob({ id }: { id: string }) {
+  const { data } = useQuery(jobQuery(id));
+  if (data === undefined) return null;
+  return (
+    <div className="row">
+      {isLive(data) ? <JobBar job={data} /> : <span className="dim">the {data.kind} job has ended; what comes next is being looked for</span>}
+      <Link to={paths.job(id)}>{data.kind} job</Link>
+    </div>
+  );
+}
