@@ -23,7 +23,7 @@ from pyiceberg.table.name_mapping import MappedField, create_mapping_from_schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, IcebergType, ListType, MapType, NestedField, StructType
 
-from firn.errors import Refused
+from firn.errors import FirnError, Refused
 from firn.scan.lineage import counted
 
 READ_BY_SPARK = "read the table with Spark: `firn sql 'SELECT …'`"
@@ -31,8 +31,8 @@ ROWS_PER_BATCH = 5_000
 Convert = Callable[[Any], Any]
 Avro = Mapping[str, Any]
 
-_BROKEN = (ValueError, EOFError, KeyError, IndexError, TypeError, RecursionError)
-"""What decoding broken bytes raises."""
+_NOT_ITS_FAULT = (FirnError, OSError, MemoryError)
+"""What reading a file may raise that says nothing of its bytes."""
 _AS_IT_IS: Mapping[tuple[str, str | None], Sequence[str]] = {
     ("boolean", None): ("boolean",),
     ("int", None): ("int", "long"),
@@ -103,7 +103,9 @@ def _constants(table: Table, file: DataFile) -> Mapping[int, Any]:
 def _told(path: str) -> Iterator[None]:
     try:
         yield
-    except _BROKEN as error:
+    except _NOT_ITS_FAULT:
+        raise
+    except Exception as error:  # each codec has errors of its own
         raise Refused(f"{path} cannot be read as Avro: {error!r}", hint=READ_BY_SPARK) from error
 
 

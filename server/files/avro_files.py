@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import fastavro
 
 from catalog.datafile import FileFormat, FileStats
+from catalog.errors import CatalogError
 from server.files.columns import FileColumn, Match, match
 from server.files.layout import WrongLayout
 
@@ -140,12 +141,21 @@ def _forget_times(schema: Any) -> None:
 
 def _nulls_in(rows: Any, columns: Mapping[int, str]) -> dict[int, int]:
     counts = dict.fromkeys(columns, 0)
-    for row in rows:
+    for row in _unpacked(rows):
         if not isinstance(row, dict):
             raise TypeError
         for field_id, name in columns.items():
             counts[field_id] += row[name] is None
     return counts
+
+
+def _unpacked(rows: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from rows
+    except (*BROKEN, OverflowError, OSError, CatalogError, MemoryError):
+        raise
+    except Exception as error:  # each codec has errors of its own
+        raise ValueError(f"a block of it cannot be unpacked: {error}") from error
 
 
 class _Schema:

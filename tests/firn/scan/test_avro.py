@@ -81,7 +81,7 @@ class Made:
     def add(self, schema: Mapping[str, Any], *rows: Mapping[str, Any], partition: Sequence[Any] = ()) -> DataFile:
         path = self.directory / f"f{len(list(self.directory.iterdir()))}.avro"
         with path.open("wb") as file:
-            fastavro.writer(file, dict(schema), rows, codec="deflate")
+            fastavro.writer(file, dict(schema), rows, codec="snappy")
         return self.register(path, FileFormat.AVRO, len(rows), partition)
 
     def register(self, path: Path, kind: FileFormat, rows: int, partition: Sequence[Any] = ()) -> DataFile:

@@ -37,7 +37,7 @@ def read(tmp_path: Path) -> Read:
     return reading
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate"])
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "bzip2", "zstandard"])
 def test_rows_are_counted_from_many_blocks_and_nulls_where_they_are_asked_for(read: Read, codec: str) -> None:
     rows = [{"x": None if n % 3 else n, "y": None} for n in range(10_000)]
     fields = [("x", ["null", "long"]), ("y", ["long", "null"])]
@@ -154,10 +154,12 @@ def test_foreign_field_ids_are_refused(tmp_path: Path) -> None:
         Footers(Storage(), a_schema(("x", "long"))).read(f"{tmp_path}/f", FileFormat.AVRO)
 
 
-def test_every_cut_of_a_file_is_told_and_every_changed_byte_survived(tmp_path: Path) -> None:
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
+def test_every_cut_of_a_file_is_told_and_every_changed_byte_survived(tmp_path: Path, codec: str) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "x", "type": ["null", "long"]}]}
     with (tmp_path / "good").open("wb") as file:
-        fastavro.writer(file, schema, [{"x": 1}, {"x": None}], sync_interval=1, sync_marker=b"0123456789abcdef")
+        rows = [{"x": 1}, {"x": None}]
+        fastavro.writer(file, schema, rows, codec, sync_interval=1, sync_marker=b"0123456789abcdef")
     good = (tmp_path / "good").read_bytes()
     header = good.index(b"0123456789abcdef") + 16
     broken = tmp_path / "broken"
