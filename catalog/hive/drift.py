@@ -169,6 +169,7 @@ class LateNews:
     """What became of a directory which the metastore does not point at any more."""
 
     come: tuple[ListedFile, ...]
+    gone: tuple[ListedFile, ...]
     is_overwritten: bool
     """Whether files of it went, too: by a writer that did not know it to be old."""
     directory: Directory
@@ -178,8 +179,8 @@ class LateNews:
 def late_news(directory: Directory, listing: Listing) -> LateNews:
     """Compare a directory that was left with what it holds now.  Files that are too young to be believed wait.
 
-    Files that only go are no news: nothing stands on them, and whoever clears up where nobody reads means no rows.  The
-    first half of an overwrite looks the same, so they are remembered until others come.
+    Files that only go are no news of rows: whoever clears up where nobody reads means none.  The first half of an
+    overwrite looks the same, so they are remembered until others come.
     """
     before = {file.path: file for file in directory.files}
     after = {file.path: file for file in listing.files}
@@ -192,6 +193,7 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
     return LateNews(
         come=come,
+        gone=tuple(file for file in directory.files if file.path not in after),
         is_overwritten=bool(come) and len(stay) < len(directory.files),
         directory=replace(
             directory,

@@ -198,7 +198,7 @@ def next_books(
         grounds[one.name] = grounds.get(one.name, linked.grounds[one.name]).with_watched(one.directory)
     link = {
         "ddl_time": state.table.ddl_time,
-        "generation": linked.link["generation"] + bool(taken or late),
+        "generation": linked.link["generation"] + bool(taken or late or found.lost_late),
         "drift": found.trouble,
         "held": sorted(found.held),
         "drift_by": _whose(state, found),
@@ -207,7 +207,7 @@ def next_books(
     if found.unwatched:
         before = linked.link.get("aside", NOTHING_KEPT)
         link["aside"] = kept_after(linked.relation.id, before, linked.grounds.values(), found.unwatched)
-    if grounds:
+    if grounds or found.lost_late:
         link["given_head"] = None  # what Hive has now is to be compared again
     if linked.is_keyed:
         sources = next_sources(linked, found, taken if as_changes else {}, late)

@@ -97,6 +97,8 @@ class Looked:
     """Whether every directory was listed, whatever the signals say."""
     late: list[Late] = field(default_factory=list)
     """Files that came to directories which the metastore does not point at any more."""
+    lost_late: frozenset[str] = frozenset()
+    """Files that such directories have lost, by location: no matter but where a table stands on them."""
     unwatched: list[str] = field(default_factory=list)
     """Such directories that need not be looked at again."""
     differs: str | None = None
@@ -107,7 +109,7 @@ class Looked:
     @property
     def is_all_quiet(self) -> bool:
         """Whether there is nothing to take over."""
-        return not (self.changed or self.late or self.overwritten)
+        return not (self.changed or self.late or self.lost_late or self.overwritten)
 
     @property
     def rebuilds(self) -> dict[str, Changed]:
@@ -117,13 +119,14 @@ class Looked:
     @property
     def sentence(self) -> str | None:
         """The difference in words; None when there is none."""
-        if not self.changed and not self.late:
+        if not (self.changed or self.late or self.lost_late):
             return None
         words = {Additions: "new files", New: "new", Rebuild: "rewritten or moved", Dropped: "dropped"}
         counts = {word: sum(isinstance(one, kind) for one in self.changed.values()) for kind, word in words.items()}
         said = [f"{word}: {count}" for word, count in counts.items() if count]
         late = [f"written to where they were before: {len({one.name for one in self.late})}"] if self.late else []
-        return "partitions " + ", ".join([*said, *late])
+        lost = [f"lost files where they were before: {len(self.lost_late)}"] if self.lost_late else []
+        return "partitions " + ", ".join([*said, *late, *lost])
 
     @property
     def trouble(self) -> str | None:
@@ -223,8 +226,8 @@ def look(
         results = regrouped(results, known.values(), began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    _look_back(found, known, files, when, depth)
-    return replace(found, listed=len(to_list))
+    lost_late = _look_back(found, known, files, when, depth)
+    return replace(found, listed=len(to_list), lost_late=lost_late)
 
 
 def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
@@ -241,8 +244,10 @@ def own_place_words(unit: Unit, place: str) -> str:
     return f"{place}, where Firn writes, lies in {unit.location}, below which all files count"
 
 
-def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth) -> None:
-    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5).
+def _look_back(
+    found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth
+) -> frozenset[str]:
+    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5); what has gone.
 
     Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
     """
@@ -253,6 +258,7 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
         for one in ground.watched
         if found.is_sweep or one.location in over or _is_written(one, files)
     ]
+    lost = set[str]()
     for name, one, listing in _listed_back(found, watched, files, depth):
         if isinstance(listing, Denied):
             found.held.setdefault(name, _denied(listing))
@@ -265,13 +271,16 @@ def _look_back(found: Looked, known: Mapping[str, Ground], files: TableFiles, wh
             continue  # with the time that it had before, so that it is looked at again
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
-        elif news.come:
+            continue
+        lost |= {join(one.location, file.path) for file in news.gone}
+        if news.come:
             found.late.append(Late(name=name, files=news.come, directory=news.directory))
         elif one.location in over and name not in found.changed and len(listing.files) <= len(one.files):
             found.refreshed[name] = ground.without_watched(one.location)
             found.unwatched.append(one.location)
         elif news.directory != one:
             found.refreshed[name] = ground.with_watched(news.directory)
+    return frozenset(lost)
 
 
 def _listed_back(

@@ -128,6 +128,7 @@ class Registering:
             if unit is not None:
                 files.come += [join(unit.location, file.path) for file in come]
                 files.partitions += [record] * len(come)
+        files.go += found.lost_late
         for one in _late(linked, found):
             self._add_late(files, one, state, found.units.get(one.name))
         return files

@@ -275,10 +275,17 @@ class Syncs:
         table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
         as_read = replace(state, table=table)
         base = load_metadata(self.metadata, linked.target)
+        found = replace(found, lost_late=self._lost(linked, found, base))
         readable = Reading(self.files, linked, as_read, base).readable(found, followed.drift.checks)
         if readable.found.overwritten and not readable.found.rebuilds:
             return self._gone_back(linked, state, readable.found)
         return self._take_over(linked, as_read, readable, base, list(followed.did))
+
+    def _lost(self, linked: Linked, found: Looked, base: Json) -> frozenset[str]:
+        """Files of late writers that a plain table stands on, and that they have taken away again."""
+        if linked.is_keyed or not found.lost_late:
+            return frozenset()
+        return found.lost_late & {file.location for file in self.files.live_files(base)}
 
     def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncOutcome:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.

@@ -173,7 +173,7 @@ def test_a_late_hive_writer_that_points_hms_back_finds_what_was_known_of_that_di
 
 def test_what_comes_to_a_directory_that_was_left_is_news_and_overwrites_what_goes() -> None:
     left = Directory(location="hive", files=(A,), published_through=0, since_ns=1)
-    assert late_news(left, a_listing(A)) == LateNews(come=(), is_overwritten=False, directory=left)
+    assert late_news(left, a_listing(A)) == LateNews(come=(), gone=(), is_overwritten=False, directory=left)
     young = ListedFile("d", 5, NOW)
     news = late_news(left, a_listing(A, B, young))
     assert (news.come, news.is_overwritten) == ((B,), False)
@@ -187,7 +187,7 @@ def test_what_comes_to_a_directory_that_was_left_is_news_and_overwrites_what_goe
 def test_files_that_only_go_from_where_nobody_reads_are_no_news() -> None:
     """Somebody has cleared up: pointed back there, Hive would show nothing."""
     left = Directory(location="hive", files=(A, B), published_through=0, since_ns=1)
-    assert late_news(left, a_listing()) == LateNews(come=(), is_overwritten=False, directory=left)
+    assert late_news(left, a_listing()) == LateNews(come=(), gone=(A, B), is_overwritten=False, directory=left)
     assert late_news(left, a_listing(C)).is_overwritten  # unless that was the first half of an overwrite
 
 

@@ -153,6 +153,23 @@ def test_a_late_row_is_here_at_once_and_in_hive_with_the_next_publish(beside: Be
     assert beside.sync(table).did == "nothing changed"
 
 
+def test_a_late_row_that_is_taken_away_again_is_gone_here_too(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    job = published(beside, table, x=(1, 2, 5))
+    own = within(table, "x")
+    late = table.add("x", 9)
+    beside.sync(table)
+    late.unlink()
+    assert beside.sync(table).did == "partitions lost files where they were before: 1"
+    given = {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
+    assert beside.live(table) == given
+    assert beside.sync(table).did == "nothing changed"
+    for one in own:  # by whoever clears up where nobody reads
+        Path(str(local_path(one))).unlink()
+    assert beside.sync(table).did == "nothing changed"
+    assert beside.live(table) == given
+
+
 def test_an_overwrite_that_did_not_know_of_a_publish_is_a_conflict_that_hive_may_win(beside: BesideHive) -> None:
     """Its writer has read other rows than it has replaced here: nothing is guessed."""
     table = upgraded(beside)
