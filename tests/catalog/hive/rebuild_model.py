@@ -468,7 +468,8 @@ class Table:
             if one.source is None
             or (one.source in there | self.taken | self.cleared and one.source.partition("/")[2] not in self.olds)
         ]
-        return next((one for one in reversed(said) if one.key == key and one.seq not in self.answered), None)
+        last = next((one for one in reversed(said) if one.key == key), None)
+        return None if last is None or last.seq in self.answered else last
 
     def _was_beaten(self, key: Key, row: Row) -> bool:
         """Whether all of a key's files lost to a newer one that is gone: then any of them may be the row again.
