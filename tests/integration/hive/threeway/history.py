@@ -148,8 +148,8 @@ class History:
         after = self.fingerprint()
         lost = {path for path, one in before.items() if after.get(path) != one} - self.excused
         if clears:
-            grounds = self.oracle.grounds.values()
-            used = {*places.values(), *(one.location for ground in grounds for one in (ground, *ground.watched))}
+            lefts = [one for ground in self.oracle.grounds.values() for one in (ground.left, *ground.watched)]
+            used = {*places.values(), *(one.location for one in lefts)}
             lost = {path for path in lost if "published-to-hive" not in path or str(Path(path).parent) in used}
         assert not lost, f"Firn has changed or removed {sorted(lost)}"
         if not moves:
