@@ -164,5 +164,20 @@ def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
     assert side.hive.sql("SELECT * FROM lake.db.second_copy") == [(1, "b", "y"), (2, "d", "z")]
 
 
+def test_a_key_that_comes_twice_while_it_is_converted_is_not_seen(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x')", kind="STORED AS TEXTFILE")
+    by_hand = table.path / "p=x" / "by_hand"
+    by_hand.write_text("2\x01b\n")
+    for line in ("1\x01b\n", "\\N\x01b\n"):  # as many rows as were counted
+        job = side.server.post(f"catalogs/lake/hive/{table.name}/convert", {"primary_key": ["id"]})
+        side.hive.work_beside(side.server.url, "writing them into the new table", by_hand, line)
+        ended = side.server.get(f"jobs/{job['id']}")
+        assert ended["status"] == "failed", ended
+        assert table.rows() == table.rows(store=".base") == []
+        by_hand.write_text("2\x01b\n")
+    converted(table, primary_key=["id"])
+    assert table.rows() == [(1, "a", "x"), (2, "b", "x")]
+
+
 def write_json(path: Path, *rows: dict[str, Any]) -> None:
     path.write_text("".join(f"{json.dumps(one)}\n" for one in rows))
