@@ -1,12 +1,13 @@
 """Convert: all rows of a Hive table that Iceberg cannot register, read once to count them and once to write them.
 
 One append fills the table. It says how many rows were counted before, and the server refuses it if others were written;
-it names a batch, so that the rows cannot come twice.
+it names a batch, so that the rows cannot come twice. Where a key has to occur once, that is so in the written files
+before they are committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -23,6 +24,7 @@ from optimizer.hive_rows import check_zone, spark_type
 from optimizer.jobs.merge import signed
 from optimizer.json_rows import parse_lines
 from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
+from optimizer.staged import staged_rows
 from optimizer.sync_task import HiveColumn
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
@@ -54,8 +56,27 @@ def run(work: Work) -> Result:
         "firn.converted-from": task.source,
         "firn.rows-read": str(rows),
     }
-    work.commit(lambda: signed(source.rows().writeTo(work.session.name(task.parts)), marks).append())
+    write = _append_checked if task.primary_key and task.unique else _append
+    work.commit(lambda: write(work, task, source.rows(), marks))
     return Result(outcome=Outcome.COMMITTED, result={"rows": rows, "directories": len(task.units)})
+
+
+def _append(work: Work, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
+    signed(rows.writeTo(work.session.name(task.parts)), marks).append()
+
+
+def _append_checked(work: Work, task: ConvertTask, rows: DataFrame, marks: Mapping[str, str]) -> None:
+    """Keys are counted again, in the files: another pass has counted them, and Hive's side may have written since."""
+    with staged_rows(work.session, task.parts) as staged:
+        staged.write(rows)
+        try:
+            work.hold.stage("counting keys of what was written")
+            check_keys(staged.read(), task)
+            work.hold.stage("committing")
+        except BaseException:
+            staged.discard()
+            raise
+        staged.append(marks)
 
 
 def check_keys(rows: DataFrame, task: ConvertTask) -> None:

@@ -9,6 +9,7 @@ these snapshots, so a base that has moved meanwhile refuses them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,7 +181,7 @@ def _rewrite(work: Work, task: MergeTask, plan: Plan) -> None:
     writer.option("validate-from-snapshot-id", task.base.snapshot_id).overwrite(F.expr(where))
 
 
-def signed(writer: DataFrameWriterV2, properties: dict[str, str]) -> DataFrameWriterV2:
+def signed(writer: DataFrameWriterV2, properties: Mapping[str, str]) -> DataFrameWriterV2:
     """The writer, whose snapshot will say this of itself."""
     for key, value in properties.items():
         writer = writer.option(f"snapshot-property.{key}", value)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from firn.spark.jars import spark_conf
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
 from optimizer.client import connect
+from optimizer.hold import Hold
 from optimizer.jobs import JOBS
 from optimizer.worker import Worker
 from tests.spark_fixtures import ICEBERG
@@ -59,6 +61,10 @@ class HiveEngine:
     def work(self, url: str) -> bool:
         """Take one job of a server and run it; False when there is none."""
         return bool(self._ask("work", url))
+
+    def work_beside(self, url: str, stage: str, path: Path, text: str) -> None:
+        """Take one job, and write a file as soon as it says that it is at this stage."""
+        assert self._ask("work_beside", url, stage, str(path), text), "no job got there"
 
     def beside_jobs(self, url: str, call: str, *arguments: Any, **named: Any) -> Any:
         """Call a function of `firn.spark`, and run what jobs it waits for; a data frame is answered as its rows."""
@@ -145,3 +151,16 @@ class _Engine:
             self.workers[url] = worker, worker.api.register(**about).id
         worker, optimizer_id = self.workers[url]
         return worker.work_once(optimizer_id, wait_seconds=1)
+
+    def work_beside(self, url: str, stage: str, path: str, text: str) -> bool:
+        said, was_there = Hold.stage, list[str]()
+
+        def noticed(hold: Hold, name: str) -> None:
+            if name == stage:
+                Path(path).write_text(text)
+                was_there.append(name)
+            said(hold, name)
+
+        with patch.object(Hold, "stage", noticed):
+            self.work(url)
+        return bool(was_there)

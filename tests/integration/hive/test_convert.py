@@ -160,8 +160,26 @@ def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
     table.insert("VALUES (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")
     converted(table, name="db.second_copy", **asked)
     assert side.hive.sql("SELECT * FROM lake.db.second_copy") == kept
+    lineage = "SELECT _row_id, _last_updated_sequence_number FROM lake.db.second_copy.base"
+    assert side.hive.sql(lineage) == [(0, 1), (1, 1)]
     side.hive.sql("INSERT INTO lake.db.second_copy.change VALUES (1, 'a', 'z', 'U', NULL), (2, 'd', 'z', 'U', NULL)")
     assert side.hive.sql("SELECT * FROM lake.db.second_copy") == [(1, "b", "y"), (2, "d", "z")]
+
+
+def test_a_key_that_comes_twice_while_rows_are_written_is_never_seen(side: Side) -> None:
+    table = side.table("id BIGINT, v STRING", "p STRING", "VALUES (1, 'a', 'x')", kind="STORED AS TEXTFILE")
+    by_hand = table.path / "p=x" / "by_hand"
+    by_hand.write_text("2\x01b\n")
+    job = side.server.post(f"catalogs/lake/hive/{table.name}/convert", {"primary_key": ["id", "p"]})
+    files = set(side.server.data_dir.rglob("*.parquet"))
+    # As many rows as were counted.
+    side.hive.work_beside(side.server.url, "writing them into the new table", by_hand, "1\x01b\n")
+    ended = side.server.get(f"jobs/{job['id']}")
+    assert (ended["status"], "1 keys (id, p) of " in str(ended["error"])) == ("failed", True), ended
+    assert table.rows() == table.rows(store=".base") == []
+    assert set(side.server.data_dir.rglob("*.parquet")) == files
+    empty = side.table("id BIGINT, v STRING", kind="STORED AS TEXTFILE")
+    assert converted(empty, primary_key=["id"])["result"]["rows"] == 0
 
 
 def write_json(path: Path, *rows: dict[str, Any]) -> None:
