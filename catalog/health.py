@@ -101,7 +101,7 @@ def _pending(facts: TableFacts, now: datetime) -> Loss:
     if keyed is None or not keyed.pending_commits:
         return _loss(Part.PENDING, 0, "nothing pending")
     waiting = waiting_for_merge(facts, keyed, (), now)
-    figure = f"{keyed.pending_rows:,} rows pending in {counted(keyed.pending_commits, 'commit')}"
+    figure = f"{counted(keyed.pending_rows, 'row')} pending in {counted(keyed.pending_commits, 'commit')}"
     return _loss(Part.PENDING, merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
 
 

@@ -145,6 +145,10 @@ class Hive:
         """Give Hive what has changed; with `merge`, the answer may be a merge that has to come first."""
         return self.client.transport.change("POST", self._path(table, "/publish"), params={"merge": merge})
 
+    def behind(self, table: str) -> Json:
+        """How many partitions Hive has not as they are here, and since when; reads all manifests of the table."""
+        return self.client.transport.get(self._path(table, "/publish"))
+
     def left_to_do(self, table: str) -> Json:
         """What a downgrade has to do, as far as it can be known before."""
         return self.client.transport.get(self._path(table, "/downgrade"))

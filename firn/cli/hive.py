@@ -11,7 +11,7 @@ import typer
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
 from firn.cli.watch import check_operation, watch_job, watch_operation
-from firn.errors import FirnError, NotFound
+from firn.errors import FirnError, NotFound, Unavailable
 from firn.transport import Json
 from firn.wire import Job, JobStatus
 
@@ -82,6 +82,8 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
     """Show where a table stands, and which columns both sides do not have alike."""
     show, found = this.show, this.client.hive.show(table)
     former = this.client.hive.former(table) if found["published_at"] else None
+    is_plain = found["upgraded_to"] is not None and found["unpublished"] is None
+    behind = _behind(this, table) if is_plain else None
 
     def people() -> None:
         names = ("state", "format", "location", "partition_columns", "upgraded_to")
@@ -93,7 +95,7 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
                 "table": _name(found),
                 **facts,
                 **_drift(found),
-                **_not_yet(found),
+                **_not_yet(found, behind),
                 **_asked(found),
                 **unlocked,
                 **_left_behind(former),
@@ -101,7 +103,7 @@ def show_hive(this: Told, table: Annotated[str, typer.Argument(help="DATABASE.TA
         )
         _tell_differences(this, found["column_differences"])
 
-    show.emit({**found, "former": former}, people)
+    show.emit({**found, "former": former, "behind": behind}, people)
 
 
 @command(app, "history")
@@ -265,15 +267,32 @@ def _drift(found: Json) -> Json:
     return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["drift_by"]}
 
 
-def _not_yet(found: Json) -> Json:
-    """How far Hive is behind what readers see here."""
+def _behind(this: Told, table: str) -> Json | None:
+    """How far Hive is behind a plain table; None while its metastore does not answer."""
+    try:
+        return this.client.hive.behind(table)
+    except Unavailable:
+        return None
+
+
+def _not_yet(found: Json, behind: Json | None = None) -> Json:
+    """How far Hive is behind what readers see here; of a table without a key by partitions."""
     left = found["unpublished"]
+    if behind is not None:
+        return {"not in Hive yet": _differing(behind)}
     if left is None:
         return {}
     if not left["commits"]:
         return {"not in Hive yet": "nothing: Hive has every change"}
     changes = f"{left['rows']:,} changes in {left['commits']:,} commits ({size(left['bytes'])})"
     return {"not in Hive yet": f"{changes}, the oldest of {moment(left['since'])}"}
+
+
+def _differing(behind: Json) -> str:
+    if not behind["differing"]:
+        return "nothing: Hive lists the table's own files"
+    partitions = "1 partition differs" if behind["differing"] == 1 else f"{behind['differing']:,} partitions differ"
+    return partitions if behind["since"] is None else f"{partitions}, since {moment(behind['since'])}"
 
 
 def _asked(found: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -29,6 +30,17 @@ class PublishOut(Out):
     job: JobOut | None
 
 
+class BehindOut(Out):
+    """How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
+
+    `since` is null where files have only gone, and where that file's snapshot was expired.
+    """
+
+    table: str
+    differing: int
+    since: datetime | None
+
+
 class WrittenIn(In):
     """Where a publish job has written, and how many rows.
 
@@ -52,6 +64,17 @@ class PublishedOut(Out):
     switched: int
     given_up: int
     left: int
+
+
+@router.get(
+    "/catalogs/{catalog}/hive/{full_name}/publish",
+    tags=["hive"],
+    summary="Show what a publish has to do",
+    responses=refusals(404, 503),
+)
+def left_to_publish(services: ServicesDep, catalog: CatalogDep, full_name: FullName) -> BehindOut:
+    """Compares the table's files with those that Hive lists, partition by partition; changes nothing."""
+    return BehindOut.model_validate(services.hive.publishes.freshness.behind(catalog, full_name))
 
 
 @router.post(

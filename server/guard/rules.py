@@ -143,6 +143,7 @@ _HIVE_TABLES: Rules = {
     ("POST", f"{_HIVE}/check"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/upgrade"): changes(bodies.new_hive_table),
     ("POST", f"{_HIVE}/sync"): changes(on.hive_table(MAINTAIN)),
+    ("GET", f"{_HIVE}/publish"): reads(on.hive_table(READ)),
     ("POST", f"{_HIVE}/publish"): changes(on.hive_table(MAINTAIN)),
     ("GET", f"{_HIVE}/convert"): reads(bodies.would_convert),
     ("POST", f"{_HIVE}/convert"): changes(bodies.converted),

@@ -198,8 +198,8 @@ def test_a_publish_waits_for_the_job_that_is_in_its_way(server: Server, client: 
 @pytest.mark.parametrize(
     ("says", "ended", "words"),
     [
-        (answer("one; 1 partitions wait", partitions_wait=1), None, "1 partitions wait"),
-        (answer("one; 1 partitions wait", partitions_wait=1, job=job("publish")), {}, "1 partitions wait"),
+        (answer("one; 1 partition waits", partitions_wait=1), None, "1 partition waits"),
+        (answer("one; 1 partition waits", partitions_wait=1, job=job("publish")), {}, "1 partition waits"),
         (answer("one", job=job("publish")), {"given_up": 1, "left": 0}, "in 1 partitions, which it has changed"),
         (answer("one", job=job("publish")), {"given_up": 0, "left": 2}, "in 2 partitions, which it has changed"),
     ],

@@ -24,6 +24,7 @@ from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, RelationId
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.places import canonical, lies_in
+from catalog.planning.need import counted
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
@@ -278,7 +279,7 @@ class Downgrades:
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
         if found.count:
-            raise _Waits(f"{WAITS} {found.count} partitions are not given to Hive yet")
+            raise _Waits(f"{WAITS} Hive is still to be given {counted(found.count, 'partition')}")
         if unseen := [one["what"] for one in linked.link["differences"] if one["is_only_here"]]:
             raise Conflict(
                 f"Hive's readers could not see everything: {unseen[0]}",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from catalog.errors import Unavailable
 from catalog.hive.ports import Metastore
+from catalog.planning.need import counted
 from server.service.hive.state import WHOLE_TABLE
 
 
@@ -34,5 +35,5 @@ def check_lockable(metastore: Metastore, database: str, name: str, partitions: S
 
 def why_busy(busy: Mapping[str, str]) -> str:
     """Who has locked how much, in words."""
-    partitions = f"{len(busy)} partitions" if WHOLE_TABLE not in busy else "the table"
+    partitions = counted(len(busy), "partition") if WHOLE_TABLE not in busy else "the table"
     return f"others have locked {partitions} in the metastore: {next(iter(busy.values()))}"

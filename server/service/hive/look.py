@@ -140,7 +140,8 @@ class Looked:
             return None
         name, why = next(iter(self.held.items()))
         partition = f"partition {name}" if name else "the table"
-        others = f"; {len(self.held) - 1} more partitions wait too" if len(self.held) > 1 else ""
+        more = len(self.held) - 1
+        others = f"; {more} more {'partition waits' if more == 1 else 'partitions wait'} too" if more else ""
         return f"{partition} is not taken over: {why}{others}"
 
 

@@ -34,6 +34,7 @@ from catalog.relation import Relation, RelationKind
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
+from server.service.hive.freshness import Freshness
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
@@ -85,6 +86,11 @@ class Publishes:
     def present(self) -> Present:
         """What makes plain tables readable as of a snapshot."""
         return Present(self.database, self.metadata, self.columns.committer, self.files)
+
+    @property
+    def freshness(self) -> Freshness:
+        """What tells how far Hive is behind."""
+        return Freshness(self.database, self.metadata, self.index, self.files)
 
     def publish(
         self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True

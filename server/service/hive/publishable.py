@@ -103,12 +103,16 @@ def why_waiting(counts: Sequence[int], strange: str | None) -> Iterator[str]:
     """What is not published now, and why: by how many are left after each thing that was looked at."""
     found, named, free, settled, taken, ready = counts
     if nameless := found - named:
-        yield f"{nameless} partitions wait, because Hive can have none of their values"
+        yield f"{_wait(nameless)}, because Hive can have none of the values"
     if held := named - free:
-        yield f"{held} partitions wait, because what Hive has there is not taken over"
+        yield f"{_wait(held)}, because what Hive has there is not taken over"
     if written := free - settled:
-        yield f"{written} partitions wait, because Hive has written to them a moment ago"
+        yield f"{_wait(written)}, because Hive has written there a moment ago"
     if changed := settled - taken:
-        yield f"{changed} partitions wait, because Hive has changed them and no sync has taken that over"
+        yield f"{_wait(changed)}, because of changes of Hive's that no sync has taken over"
     if in_avro := taken - ready:
-        yield f"{in_avro} partitions wait, because they are stored as Avro, which cannot hold {strange}"
+        yield f"{_wait(in_avro)}, because Hive has Avro there, which cannot hold {strange}"
+
+
+def _wait(number: int) -> str:
+    return "1 partition waits" if number == 1 else f"{number:,} partitions wait"

@@ -24,6 +24,7 @@ from catalog.hive.ports import Lock, Metastore, Move, Place
 from catalog.hive.publishing import given
 from catalog.names import RelationId
 from catalog.places import canonical
+from catalog.planning.need import counted
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
@@ -71,8 +72,8 @@ class Switched:
     def why_left(self) -> str:
         """What the open ones wait for."""
         if self.locked:
-            return f"{self.locked} partitions, which others have locked in the metastore: {self.who}"
-        return f"the metastore does not say whether {self.left} partitions were published"
+            return f"{counted(self.locked, 'partition')}, which others have locked in the metastore: {self.who}"
+        return f"the metastore does not say whether the publish of {counted(self.left, 'partition')} has landed"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from catalog.errors import CatalogError, CommitUnknown, NotFound, Unavailable
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import RelationId
 from catalog.planning import TableFacts
+from catalog.planning.need import counted
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.planner import asked_for, facts_of
@@ -225,9 +226,9 @@ def _given(job: Job) -> Iterator[str]:
     """What a publish job says of itself; of one whose optimizer died before its report nothing is known."""
     result = job.result
     if (switched := result.get("switched")) is not None:
-        yield f"Hive sees {switched} partitions as they are here now"
+        yield f"Hive now sees {counted(switched, 'partition')} as readers here do"
     if given_up := result.get("given_up"):
-        yield f"{given_up} were given up, because Hive has changed them meanwhile"
+        yield f"{counted(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
     if left := result.get("left"):
         yield f"at {left} the metastore is still to be pointed: each sync tries it again"
 
@@ -236,4 +237,4 @@ def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts) -> Iter
     found = uow.grounds.link(relation.id)
     if facts.keyed is not None and found is not None:
         rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=found[0]["given"])
-        yield f"{rows:,} changes have come since" if commits else "it has every change"
+        yield f"{counted(rows, 'change')} came since" if commits else "it has every change"

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from firn.embedded.metastore import EmbeddedMetastore
 from server.console import built_console
-from tests.integration.console.hive_data import make_orders
+from tests.integration.console.hive_data import make_nested, make_orders
 from tests.spark_fixtures import ServerProcess, server_process
 
 CHROMIUM = "/usr/bin/chromium"
@@ -68,6 +68,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     with EmbeddedMetastore(tmp_path_factory.mktemp("console-hive"), port=0) as process:
         make_orders(process.uri, process.warehouse)
+        make_nested(process.uri, process.warehouse)
         yield process
 
 

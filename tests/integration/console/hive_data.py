@@ -17,6 +17,10 @@ DAYS = ("2026-03-01", "2026-03-02")
 ROWS_A_DAY = 500
 COLUMNS = "id bigint; customer string; amount double"
 
+SUBDIRECTORIES = "nested"
+NESTED = (f"{SUBDIRECTORIES}.clicks", f"{SUBDIRECTORIES}.visits")
+CUT_OFF = f"{SUBDIRECTORIES}.cut_off"
+
 
 def make_orders(uri: str, warehouse: Path) -> None:
     """1,000 orders of two days, and beside them a table that cannot be upgraded."""
@@ -32,11 +36,30 @@ def make_orders(uri: str, warehouse: Path) -> None:
             hive.add_partition(DATABASE, NAME, a_hive_partition(day, storage=a_storage(f"file:{directory}", COLUMNS)))
         text = a_storage(
             f"file:{warehouse}/{DATABASE}.db/raw",
-            "line string",
+            "id bigint; line string",
             input_format="org.apache.hadoop.mapred.TextInputFormat",
             serde="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
         )
         hive.add_table(a_hive_table(DATABASE, "raw", storage=text))
+    finally:
+        hive.close()
+
+
+def make_nested(uri: str, warehouse: Path) -> None:
+    """Two tables with files in sub-directories, and one whose file ends too early."""
+    hive = HiveSide(uri, warehouse)
+    try:
+        hive.add_database(SUBDIRECTORIES)
+        for full_name in (*NESTED, CUT_OFF):
+            name = full_name.split(".")[1]
+            root = warehouse / f"{SUBDIRECTORIES}.db" / name
+            _write(root / "part-00000.parquet", first=0)
+            hive.add_table(a_hive_table(SUBDIRECTORIES, name, storage=a_storage(f"file:{root}", COLUMNS)))
+            if full_name in NESTED:
+                _write(root / "late" / "part-00000.parquet", first=ROWS_A_DAY)
+            else:
+                file = root / "part-00000.parquet"
+                file.write_bytes(file.read_bytes()[:-9])
     finally:
         hive.close()
 

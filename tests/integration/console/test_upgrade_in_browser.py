@@ -12,7 +12,16 @@ from firn.embedded.metastore import EmbeddedMetastore
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
 from tests.integration.console.conftest import OpenPage, violations
-from tests.integration.console.hive_data import DATABASE, DAYS, FULL_NAME, ROWS_A_DAY, hive_files
+from tests.integration.console.hive_data import (
+    CUT_OFF,
+    DATABASE,
+    DAYS,
+    FULL_NAME,
+    NESTED,
+    ROWS_A_DAY,
+    SUBDIRECTORIES,
+    hive_files,
+)
 from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import ServerProcess, shared_spark
 
@@ -58,7 +67,64 @@ def test_upgrade_change_and_merge(
     expect(page.get_by_text("Nothing has been synced or published since the upgrade")).to_be_visible()
     assert violations(page) == []
     publish_by_one_click(page, linked_server)
+    what_was_left_behind(page, metastore)
+    given_back_and_canceled(page, linked_server)
     assert hive_files(metastore.warehouse) == before, "a Hive file was touched"
+
+
+def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProcess, open_page: OpenPage) -> None:
+    """What is said of sub-directories holds for all tables; the one that failed says so to whoever comes back."""
+    page = open_page(f"{linked_server.url}/c/lake/hive")
+    page.get_by_role("button", name=f"of {SUBDIRECTORIES}").click()
+    expect(page.get_by_text("2 tables of these have files in sub-directories")).to_be_visible()
+    expect(page.get_by_role("button", name="Upgrade 1 table")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("combobox", name="Do files in sub-directories count?").click()
+    page.get_by_role("option", name="they count", exact=True).click()
+    expect(page).to_have_url(re.compile("subdirectories=read"))
+    expect(page.get_by_text("3 tables with 5 files")).to_be_visible()
+    page.get_by_role("button", name="Upgrade 3 tables").click()
+
+    expect(page.get_by_text("All have ended")).to_be_visible()
+    upgrades = page.get_by_role("table", name="upgrades")
+    for one in NESTED:
+        expect(upgrades.get_by_role("row").filter(has_text=one.split(".")[1])).to_contain_text("upgraded")
+        assert linked_server.get(f"catalogs/lake/tables/{one}")["records"] == 2 * ROWS_A_DAY
+    expect(upgrades.get_by_role("row").filter(has_text="cut_off")).to_contain_text("is not a readable Parquet file")
+    assert violations(page) == []
+
+    page.goto(f"{linked_server.url}/c/lake/tables/{NESTED[0]}?tab=hive")
+    expect(fact(page, "not in Hive yet")).to_have_text("nothing: Hive lists the table’s own files")
+    session(linked_server).sql(f"INSERT INTO lake.{NESTED[0]} VALUES (0, 'here only', 1.0)")
+    page.reload()
+    expect(fact(page, "not in Hive yet")).to_contain_text("1 partition differs, the oldest change")
+    assert violations(page) == []
+
+    page.goto(f"{linked_server.url}/c/lake/hive/{CUT_OFF}/upgrade")
+    expect(page.get_by_text("The last upgrade failed")).to_contain_text("is not a readable Parquet file")
+    expect(page.get_by_text("It left nothing behind")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("link", name="See that upgrade").click()
+    expect(page).to_have_url(re.compile("operation="))
+
+
+def test_a_text_table_is_rewritten_with_a_key(linked_server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(f"{linked_server.url}/c/lake/hive/{DATABASE}.raw/upgrade?step=1")
+    page.get_by_label("Name of the new table").fill(f"{DATABASE}.lines")
+    page.get_by_role("combobox", name="Primary key").click()
+    page.get_by_role("option", name="id", exact=True).click()
+    page.keyboard.press("Escape")
+    page.get_by_role("combobox", name="Sequence field").click()
+    expect(page.get_by_role("option", name="id", exact=True)).to_have_count(0)
+    page.get_by_role("option", name="line", exact=True).click()
+    page.get_by_label("Stop if a key occurs more than once").uncheck()
+    assert violations(page) == []
+    page.get_by_role("button", name=f"Rewrite into {DATABASE}.lines").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(f"convert of {DATABASE}.lines")
+    made = linked_server.get(f"catalogs/lake/tables/{DATABASE}.lines")
+    assert (made["kind"], made["primary_key"], made["sequence_field"]) == ("keyed", ["id"], "line")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("canceled").first).to_be_visible()
 
 
 def what_is_blocked_leads_on(page: Page) -> None:
@@ -122,6 +188,36 @@ def publish_by_one_click(page: Page, server: ServerProcess) -> None:
     expect(page.get_by_text("nothing: Hive has every change")).to_be_visible()
     expect(page.get_by_text("published to Hive").first).to_be_visible()
     assert violations(page) == []
+
+
+def what_was_left_behind(page: Page, metastore: EmbeddedMetastore) -> None:
+    """Where Hive had the days that were published, and how much of the disk that still takes."""
+    size = sum(size for size, _ in hive_files(metastore.warehouse).values())
+    expect(page.get_by_text(f"Left behind by publishes: {size / 1024:.1f} KiB")).to_be_visible()
+    left = page.get_by_role("table", name="directories left behind")
+    for day in DAYS:
+        row = left.get_by_role("row").filter(has_text=f"day={day}").first
+        expect(row).to_contain_text(f"{DATABASE}.db/orders/day={day}")
+        expect(row.get_by_role("cell", name="Hive", exact=True)).to_be_visible()
+    assert violations(page) == []
+
+
+def given_back_and_canceled(page: Page, server: ServerProcess) -> None:
+    """Writers may still know what was left, so it waits: long enough to be looked at, and stopped."""
+    page.get_by_role("button", name="more actions").click()
+    page.get_by_role("menuitem", name="Give back to Hive").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Hive has everything already")
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Give it back").click()
+    expect(page).to_have_url(re.compile("/c/lake/hive$"))
+    page.get_by_role("link", name="Watch").click()
+    expect(page.get_by_text(f"Being given back to Hive as {FULL_NAME}")).to_be_visible()
+    expect(page.get_by_role("progressbar", name=f"downgrade of {FULL_NAME}")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name=f"Cancel the downgrade of {FULL_NAME}").click()
+    expect(page.get_by_text("Being given back")).to_have_count(0)
+    assert server.get(f"catalogs/lake/hive/{FULL_NAME}")["state"] == "upgraded"
 
 
 def change_rows(server: ServerProcess) -> tuple[int, int, int]:

@@ -95,7 +95,7 @@ def test_rows_that_hive_has_added_are_not_taken_from_its_readers_until_they_are_
     orders.insert("VALUES (9, 'theirs', 'x')")
     orders.sync()  # its row is pending; base has other files than Hive lists
     outcome = orders.ask_publish(merge=False)
-    assert outcome["did"] == "nothing to publish; 1 partitions wait, because Hive has written to them a moment ago"
+    assert outcome["did"] == "nothing to publish; 1 partition waits, because Hive has written there a moment ago"
     orders.publish()
     expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x"), (9, "theirs", "x")]
     assert orders.hive_rows() == orders.rows() == expected
@@ -133,7 +133,7 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # What it overwrote waits; the key that came from the other partition is taken from there.
     asked = orders.ask_publish(merge=False)
-    assert asked["did"].endswith("1 partitions wait, because Hive has written to them a moment ago")
+    assert asked["did"].endswith("1 partition waits, because Hive has written there a moment ago")
     orders.worked(asked["job"])
     assert orders.hive_rows() == [(3, "c", "x")]
 

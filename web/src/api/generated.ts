@@ -431,7 +431,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Show what a publish has to do
+         * @description Compares the table's files with those that Hive lists, partition by partition; changes nothing.
+         */
+        get: operations["left_to_publish_catalogs__catalog__hive__full_name__publish_get"];
         put?: never;
         /**
          * Publish a table now
@@ -2702,6 +2706,20 @@ export interface components {
         BeatOut: {
             /** Lease Until */
             lease_until: string | null;
+        };
+        /**
+         * BehindOut
+         * @description How many partitions Hive has not as they are here, and when the oldest file came that it does not list.
+         *
+         *     `since` is null where files have only gone, and where that file's snapshot was expired.
+         */
+        BehindOut: {
+            /** Differing */
+            differing: number;
+            /** Since */
+            since: string | null;
+            /** Table */
+            table: string;
         };
         /**
          * BlockerIn
@@ -7595,6 +7613,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    left_to_publish_catalogs__catalog__hive__full_name__publish_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description DATABASE.TABLE */
+                full_name: string;
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BehindOut"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };

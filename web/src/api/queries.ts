@@ -367,6 +367,17 @@ export const leftToDo = (catalog: string, name: string) =>
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}/downgrade', { params: { path: { catalog, full_name: name } } })),
   });
 
+/** How many partitions Hive has not as they are here; reads all manifests of the table. */
+export const hiveBehind = (catalog: string, name: string, published: string | null) =>
+  queryOptions({
+    ...costly,
+    queryKey: ['hive', catalog, name, 'behind', published],
+    queryFn: () =>
+      answered(api.GET('/catalogs/{catalog}/hive/{full_name}/publish', { params: { path: { catalog, full_name: name } } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: SLOW_MS,
+  });
+
 /** What publishes have left behind. */
 export const hiveFormer = (catalog: string, name: string) =>
   queryOptions({

@@ -6,7 +6,7 @@ import { hiveReport, hiveTable, lastUpgrade } from '../api/queries';
 import type { HiveReport } from '../api/types';
 import { TableName } from '../components/job-parts';
 import { When } from '../components/figures';
-import { Note, ProblemNote } from '../components/notes';
+import { Note, ProblemNote, Words } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
@@ -48,8 +48,8 @@ function LastTime({ catalog, table }: { catalog: string; table: string }) {
         </>
       }
     >
-      {last.hint} It left nothing behind. What is checked below is what is there now; what only reading all files shows is found again when it
-      is started. <Link to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>That upgrade</Link>
+      {last.hint !== null && <Words>{`${last.hint}. `}</Words>}It left nothing behind. What is checked below is what is there now; what only reading all files shows is found again when it
+      is started. <Link className="inline" to={`${paths.upgrade(catalog, table)}?operation=${last.id}`}>See that upgrade</Link>
     </Note>
   );
 }

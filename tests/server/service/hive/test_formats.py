@@ -145,7 +145,7 @@ def formats_asked_for(beside: BesideHive, table: HiveFiles, lacks: str | None = 
     outcome = beside.publishes.publish(LAKE, table.name)
     assert outcome.job is not None, outcome.did
     if lacks is not None:
-        words = f"; 1 partitions wait, because they are stored as Avro, which cannot hold {lacks}"
+        words = f"; 1 partition waits, because Hive has Avro there, which cannot hold {lacks}"
         assert outcome.did.endswith(words)
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)

@@ -85,7 +85,7 @@ def test_partitions_of_the_same_value_wait_both_and_lose_no_row(beside: BesideHi
     for path in (table.path / "p=01").iterdir():
         path.unlink()
     outcome = check_held(beside, table, "have the same values spelled differently")
-    assert outcome.did.endswith("1 more partitions wait too")
+    assert outcome.did.endswith("1 more partition waits too")
     assert beside.live(table) == before
 
 

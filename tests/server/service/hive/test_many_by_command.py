@@ -132,6 +132,13 @@ def test_what_was_done_and_what_is_left_behind_is_told(site: Site) -> None:
     assert "left behind" in site.run("hive", "show", site.orders.name).out
 
 
+def test_a_table_without_a_key_is_shown_while_nobody_knows_how_far_hive_is_behind_it(site: Site) -> None:
+    site.beside.start(site.orders)  # its server reaches no metastore, which has the columns of partitions
+    site.beside.upgrades.activate()
+    said = site.run("hive", "show", site.orders.name, "--json")
+    assert (said.code, json.loads(said.out)["behind"]) == (0, None)
+
+
 def test_a_batch_is_paused_resumed_and_canceled(site: Site) -> None:
     batch = connect(site.run.url).hive.upgrade_many(["db.t*"]).batch
     assert batch is not None

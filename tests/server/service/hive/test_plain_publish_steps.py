@@ -120,7 +120,7 @@ def test_what_hive_has_changed_meanwhile_is_synced_first(beside: BesideHive, act
     failed(beside, job, "Hive has changed p=x meanwhile")
     outcome = beside.publishes.publish(LAKE, table.name)
     assert outcome.did == (
-        "nothing to publish; 1 partitions wait, because Hive has changed them and no sync has taken that over"
+        "nothing to publish; 1 partition waits, because of changes of Hive's that no sync has taken over"
     )
     assert not beside.sync(table).conflict
     assert beside.live(table) == {*table.files(), own}
@@ -238,7 +238,7 @@ def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive)
     table = upgraded(beside)
     own = appended(beside, table, None, 8, part="")
     assert beside.publishes.publish(LAKE, table.name).did == (
-        "nothing to publish; 1 partitions wait, because Hive can have none of their values"
+        "nothing to publish; 1 partition waits, because Hive can have none of the values"
     )
     _, job = written(beside, table)
     assert accepted(beside, job)["switched"] == 1

@@ -217,7 +217,7 @@ def test_nothing_is_built_anew_while_base_lacks_files_of_a_partition_that_waits(
     table.add("z", 6)
     outcome = beside.sync(table)
     assert "partition p=x is not taken over" in outcome.did
-    assert "1 more partitions wait too" in outcome.did
+    assert "1 more partition waits too" in outcome.did
     assert carried_out(beside, table, outcome) == {"z"}
     bad.write_bytes(whole)
     aged(bad, LONG_AGO_NS + 10**9)

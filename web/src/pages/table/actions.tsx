@@ -120,7 +120,7 @@ function Publish({ table, hive }: { table: Table; hive: string }) {
       variant="default"
       loading={publish.isPending}
       needs={needsOf(table)}
-      disabledReason={whyNot(table, 'publish') ?? under}
+      disabledReason={under ?? whyNot(table, 'publish')}
       onClick={() => publish.mutate()}
     >
       Publish

@@ -44,7 +44,7 @@ export function AskedPublish({ catalog, hive }: { catalog: string; hive: string 
         <span className={asked.step === 'failed' ? 'accent' : ''}>
           <Words>{asked.said}</Words>
         </span>
-        {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on, and publishes after the merge by itself.</span>}
+        {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on{asked.step === 'merges' && ', and publishes after the merge by itself'}.</span>}
       </div>
     </Panel>
   );
@@ -55,7 +55,13 @@ function AskedJob({ id }: { id: string }) {
   if (data === undefined) return null;
   return (
     <div className="row">
-      {isLive(data) ? <JobBar job={data} /> : <span className="dim">the {data.kind} job has ended; what comes next is being looked for</span>}
+      {isLive(data) ? (
+        <JobBar job={data} />
+      ) : (
+        <span className="dim">
+          {data.status === 'pending' ? `the ${data.kind} job waits for an optimizer` : `the ${data.kind} job has ended; what comes next is being looked for`}
+        </span>
+      )}
       <Link to={paths.job(id)}>{data.kind} job</Link>
     </div>
   );

@@ -3,13 +3,14 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 
-import { hiveEvents, hiveTable } from '../../api/queries';
+import { hiveBehind, hiveEvents, hiveTable } from '../../api/queries';
+import { asProblem } from '../../api/problem';
 import type { HiveColumnDifference, HiveEvent, HiveTableDetail } from '../../api/types';
 import { DataTable, type Column } from '../../components/data-table';
 import { Bytes, Count, When } from '../../components/figures';
 import { Empty, Note, Words } from '../../components/notes';
 import { Facts } from '../../components/panel';
-import { many } from '../../lib/format';
+import { count, many } from '../../lib/format';
 import { paths } from '../../lib/paths';
 import { useUrlState } from '../../lib/url-state';
 import { Former } from './former';
@@ -19,14 +20,14 @@ export function HiveTab({ catalog, hive, table }: { catalog: string; hive: strin
   const { data } = useQuery(hiveTable(catalog, hive));
   return (
     <div className="stack" style={{ padding: 14 }}>
-      {data && <Standing data={data} />}
+      {data && <Standing catalog={catalog} data={data} />}
       <Events catalog={catalog} hive={hive} table={table} />
       {data?.published_at && <Former catalog={catalog} hive={hive} />}
     </div>
   );
 }
 
-function Standing({ data }: { data: HiveTableDetail }) {
+function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail }) {
   const { unpublished: left } = data;
   return (
     <>
@@ -54,15 +55,31 @@ function Standing({ data }: { data: HiveTableDetail }) {
           },
           ...(data.unlocked === null ? [] : [{ name: 'published without a lock', value: <Unlocked why={data.unlocked} /> }]),
           ...(left === null
-            ? []
+            ? [{ name: 'not in Hive yet', value: <Behind catalog={catalog} data={data} /> }]
             : [
                 { name: 'not in Hive yet', value: notYet(left) },
                 ...(left.commits === 0 ? [] : [{ name: 'the oldest of it', value: <When at={left.since} /> }, { name: 'its size', value: <Bytes value={left.bytes} /> }]),
               ]),
         ]}
       />
-      {left === null && <span className="dim">What engines write to a plain table is in Hive once it is published.</span>}
     </>
+  );
+}
+
+/** Of a table without a key nobody counts changed rows: files tell which partitions differ. */
+function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail }) {
+  const { data, error } = useQuery(hiveBehind(catalog, `${of.database}.${of.name}`, of.published_at));
+  if (data === undefined) return <span className="dim">{error ? `not known: ${asProblem(error).message}` : '…'}</span>;
+  if (data.differing === 0) return <span className="dim">nothing: Hive lists the table’s own files</span>;
+  return (
+    <span className="accent" title="What engines write to a plain table is in Hive once it is published">
+      {data.differing === 1 ? '1 partition differs' : `${count(data.differing)} partitions differ`}
+      {data.since !== null && (
+        <>
+          , the oldest change <When at={data.since} />
+        </>
+      )}
+    </span>
   );
 }
 
@@ -78,8 +95,8 @@ function whatToDo({ column_differences: columns }: HiveTableDetail): string {
 
 function Unlocked({ why }: { why: string }) {
   return (
-    <span title={why}>
-      {why} <span className="dim">– it is published all the same; writers that do not lock could not be kept away while Hive was switched</span>
+    <span>
+      <Words>{why}</Words> <span className="dim">– it is published all the same; writers that do not lock could not be kept away while Hive was switched</span>
     </span>
   );
 }

@@ -68,10 +68,10 @@ function StoreBox({ title, note, store, lag }: { title: string; note: string; st
       </div>
       <div className={styles.note}>{note}</div>
       <div className={styles.numbers}>
-        <Number name="rows" value={<Count value={store.records} />} />
+        <Number name={store.records === 1 ? 'row' : 'rows'} value={<Count value={store.records} />} />
         <Number name="size" value={<Bytes value={store.bytes} />} />
-        <Number name="files" value={<Count value={store.data_files} />} />
-        <Number name="snapshots" value={<Count value={store.snapshots} />} />
+        <Number name={store.data_files === 1 ? 'file' : 'files'} value={<Count value={store.data_files} />} />
+        <Number name={store.snapshots === 1 ? 'snapshot' : 'snapshots'} value={<Count value={store.snapshots} />} />
       </div>
       <div className={styles.lag}>{lag}</div>
     </div>

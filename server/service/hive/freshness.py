@@ -1,0 +1,77 @@
+"""How far Hive is behind a table: which partitions a publish would have to give it, as files and books tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from catalog.errors import NotFound
+from catalog.hive.ground import Ground
+from catalog.hive.names import records_of
+from catalog.hive.publishing import Comparison, Record, compared
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import sequence_number
+from catalog.names import CatalogName
+from catalog.places import canonical
+from catalog.ports.hive import TableFiles
+from catalog.ports.store import Database
+from server.service.facts import load_metadata
+from server.service.hive.books import linked_table
+from server.service.hive.index import HiveIndex
+from server.service.hive.state import split_name
+from server.service.metadata import MetadataFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """What Hive has not of a table, merged or without a key; pending changes of a keyed one are beside it."""
+
+    table: str
+    differing: int
+    """Partitions."""
+    since: datetime | None
+    """When the oldest file came that Hive does not list; None where files have only gone, and with its snapshot."""
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Compares tables with what Hive lists; reads all manifests of one, so it is for people that look at it."""
+
+    database: Database
+    metadata: MetadataFiles
+    index: HiveIndex
+    files: TableFiles
+
+    def behind(self, catalog: CatalogName, full_name: str) -> Behind:
+        """As the books have Hive; changes nothing.
+
+        NotFound when no table is linked to that Hive table, Unavailable without the metastore.
+        """
+        names = split_name(full_name)
+        with self.database.reading() as uow:
+            relation = uow.relations.of_hive(catalog, ".".join(names))
+            if relation is None:
+                raise NotFound(
+                    f"{catalog} has no table over {full_name}", hint="only an upgraded table can be published"
+                )
+            linked = linked_table(uow, relation)
+        columns = self.index.metastore(catalog).table(*names).partition_columns
+        records = records_of(columns, linked.grounds)
+        metadata = load_metadata(self.metadata, linked.target)
+        found = compared(self.files.live_files(metadata), linked.grounds, records)
+        since = self._since(metadata, found, [*linked.grounds.values()]) if found.count else None
+        return Behind(table=str(relation.name), differing=found.count, since=since)
+
+    def _since(self, metadata: Json, found: Comparison, grounds: Collection[Ground]) -> datetime | None:
+        listed = {canonical(f"{one.location}/{file.path}") for one in grounds for file in one.files}
+        partitions: set[Record] = {*found.differing.values(), *found.unknown}
+        numbers = (
+            file.sequence_number
+            for file in self.files.live_files(metadata)
+            if file.partition in partitions and (file.content or canonical(file.location) not in listed)
+        )
+        oldest = min(numbers, default=None)
+        came = (one["timestamp-ms"] for one in metadata.get("snapshots") or [] if sequence_number(one) == oldest)
+        when = next(came, None)
+        return None if when is None else datetime.fromtimestamp(when / 1000, UTC)

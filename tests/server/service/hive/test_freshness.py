@@ -1,0 +1,64 @@
+"""How far Hive is behind a table, as files tell it: partitions that differ, and since when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from catalog.commit import Change
+from catalog.errors import NotFound
+from catalog.iceberg.reading import current_snapshot
+from server.service.commit import CommitRequest
+from server.service.hive.freshness import Behind
+from tests.factories import LAKE
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.test_downgrade_steps import appended, published
+from tests.server.service.hive.test_sync_steps import upgraded
+
+
+def behind(beside: BesideHive, table: HiveFiles) -> Behind:
+    return beside.publishes.freshness.behind(LAKE, table.name)
+
+
+def head_came(beside: BesideHive, table: HiveFiles) -> datetime:
+    snapshot = current_snapshot(beside.metadata(table) or {})
+    assert snapshot is not None
+    return datetime.fromtimestamp(snapshot["timestamp-ms"] / 1000, UTC)
+
+
+def removed(beside: BesideHive, table: HiveFiles, location: str) -> None:
+    """An engine takes a file away and puts none in its place."""
+    metadata = beside.metadata(table)
+    assert metadata is not None
+    snapshot = beside.upgrades.files.write_snapshot(
+        metadata, [], {location}, snapshot_id=7, now_ms=metadata["last-updated-ms"] + 1
+    )
+    change = Change(name=beside.table_name(table), requirements=snapshot.requirements(), updates=[*snapshot.updates()])
+    beside.services.committer.commit(CommitRequest(catalog=LAKE, changes=[change]))
+
+
+def test_partitions_that_engines_have_written_to_differ_until_they_are_published(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    assert (behind(beside, table).differing, behind(beside, table).since) == (0, None)
+    appended(beside, table, None, 5)
+    first = head_came(beside, table)
+    appended(beside, table, None, 6)
+    assert (behind(beside, table).differing, behind(beside, table).since) == (1, first)
+    appended(beside, table, None, 8, part="new")
+    assert (behind(beside, table).differing, behind(beside, table).since) == (2, first)
+    published(beside, table, x=(1, 2, 5, 6), new=(8,))
+    assert (behind(beside, table).differing, behind(beside, table).since) == (0, None)
+
+
+def test_files_that_have_only_gone_have_no_time(beside: BesideHive) -> None:
+    table = upgraded(beside)
+    [one] = (table.path / "p=x").iterdir()
+    removed(beside, table, uri(one))
+    assert (behind(beside, table).differing, behind(beside, table).since) == (1, None)
+
+
+def test_a_table_that_is_not_upgraded_is_not_behind(beside: BesideHive) -> None:
+    table = beside.hive_table()
+    with pytest.raises(NotFound, match="has no table over"):
+        behind(beside, table)
