@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
@@ -29,19 +31,21 @@ class Contest:
     """Everybody who makes a table of the files, each ready to begin."""
 
     stage: Stage
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
+    """The session, started when the first way asks for it."""
     pyiceberg: SqlCatalog
 
     def firn(self, files: HiveFiles, name: str) -> tuple[Cost, int | None]:
         """Upgrade in place."""
         cost, mib = self.stage.upgraded(self._hive_table(files, name))
-        self._check(f"lake.hive.{name}", files)
+        read = self.stage.server.client.scan(f"lake.hive.{name}", columns=["c0", "day"]).to_arrow()
+        _compare(name, (len(read) - read["c0"].null_count, pc.count_distinct(read["day"]).as_py()), files)
         return cost, mib
 
     def add_files(self, files: HiveFiles, name: str) -> tuple[Cost, int | None]:
         """Spark's procedure, its table made before; it is given the directory."""
         table = f"hadoop.db.{name}"
-        self.spark.sql(f"CREATE TABLE {table} ({columns_sql()}, day STRING) USING iceberg PARTITIONED BY (day)")
+        self.spark().sql(f"CREATE TABLE {table} ({columns_sql()}, day STRING) USING iceberg PARTITIONED BY (day)")
         source = f"`parquet`.`{files.directory}`"
         return self._spark(
             f"CALL hadoop.system.add_files(table => '{table}', source_table => '{source}')", table, files
@@ -76,15 +80,20 @@ class Contest:
         return self.stage.add_table(name, files)
 
     def _spark(self, statement: str, table: str, files: HiveFiles) -> tuple[Cost, int | None]:
-        cost, _ = Stopwatch([jvm_pid(self.spark)]).cost(lambda: self.spark.sql(statement).collect())
+        spark = self.spark()
+        cost, _ = Stopwatch([jvm_pid(spark)]).cost(lambda: spark.sql(statement).collect())
         self._check(table, files)
         return cost, None
 
     def _check(self, table: str, files: HiveFiles) -> None:
         """Refuse to report on a table that does not read as the files do."""
-        counted = self.spark.sql(f"SELECT count(c0), count(DISTINCT day) FROM {table}").collect()[0]
-        if tuple(counted) != (files.rows, files.partitions):
-            raise AssertionError(f"{table} reads as {tuple(counted)}, not as {(files.rows, files.partitions)}")
+        counted = self.spark().sql(f"SELECT count(c0), count(DISTINCT day) FROM {table}").collect()[0]
+        _compare(table, tuple(counted), files)
+
+
+def _compare(table: str, counted: tuple[int, ...], files: HiveFiles) -> None:
+    if counted != (files.rows, files.partitions):
+        raise AssertionError(f"{table} reads as {counted}, not as {(files.rows, files.partitions)}")
 
 
 def run(ends: ExitStack, scratch: Path, given: argparse.Namespace) -> Report:
@@ -125,4 +134,4 @@ def _contest(ends: ExitStack, scratch: Path, memory: str) -> Contest:
     database, warehouse = scratch / "pyiceberg" / "catalog.db", (scratch / "pyiceberg").as_uri()
     pyiceberg = SqlCatalog("bench", uri=f"sqlite:///{database}", warehouse=warehouse)
     pyiceberg.create_namespace("db")
-    return Contest(beside, beside.spark(ends, memory), pyiceberg)
+    return Contest(beside, cache(lambda: beside.spark(ends, memory)), pyiceberg)

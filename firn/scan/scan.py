@@ -25,6 +25,7 @@ from firn.scan import filters
 from firn.scan.avro import avro_rows
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
+from firn.scan.nulls import keep_nulls
 
 _ROUNDS = 3
 
@@ -32,6 +33,7 @@ _ROUNDS = 3
 _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
 if _PYICEBERG.level == logging.NOTSET:
     _PYICEBERG.setLevel(logging.ERROR)
+keep_nulls()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
