@@ -17,7 +17,6 @@ from tests.firn.cli.conftest import Command, serving
 from tests.server.service.imports.importing import Elsewhere
 
 ROWS = pa.table({"id": [1, 2, 3]})
-TABLES = 60
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +99,12 @@ def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tm
 
 def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     elsewhere = Elsewhere(tmp_path / "w")
-    for number in range(TABLES):
+    for number in range(150):
         elsewhere.table(f"n{number % 3}/t{number}")
     with serving(tmp_path / "data") as (url, process):
         client = firn.connect(url)
         operation = client.imports.start("lake", "warehouse", elsewhere.uri)
-        while client.operations.get(operation.id).done < 10:
+        while client.operations.get(operation.id).done < 20:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait(10)
@@ -113,9 +112,9 @@ def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as (url, _):
         with firn.connect(url) as client:
             ended = client.operations.wait(operation.id, seconds=120)
-            assert (ended.status, ended.done) == ("succeeded", TABLES)
-            assert ended.result["counts"] == {"registered": TABLES}
+            assert (ended.status, ended.done) == ("succeeded", 150)
+            assert ended.result["counts"] == {"registered": 150}
         catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake")
-        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == TABLES
+        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == 150
         with pytest.raises(NoSuchTableError):
             catalog.load_table("n0.t1")
