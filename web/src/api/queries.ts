@@ -376,6 +376,8 @@ export const hiveBehind = (catalog: string, name: string, published: string | nu
       answered(api.GET('/catalogs/{catalog}/hive/{full_name}/publish', { params: { path: { catalog, full_name: name } } })),
     placeholderData: keepPreviousData,
     refetchInterval: SLOW_MS,
+    // A metastore that is away is said at once.
+    retry: false,
   });
 
 /** What publishes have left behind. */

@@ -251,7 +251,7 @@ function Start({ catalog, batch, rows, whole, keys }: StartProps) {
             ? batch.unfinished > 0
               ? 'The tables are being looked at.'
               : 'None of these tables can be upgraded as it is.'
-            : `${many(eligible.length, 'table')} with ${many(files, 'file')} (${bytes(size)}) can be upgraded, ${keyed.length} with a key.`
+            : `${batch.unfinished > 0 || !whole ? 'So far ' : ''}${many(eligible.length, 'table')} with ${many(files, 'file')} (${bytes(size)}) can be upgraded, ${keyed.length} with a key.`
         }
         action={
           <Act
