@@ -89,8 +89,8 @@ class Deaths:
     def metastore(self) -> str:
         what = self.history.random.choice(["publish", "sync"])
         call = self.history.random.choice(METASTORE_DIES[what])
-        if not self.history.oracle.partitioned and what == "publish":
-            call = "alter_table"
+        if not self.history.oracle.partitioned:
+            call = {"publish": "alter_table", "sync": "get_table"}[what]
         done = self.history.random.random() < 0.5
         kill: Death = lambda act, _: self.history.world.kill_the_metastore(call, act, done=done)  # noqa: E731
         return self._while_dying(what, kill, f"{call}, {'done' if done else 'unheard'}")
