@@ -138,21 +138,19 @@ class HiveTable:
         return self.side.server.post(f"catalogs/lake/hive/{self.name}/publish?merge={str(merge).lower()}")
 
     def publish(self) -> dict[str, Any]:
-        """Merge and publish, running the jobs; the publish job."""
-        outcome = self._publish_once_free(merge=True)
-        if outcome["job"] is not None and outcome["job"]["kind"] == "merge":
-            self.worked(outcome["job"])
-            outcome = self._publish_once_free(merge=False)
-        assert outcome["job"] is not None, outcome["did"]
-        return self.worked(outcome["job"])
-
-    def _publish_once_free(self, *, merge: bool) -> dict[str, Any]:
-        """The answer once no job of the planner's is before it."""
+        """Ask once, and work until the server has published what was asked for; the publish job."""
+        self.ask_publish()
         give_up = time.monotonic() + LONGEST_JOB_SECONDS
-        while (outcome := self.ask_publish(merge=merge))["job"] is None and outcome["did"].startswith("waits"):
-            assert time.monotonic() < give_up, outcome["did"]
+        while (asked := self.shown()["asked"])["step"] not in ("done", "failed"):
+            assert time.monotonic() < give_up, asked
             self.side.hive.work(self.side.server.url)
-        return outcome
+        assert asked["step"] == "done", asked
+        assert asked["job_id"] is not None, asked["said"]
+        return self.side.server.get(f"jobs/{asked['job_id']}")
+
+    def shown(self) -> dict[str, Any]:
+        """The Hive table as the server shows it."""
+        return self.side.server.get(f"catalogs/lake/hive/{self.name}")
 
     def worked(self, job: Mapping[str, Any]) -> dict[str, Any]:
         ended = self.side.worked_on(job)

@@ -129,7 +129,7 @@ def test_a_mark_that_makes_no_sense_is_somebody_else_s(beside: BesideHive, writt
 
 def test_a_server_that_dies_around_its_mark_publishes_with_the_next_try(beside: BesideHive) -> None:
     died: list[str] = []
-    while not died or "mark" in died[-1] or "lock" in died[-1]:
+    while {"before a mark", "after a mark", "before an unlock"} - {*died}:
         table = upgraded(beside, "id")
         merged(beside, table, "x", 1, 7)
         beside.fuse.left = len(died) + 1
@@ -138,7 +138,6 @@ def test_a_server_that_dies_around_its_mark_publishes_with_the_next_try(beside: 
         died.append(str(killed.value))
         beside = beside.restarted()
         assert beside.publishes.publish(LAKE, table.name).waits or mark(beside, table) is not None
-    assert {"before a mark", "after a mark", "before an unlock"} <= {*died}
 
 
 @pytest.mark.parametrize("has_landed", [True, False])
