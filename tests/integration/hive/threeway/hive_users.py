@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hive_metastore.ThriftHiveMetastore import Client
 
+from catalog.hive.names import escape
 from tests.integration.hive.engine import HiveEngine
 from tests.integration.hive.threeway.oracle import WHOLE, File, Part, Place
 from tests.integration.keyed.model import Row
@@ -141,8 +142,16 @@ class HiveUsers:
 
     def free_part(self) -> str | None:
         """One with a value that Hive has not; None when it has all."""
-        free = [part for part in PARTITIONS if part is not None and part not in self.locations()]
+        free = self._free_parts()
         return self.random.choice(free) if free else None
+
+    def vacant_part(self) -> str | None:
+        """One with nothing left of an earlier one in its directory either: Hive moves no directory to where one is."""
+        vacant = [part for part in self._free_parts() if not (self.root() / f"p={escape(part)}").exists()]
+        return self.random.choice(vacant) if vacant else None
+
+    def _free_parts(self) -> list[str]:
+        return [part for part in PARTITIONS if part is not None and part not in self.locations()]
 
     def made_part(self) -> Part:
         self._insert("INTO", [(row, "x") for row in self.new_rows()])
@@ -286,7 +295,7 @@ class HiveUsers:
         return str(part)
 
     def rename_partition(self) -> str:
-        free, part = self.free_part(), self.listed_part(named=True)
+        free, part = self.vacant_part(), self.listed_part(named=True)
         if free is None or free == part:
             return "there is no free name"
         before = self.locations()[part]
@@ -325,7 +334,7 @@ class HiveUsers:
 
     def exchange_partition(self) -> str:
         """Another table's partition becomes this one's: its directory is moved."""
-        part = self.free_part()
+        part = self.vacant_part()
         if part is None:
             return "there is none to be given"
         self.written += 1
