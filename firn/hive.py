@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
 
+from firn.errors import NotFound
 from firn.jobs import waited
 from firn.transport import Json
 from firn.wire import Batch, Job, Operation, StartedBatch
@@ -144,6 +145,22 @@ class Hive:
     def publish(self, table: str, *, merge: bool = True) -> Json:
         """Give Hive what has changed; with `merge`, the answer may be a merge that has to come first."""
         return self.client.transport.change("POST", self._path(table, "/publish"), params={"merge": merge})
+
+    def wait_for_publish(
+        self, table: str, *, seconds: float | None = None, seen: Callable[[Json], None] = lambda _: None
+    ) -> Json:
+        """The publish that was asked for last, once it is over: its `step` is done or failed, `said` has it in words.
+
+        NotFound when the table was given back meanwhile.
+        """
+
+        def look() -> Json:
+            asked: Json | None = self.show(table)["asked"]
+            if asked is None:
+                raise NotFound(f"{table} is no table of Firn's any more: nothing is published to it")
+            return asked
+
+        return waited(look, lambda one: one["step"] in ("done", "failed"), seconds, seen, f"the publish of {table}")
 
     def behind(self, table: str) -> Json:
         """How many partitions Hive has not as they are here, and since when; reads all manifests of the table."""

@@ -10,10 +10,10 @@ import typer
 
 from firn.cli.show import Show, moment, size
 from firn.cli.told import Told, command
-from firn.cli.watch import check_operation, watch_job, watch_operation
+from firn.cli.watch import check_operation, note_missing_optimizers, watch_job, watch_operation, watch_publish
 from firn.errors import FirnError, NotFound, Unavailable
 from firn.transport import Json
-from firn.wire import Job, JobStatus
+from firn.wire import Job
 
 app = typer.Typer(help="Tables of the catalog's Hive Metastore.", no_args_is_help=True)
 
@@ -187,9 +187,7 @@ def publish_hive(
     rows = [(one["table"], one["did"], one["job"] and one["job"]["status"], one["not_in_hive"]) for one in done]
     columns = ("table", "did", "job", "not in Hive yet")
     show.emit(done, lambda: show.table(columns, rows, none="nothing to publish"))
-    if any(one["waits"] for one in done):
-        show.note("what waits is published by the server; `firn hive show` tells how far it is")
-    if any(one["job"] and one["job"]["status"] == "failed" for one in done):
+    if any(one["step"] == "failed" for one in done):
         raise typer.Exit(1)
 
 
@@ -244,17 +242,14 @@ def _tell_what_is_left(this: Told, names: list[str]) -> None:
 
 
 def _published(this: Told, name: str, *, merge: bool) -> Json:
-    """What was done, with its job once that has ended, and what Hive lacks then; a merge that fails is the end of it.
-
-    The server publishes after the merge also if nobody waits for it here any more.
-    """
+    """What became of it, with its last job, and what Hive lacks then: the server goes from the merge to the publish."""
     told = this.client.hive.publish(name, merge=merge)
     if told["job"] is not None:
-        ended = watch_job(this, Job.model_validate(told["job"]))
-        if ended.kind == "merge" and ended.status is JobStatus.SUCCEEDED:
-            return _published(this, name, merge=False)
-        told = {**told, "job": ended.json_value()}
-    return {**told, "not_in_hive": _not_yet(this.client.hive.show(name)).get("not in Hive yet")}
+        note_missing_optimizers(this, Job.model_validate(told["job"]))
+    over = watch_publish(this, name)
+    job = None if over["job_id"] is None else this.client.jobs.get(over["job_id"]).json_value()
+    left = _not_yet(this.client.hive.show(name)).get("not in Hive yet")
+    return {"table": told["table"], "did": over["said"], "step": over["step"], "job": job, "not_in_hive": left}
 
 
 def _drift(found: Json) -> Json:

@@ -10,6 +10,7 @@ import typer
 from firn.cli.show import Show, moment
 from firn.cli.told import Told
 from firn.errors import FirnError
+from firn.transport import Json
 from firn.wire import Batch, Job, JobStatus, Operation, OperationStatus
 
 _NAMED_BELOW = 500
@@ -21,14 +22,19 @@ _MORE = "; `firn job show` tells how far it is, `firn job cancel` gives it up"
 
 def watch_job(told: Told, job: Job) -> Job:
     """The job once it has ended, its progress shown on the way."""
-    if job.status is JobStatus.PENDING and not told.client.optimizers():
-        told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
+    note_missing_optimizers(told, job)
     with _going_on(told, f"job {job.id}", _MORE), told.show.progress(f"{job.kind} {job.table}") as seen:
         return told.client.jobs.wait(
             job.id,
             seconds=told.timeout,
             seen=lambda now: seen(_stage(now), _count(now, "done"), _count(now, "total")),
         )
+
+
+def note_missing_optimizers(told: Told, job: Job) -> None:
+    """Say so where a job has nobody to run it."""
+    if job.status is JobStatus.PENDING and not told.client.optimizers():
+        told.show.note("no optimizer is registered: the job waits for one, start it with `firn optimizer`")
 
 
 def watch_operation(told: Told, operation: Operation) -> Operation:
@@ -40,6 +46,20 @@ def watch_operation(told: Told, operation: Operation) -> Operation:
             seconds=told.timeout,
             seen=lambda now: seen(_phase(now), now.done, now.total, pace_of(now)),
         )
+
+
+def watch_publish(told: Told, table: str) -> Json:
+    """The last publish of a table that was asked for, once it is over, with what its jobs say on the way."""
+    more = ": the server carries it on, `firn hive show` tells how far it is"
+    with _going_on(told, f"the publish of {table}", more), told.show.progress(f"publish {table}") as seen:
+
+        def tell(asked: Json) -> None:
+            if asked["job_id"] is None or asked["step"] in ("done", "failed"):
+                return seen(asked["said"], 0, 0)
+            job = told.client.jobs.get(asked["job_id"])
+            return seen(f"{job.kind}: {_stage(job)}", _count(job, "done"), _count(job, "total"))
+
+        return told.client.hive.wait_for_publish(table, seconds=told.timeout, seen=tell)
 
 
 def watch_batch(told: Told, batch: Batch, catalog: str) -> Batch:

@@ -12,7 +12,8 @@ import pytest
 
 import firn
 from firn.client import Client
-from firn.errors import Refused, StillRunning, Unavailable
+from firn.errors import NotFound, Refused, StillRunning, Unavailable
+from firn.hive import Hive
 from firn.linked import AutoSync, Linked, followed, linked
 
 JOB = UUID(int=7)
@@ -168,6 +169,20 @@ def publish(client: Client) -> None:
     found = linked(client, "db.t")
     assert found is not None
     found.publish()
+
+
+def test_who_waits_for_a_publish_sees_each_step_until_it_is_over(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firn.jobs.POLL_SECONDS", 0.0)
+    steps = iter(["waits", "merges", "publishes", "failed"])
+    monkeypatch.setattr(Hive, "show", lambda *_: {"asked": {"step": next(steps)}})
+    seen: list[str] = []
+    assert client.hive.wait_for_publish("db.t", seen=lambda one: seen.append(one["step"])) == {"step": "failed"}
+    assert seen == ["waits", "merges", "publishes", "failed"]
+    monkeypatch.setattr(Hive, "show", lambda *_: {"asked": None})
+    with pytest.raises(NotFound, match=r"db\.t is no table of Firn's any more"):
+        client.hive.wait_for_publish("db.t")
 
 
 def test_a_publish_merges_once_and_then_gives_hive_what_is_merged(server: Server, client: Client) -> None:

@@ -84,9 +84,10 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
             orders.side.hive.work(orders.side.server.url)
     assert said.result().code == 0, said.result().err
     [told] = said.result().json
-    assert (told["job"]["kind"], told["job"]["status"]) == ("publish", "succeeded")
+    assert (told["step"], told["job"]["kind"], told["job"]["status"]) == ("done", "publish", "succeeded")
+    assert told["did"] == "Hive now sees 1 partition as readers here do; it has every change"
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
-    assert "nothing to publish" in command("hive", "publish", orders.name).out
+    assert "Hive has everything already" in command("hive", "publish", orders.name).out
     assert "without a lock: the metastore has no locks: " in command("hive", "show", orders.name).out
 
 
