@@ -274,7 +274,7 @@ class HiveUsers:
             return "there is none to add"
         rows = self.new_rows() if self.random.random() < 0.7 else []
         self.written += 1
-        location = self.directory / f"added {self.written}"
+        location = self._elsewhere("added")
         location.mkdir(parents=True)
         if rows:
             self.write_file(str(location), rows)
@@ -302,7 +302,7 @@ class HiveUsers:
         self._alter(f"PARTITION (p={literal(part)}) RENAME TO PARTITION (p={literal(free)})")
         if self.locations()[free] == before:  # of a table that is not Hive's own; the next p=… would share it
             self.written += 1
-            location = self.directory / f"renamed {self.written}"
+            location = self._elsewhere("renamed")
             if Path(before).is_dir():
                 Path(before).rename(location)
             self._alter(f"PARTITION (p={literal(free)}) SET LOCATION '{location}'")
@@ -312,7 +312,7 @@ class HiveUsers:
         """A copy of it, with or without a file of its own."""
         part = self.listed_part(named=True)
         self.written += 1
-        location, rows = self.directory / f"moved {self.written}", self.new_rows()
+        location, rows = self._elsewhere("moved"), self.new_rows()
         before = self.locations()[part]
         location.mkdir(parents=True)
         for file in sorted(self.files(before), key=lambda file: file.mtime_ns):
@@ -358,6 +358,10 @@ class HiveUsers:
         database, _, name = self.name.partition(".")
         with self.asking() as hive:
             return Path(plain(hive.get_table(database, name).sd.location))
+
+    def _elsewhere(self, word: str) -> Path:
+        """A directory outside of the table's, which no other table has."""
+        return self.directory / f"{word} {self.written} of {self.root().name}"
 
     def _alter(self, what: str) -> None:
         self.engine.sql(f"ALTER TABLE {self.name} {what}")
