@@ -39,6 +39,14 @@ class RelationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """A metastore that does not answer: since when, and why as far as its client can tell."""
+
+    since: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """A named warehouse, optionally linked to a Hive Metastore."""
 
@@ -47,6 +55,8 @@ class Catalog:
     metastore_uri: str | None
     properties: dict[str, str]
     created_at: datetime
+    away: Away | None = None
+    """Its metastore, when the last listing did not reach it."""
 
     @property
     def ignores_case(self) -> bool:

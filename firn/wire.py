@@ -26,12 +26,20 @@ class Wire(BaseModel):
         return self.model_dump(mode="json")
 
 
+class Away(Wire):
+    """A metastore that does not answer: since when, and why."""
+
+    since: datetime
+    why: str
+
+
 class Catalog(Wire):
-    """A named warehouse."""
+    """A named warehouse; `away` is about its metastore."""
 
     name: str
     warehouse: str
     metastore: str | None = None
+    away: Away | None = None
     properties: dict[str, str] = {}
     created_at: datetime
 

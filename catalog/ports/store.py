@@ -57,6 +57,9 @@ class Catalogs(Protocol):
     def change_properties(
         self, name: CatalogName, *, updates: Mapping[str, str], removals: Collection[str]
     ) -> Catalog: ...
+    def note_away(self, name: CatalogName, why: str | None, now: datetime) -> None:
+        """Keep since when its metastore does not answer, and why; None when it does."""
+
     def hold(self, name: CatalogName) -> None:
         """Keep it, and keep any purge from beginning, until this transaction ends; NoSuchCatalog when it is gone."""
 

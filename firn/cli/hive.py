@@ -72,6 +72,7 @@ def list_hive(
         )
         for one in found
     ]
+    _note_away(this)
     columns = ("table", "format", "partitioned by", "state", "upgraded to", "why not, or drift")
     none = "no tables; a new one is seen within a minute, or at once with --refresh"
     show.emit(found, lambda: show.table(columns, rows, none=none))
@@ -239,6 +240,16 @@ def _tell_what_is_left(this: Told, names: list[str]) -> None:
     ]
     columns = ("table", "partitions", "rows to merge", "partitions to publish", "watched until", "to mend first")
     this.show.emit(left, lambda: this.show.table(columns, rows, none="nothing to give back"))
+
+
+def _note_away(this: Told) -> None:
+    """That what is listed is old, where it is."""
+    away = this.client.catalogs.get(this.catalog).away
+    if away is not None:
+        this.show.note(
+            f"the metastore of {this.catalog} has not answered since {moment(away.since)}, and tables are listed as "
+            f"they were then: {away.why}"
+        )
 
 
 def _published(this: Told, name: str, *, merge: bool) -> Json:

@@ -71,6 +71,8 @@ def upgrade() -> None:
         sa.Column("metastore_uri", sa.Text(), nullable=True),
         sa.Column("properties", sa.JSON(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("away_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("away_why", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_catalog")),
     )
     op.create_table(

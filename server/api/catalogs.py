@@ -25,12 +25,20 @@ class CatalogIn(In):
     properties: dict[str, str] = {}
 
 
+class AwayOut(Out):
+    """A metastore that does not answer: since when, and why. What is listed of it is what it held before."""
+
+    since: datetime
+    why: str
+
+
 class CatalogOut(Out):
-    """A catalog."""
+    """A catalog; `away` is about its metastore."""
 
     name: str
     warehouse: str
     metastore: str | None
+    away: AwayOut | None
     properties: dict[str, str]
     created_at: datetime
 
@@ -41,6 +49,7 @@ class CatalogOut(Out):
             name=catalog.name,
             warehouse=catalog.warehouse,
             metastore=catalog.metastore_uri,
+            away=None if catalog.away is None else AwayOut.model_validate(catalog.away),
             properties=catalog.properties,
             created_at=catalog.created_at,
         )

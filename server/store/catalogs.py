@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, update
@@ -21,7 +22,7 @@ from catalog.names import (
     same_but_for_case,
 )
 from catalog.ports.page import Page
-from catalog.relation import Catalog
+from catalog.relation import Away, Catalog
 from server.store import cursor as cursors
 from server.store.prepared import Prepared
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow
@@ -81,6 +82,13 @@ class SqlCatalogs:
         if self.session.scalar(query) is None:
             raise NoSuchCatalog(f"catalog {name!r} does not exist", hint="see the catalogs with `firn catalog list`")
 
+    def note_away(self, name: CatalogName, why: str | None, now: datetime) -> None:
+        """Since the first time, with the newest words."""
+        since = None if why is None else func.coalesce(CatalogRow.away_since, now)
+        stays = CatalogRow.away_why.is_not_distinct_from(why)
+        told = update(CatalogRow).where(CatalogRow.name == name, ~stays)
+        self.session.execute(told.values(away_since=since, away_why=why))
+
     def hold_all(self) -> None:
         """Wait for those that hold one, and keep others from it until this transaction ends."""
         self.session.execute(select(CatalogRow.name).order_by(CatalogRow.name).with_for_update()).all()
@@ -109,6 +117,7 @@ def _catalog(row: Any) -> Catalog:
         metastore_uri=row.metastore_uri,
         properties=dict(row.properties),
         created_at=row.created_at,
+        away=None if row.away_since is None else Away(since=row.away_since, why=row.away_why),
     )
 
 

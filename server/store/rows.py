@@ -82,6 +82,8 @@ class CatalogRow(Row):
     metastore_uri: Mapped[str | None] = mapped_column(Text)
     properties: Mapped[dict[str, str]]
     created_at: Mapped[datetime]
+    away_since: Mapped[datetime | None]
+    away_why: Mapped[str | None] = mapped_column(Text)
 
 
 class NamespaceRow(Row):

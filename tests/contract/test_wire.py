@@ -15,6 +15,7 @@ from optimizer import wire as optimizer
 
 DOCUMENT = json.loads((Path(__file__).parent / "openapi.json").read_text(encoding="utf-8"))
 READ: dict[type[BaseModel], str] = {
+    client.Away: "AwayOut",
     client.Catalog: "CatalogOut",
     client.TableRow: "TableRow",
     client.Table: "TableOut",

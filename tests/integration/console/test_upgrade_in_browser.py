@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
+from tests.firn.cli.conftest import Command
 from tests.integration.console.conftest import OpenPage, violations
 from tests.integration.console.hive_data import (
     CUT_OFF,
@@ -106,6 +107,25 @@ def test_many_with_subdirectories_and_one_that_fails(linked_server: ServerProces
     assert violations(page) == []
     page.get_by_role("link", name="See that upgrade").click()
     expect(page).to_have_url(re.compile("operation="))
+
+
+def test_a_metastore_that_is_away_is_what_needs_somebody(linked_server: ServerProcess, open_page: OpenPage) -> None:
+    gone = {"name": "gone", "warehouse": f"{linked_server.data_dir.as_uri()}/gone", "metastore": "thrift://127.0.0.1:1"}
+    linked_server.post("catalogs", gone)
+    page = open_page(f"{linked_server.url}/c/gone/hive")
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.get_by_text("cannot look at the metastore")).to_be_visible()
+    for place in ("hive", ""):
+        page.goto(f"{linked_server.url}/c/gone/{place}")
+        note = page.get_by_role("alert").filter(has_text="etastore stopped answering")
+        expect(note).to_contain_text("127.0.0.1")
+        assert violations(page) == []
+    page.get_by_role("link", name="Look at it").click()
+    expect(page).to_have_url(re.compile("/c/gone/hive$"))
+    said = Command(linked_server.url)("hive", "list", "--catalog", "gone")
+    assert "the metastore of gone has not answered since" in said.err
+    page.goto(f"{linked_server.url}/c/lake")
+    expect(page.get_by_text("etastore stopped answering")).to_have_count(0)
 
 
 def test_a_text_table_is_rewritten_with_a_key(linked_server: ServerProcess, open_page: OpenPage) -> None:

@@ -27,7 +27,7 @@ from catalog.names import CatalogName, Namespace, RelationId, TableName
 from catalog.operation import BLOCKED, WAITING, BatchId, OperationKind, OperationStatus
 from catalog.ports.store import Database, StoredAnswer
 from catalog.ports.work import JobFilter
-from catalog.relation import Pointer, RelationKind, TableStats
+from catalog.relation import Away, Pointer, RelationKind, TableStats
 from tests.factories import (
     LAKE,
     LATER,
@@ -61,6 +61,21 @@ def test_catalog_names_are_taken_once_and_the_transaction_goes_on(database: Data
         uow.catalogs.add(a_catalog(name=CatalogName("pond")))
     with database.reading() as uow:
         assert [one.name for one in uow.catalogs.list()] == ["lake", "pond"]
+
+
+def test_a_metastore_is_away_since_the_first_time_and_for_its_newest_reason(database: Database) -> None:
+    with database.writing() as uow:
+        uow.catalogs.add(a_catalog())
+        uow.catalogs.add(a_catalog(name=CatalogName("pond")))
+    for why, now in (("refused", NOW), ("timed out", LATER), ("timed out", LATER)):
+        with database.writing() as uow:
+            uow.catalogs.note_away(LAKE, why, now)
+    with database.reading() as uow:
+        assert [one.away for one in uow.catalogs.list()] == [Away(since=NOW, why="timed out"), None]
+    with database.writing() as uow:
+        uow.catalogs.note_away(LAKE, None, LATER)
+    with database.reading() as uow:
+        assert uow.catalogs.get(LAKE).away is None
 
 
 def test_a_catalog_with_namespaces_stays(database: Database) -> None:

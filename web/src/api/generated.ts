@@ -2642,6 +2642,19 @@ export interface components {
             verdict: components["schemas"]["Verdict"];
         };
         /**
+         * AwayOut
+         * @description A metastore that does not answer: since when, and why. What is listed of it is what it held before.
+         */
+        AwayOut: {
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /** Why */
+            why: string;
+        };
+        /**
          * BatchOut
          * @description What one request has started: how many operations of it stand where, and what may be done to all of them.
          */
@@ -2772,9 +2785,10 @@ export interface components {
         };
         /**
          * CatalogOut
-         * @description A catalog.
+         * @description A catalog; `away` is about its metastore.
          */
         CatalogOut: {
+            away: components["schemas"]["AwayOut"] | null;
             /**
              * Created At
              * Format: date-time

@@ -44,7 +44,8 @@ export const login = () => queryOptions({ queryKey: ['login'], queryFn: () => an
 export const me = () =>
   queryOptions({ queryKey: ['me'], queryFn: () => answered(api.GET('/me')), refetchInterval: SLOW_MS, refetchOnWindowFocus: true });
 
-export const catalogs = () => queryOptions({ queryKey: ['catalogs'], queryFn: () => answered(api.GET('/catalogs')) });
+export const catalogs = () =>
+  queryOptions({ queryKey: ['catalogs'], queryFn: () => answered(api.GET('/catalogs')), refetchInterval: SLOW_MS });
 
 export const namespaces = (catalog: string, parent?: string) =>
   queryOptions({

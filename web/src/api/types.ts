@@ -3,6 +3,7 @@ import type { components } from './generated';
 
 type Schemas = components['schemas'];
 
+export type Away = Schemas['AwayOut'];
 export type Catalog = Schemas['CatalogOut'];
 export type Column = Schemas['server__api__tableviews__ColumnOut'];
 export type CommitEvent = Schemas['EventOut'];

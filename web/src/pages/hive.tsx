@@ -7,11 +7,12 @@ import { Link, useNavigate, useParams } from 'react-router';
 
 import { answered, api } from '../api/client';
 import { catalogs, hiveDatabases, type HiveFilter } from '../api/queries';
-import type { HiveState } from '../api/types';
+import type { Away, HiveState } from '../api/types';
 import { Act } from '../components/act';
 import { useDo } from '../components/ask';
 import { Choice } from '../components/choice';
-import { Empty } from '../components/notes';
+import { When } from '../components/figures';
+import { Empty, Note } from '../components/notes';
 import { Page, Panel } from '../components/panel';
 import { Snippet } from '../components/snippet';
 import { need, scopeOf } from '../lib/access';
@@ -36,7 +37,7 @@ export function HivePage() {
   const { data } = useQuery(catalogs());
   const linked = data?.find((one) => one.name === catalog);
   if (linked?.metastore === null) return <NotLinked catalog={catalog} />;
-  return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} />;
+  return <Linked catalog={catalog} metastore={linked?.metastore ?? ''} away={linked?.away ?? null} />;
 }
 
 function NotLinked({ catalog }: { catalog: string }) {
@@ -60,7 +61,7 @@ function NotLinked({ catalog }: { catalog: string }) {
   );
 }
 
-function Linked({ catalog, metastore }: { catalog: string; metastore: string }) {
+function Linked({ catalog, metastore, away }: { catalog: string; metastore: string; away: Away | null }) {
   const [get, set] = useUrlState();
   const [chosen, choose] = useState<Set<string>>(new Set());
   const state = get('state') ?? 'all';
@@ -90,6 +91,18 @@ function Linked({ catalog, metastore }: { catalog: string; metastore: string }) 
         </>
       }
     >
+      {away !== null && (
+        <Note
+          tone="bad"
+          title={
+            <>
+              The metastore stopped answering <When at={away.since} />; this is what it held then
+            </>
+          }
+        >
+          {away.why}
+        </Note>
+      )}
       <RunningOperations catalog={catalog} />
       <HiveDatabases catalog={catalog} />
       <div className="row row-wrap">

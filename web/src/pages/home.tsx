@@ -3,8 +3,8 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { ReactNode } from 'react';
 
-import { events, hiveTables, jobs, operations } from '../api/queries';
-import type { CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
+import { catalogs, events, hiveTables, jobs, operations } from '../api/queries';
+import type { Away, CommitEvent, Health, HiveRow, Job, Operation } from '../api/types';
 import { useCatalog } from '../components/catalog';
 import { DataTable, type Column } from '../components/data-table';
 import { Bytes, Count, useNow, When } from '../components/figures';
@@ -109,13 +109,16 @@ function useNeeds(catalog: string): Need[] | undefined {
   const { data: beat } = usePulse();
   const { data: workers } = useOptimizers();
   const { data: works } = useQuery(operations(catalog));
+  const { data: known } = useQuery(catalogs());
   const seesServer = useSeesServer();
   const now = useNow();
   if (failed.data === undefined || beat === undefined || (seesServer && workers === undefined)) return undefined;
   const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
   const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
   const waiting = beat.counts.pending ?? 0;
+  const away = known?.find((one) => one.name === catalog)?.away ?? null;
   return [
+    ...(away === null ? [] : [metastoreAway(catalog, away)]),
     ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
     ...left.slice(0, 5).map(failedJob),
     ...(works?.items ?? []).filter((one) => isFailedUpgrade(one, works?.items ?? [], now)).map(failedOperation),
@@ -149,6 +152,20 @@ function nobodyWorks(waiting: number): Need {
       </>
     ),
     action: <Open to={paths.optimizers()} label="How to start one" />,
+  };
+}
+
+function metastoreAway(catalog: string, away: Away): Need {
+  return {
+    key: 'metastore-away',
+    tone: 'bad',
+    title: (
+      <>
+        The Hive Metastore stopped answering <When at={away.since} />
+      </>
+    ),
+    text: `${away.why}. Until it does, nothing that Hive's jobs write is taken over, and nothing is published to Hive.`,
+    action: <Open to={paths.hive(catalog)} label="Look at it" />,
   };
 }
 

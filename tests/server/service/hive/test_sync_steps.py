@@ -16,7 +16,7 @@ import pytest
 from catalog.blocker import Blocker, BlockerId
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
 from catalog.job import JobKind, JobStatus, canceled
-from catalog.relation import Relation
+from catalog.relation import Away, Relation
 from server.files.listing import Listings
 from server.service.hive.books import advance
 from server.service.hive.sync import SyncOutcome, Syncs
@@ -135,6 +135,22 @@ def test_a_metastore_that_does_not_answer_holds_up_no_other_table(beside: Beside
         beside.sync(table)
     make_due(beside, table)
     assert beside.syncs.activate().unavailable == 1
+
+
+def test_a_metastore_that_does_not_answer_is_told_until_it_does(beside: BesideHive) -> None:
+    def away() -> Away | None:
+        return beside.services.namespaces.catalog(LAKE).away
+
+    assert beside.syncs.index.activate().unavailable == ()
+    assert away() is None
+    beside.metastore.answers = False
+    for _ in range(2):
+        assert beside.syncs.index.activate().unavailable == ("lake: the metastore does not answer",)
+    assert (told := away()) is not None
+    assert told.why == "the metastore does not answer"
+    beside.metastore.answers = True
+    beside.syncs.index.activate()
+    assert away() is None
 
 
 def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
