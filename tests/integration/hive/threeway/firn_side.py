@@ -73,7 +73,10 @@ class FirnSide:
     def files(self) -> Iterator[tuple[Part, str, bool]]:
         """Base's live files: of which partition, where, and whether one says what is deleted."""
         metadata = self.base.load()
-        head = next(one for one in metadata["snapshots"] if one["snapshot-id"] == metadata["current-snapshot-id"])
+        current = metadata.get("current-snapshot-id")
+        head = next((one for one in metadata.get("snapshots", []) if one["snapshot-id"] == current), None)
+        if head is None:  # upgraded without a file
+            return
         for file in Manifests(Storage(), metadata).live_files(head):
             part: Any = file.partition[0] if self.partitioned else WHOLE
             yield part, plain(file.location), bool(file.content)
