@@ -10,7 +10,8 @@ from catalog.errors import Conflict
 from server.service.hive.wishes import wish_of
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, Killed, uri
+from tests.server.faults import Killed
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 from tests.server.service.hive.test_columns import added, alter_here, hive_has
 from tests.server.service.hive.test_formats import mixed
 from tests.server.service.hive.test_publish_steps import Leased, leased, merged
