@@ -108,13 +108,13 @@ class ServerApi:
         return done
 
     def publish(
-        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str], seconds: float
+        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str], why: str, seconds: float
     ) -> dict[str, Any]:
         """Have the server register the rows that lie there and point Hive at them; outcomes as of `commit_table`.
 
-        Whatever lies there of the partitions that are `left_out`, `rows` does not count it.
+        Whatever lies there of the partitions that are `left_out`, `rows` does not count it; `why` tells what they hold.
         """
-        body = {"location": location, "rows": rows, "left_out": sorted(left_out)}
+        body = {"location": location, "rows": rows, "left_out": sorted(left_out), "why": why}
         try:
             answer = self.http.post(f"{self._lease(lease)}/published", json=body, timeout=seconds)
         except httpx.ConnectError:

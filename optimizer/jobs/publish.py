@@ -34,7 +34,7 @@ _COMPRESSION = {"PARQUET": "snappy", "ORC": "zlib"}
 
 @dataclass(frozen=True)
 class _Written:
-    """The rows of one format, without those of partitions that are `left_out`, and why these are."""
+    """The rows of one format, without those of partitions that are `left_out`, and what these hold."""
 
     rows: int
     left_out: Sequence[str] = ()
@@ -51,19 +51,22 @@ def run(work: Work) -> Result:
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(one.rows for one in written)
     left_out = [name for one in written for name in one.left_out]
-    for why in (one.why for one in written if one.left_out):
-        if len(left_out) == len(task.partitions):
-            raise Refused(why)
-        work.hold.say(why)
+    why, waits = ", ".join(one.why for one in written if one.left_out), {}
+    if left_out:
+        waits = {"waits": _waits(sorted(left_out), why)}
+        work.hold.say(waits["waits"])
+    if len(left_out) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
+        told = work.api.publish(work.lease, location, rows=0, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
+        return Result(outcome=Outcome.NOTHING, result=told | waits)
     _make_empty(work, task, location)
     work.hold.check()
     work.hold.stage("publishing")
     told = work.commit(
-        lambda: work.api.publish(work.lease, location, rows=rows, left_out=left_out, seconds=ANSWER_SECONDS)
+        lambda: work.api.publish(work.lease, location, rows=rows, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
     )
     done = Published.model_validate(told)
     work.hold.say(f"{done.switched} partitions switched, {done.rows} rows")
-    return Result(outcome=Outcome.COMMITTED, result=done.model_dump())
+    return Result(outcome=Outcome.COMMITTED, result=done.model_dump() | waits)
 
 
 def _rows(work: Work, task: PublishTask, partitions: Sequence[Partition]) -> DataFrame:
@@ -133,13 +136,15 @@ def _write_avro(
     if not told:
         return _Written(int(found["rows"]))
     by_partition = _rows_losing(work, task, partitions, rows, reduce(or_, (rule for _, _, rule in lost)))
-    names = sorted(by_partition)
+    return _Written(int(found["rows"]) - sum(by_partition.values()), sorted(by_partition), ", ".join(told))
+
+
+def _waits(names: Sequence[str], why: str) -> str:
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    why = (
+    return (
         f"{f'partition {names[0]}' if names[0] else 'the table'}{others} cannot be published in Avro, which Hive would "
-        f"read otherwise: {', '.join(told)}. Change these values, or have Hive write there in Parquet or ORC"
+        f"read otherwise: {why}. Change these values, or have Hive write there in Parquet or ORC"
     )
-    return _Written(int(found["rows"]) - sum(by_partition.values()), names, why)
 
 
 def _rows_losing(

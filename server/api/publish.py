@@ -45,11 +45,13 @@ class WrittenIn(In):
     """Where a publish job has written, and how many rows.
 
     Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
+    `why` says what it cannot hold of them; they wait until they change, the columns, or the format.
     """
 
     location: str
     rows: Annotated[int, Field(ge=0)]
     left_out: tuple[str, ...] = ()
+    why: str = ""
 
 
 class PublishedOut(Out):
@@ -106,5 +108,5 @@ def published(services: ServicesDep, lease: LeaseDep, body: WrittenIn) -> Publis
     """The server registers the files in place of what the table has, and points the metastore at them; asked again, it
     finds that done.
     """
-    done = services.hive.published.accept(lease, body.location, rows=body.rows, left_out=body.left_out)
+    done = services.hive.published.accept(lease, body.location, rows=body.rows, left_out=body.left_out, why=body.why)
     return PublishedOut.model_validate(done)

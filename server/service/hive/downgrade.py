@@ -37,10 +37,11 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
 from server.service.hive.publish import Publishes
-from server.service.hive.publishable import no_avro, why_never
+from server.service.hive.publishable import named_in_hive, no_avro, why_never, writable
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import NOTHING as ALL_TAKEN
 from server.service.hive.sync import WAITS, Syncs
+from server.service.hive.unheld import unheld
 from server.service.hive.wishes import NOTHING as ALL_GIVEN
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of
@@ -299,7 +300,11 @@ class Downgrades:
         records = records_of(table.partition_columns, linked.grounds)
         metadata = load_metadata(self.metadata, linked.target)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        never = why_never(found, read_some(metastore, *names, [*found.differing]), no_avro(metadata))
+        state, strange = read_some(metastore, *names, [*found.differing]), no_avro(metadata)
+        named = named_in_hive(found, table)
+        _, formats = writable(named, state, strange)
+        live, schema = self.files.live_files(metadata), metadata["current-schema-id"]
+        never = why_never(found, state, strange) or unheld(linked.link, live, named, table, schema, formats).never
         return _Compared(linked, found, never)
 
     def _let_go(self, operation: Operation, linked: Linked) -> None:

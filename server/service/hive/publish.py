@@ -54,6 +54,7 @@ from server.service.hive.register import Moved
 from server.service.hive.state import read_some, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
+from server.service.hive.unheld import Unheld, forget_unheld, names_of, unheld
 from server.service.hive.wishes import NOTHING, WAITS, PublishOutcome, Wish, Wishes, wish_of
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
@@ -236,10 +237,13 @@ class Publishes:
         state = read_some(metastore, *names, [*settled.differing])
         taken = taken_over(settled, self._changed_by_hive(linked, settled))
         strange = no_avro(metadata)
-        ready, formats = writable(taken, state, strange)
+        able, formats = writable(taken, state, strange)
+        known = self._unheld(linked, metadata, named, table, formats)
+        ready = without(able, known.why, table)
         waiting = found.count - ready.count
-        never = why_never(settled if named.count == found.count else found, state, strange)
-        wait = "; ".join(why_waiting([one.count for one in (found, named, free, settled, taken, ready)], strange))
+        never = why_never(settled if named.count == found.count else found, state, strange) or known.never
+        counts = [one.count for one in (found, named, free, settled, taken, able)]
+        wait = "; ".join([*why_waiting(counts, strange), *known.words(names_of(able, table))])
         if not ready.count:
             self._note_given(linked, ready, metadata, is_all=not waiting)
             did = f"{NOTHING}; {wait}" if waiting else NOTHING
@@ -254,7 +258,8 @@ class Publishes:
             self.switches.owners.claim(relation, table)
         except CommitUnknown as error:
             return PublishOutcome(table=name, did=f"{WAITS} {error}")
-        done = self._queued(linked, task, self._planned(linked, metadata, ready), asked=asked)
+        plan = self._planned(linked, metadata, ready) | {"tried": dict(known.tried)}
+        done = self._queued(linked, task, plan, asked=asked)
         return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting, never=never) if waiting else done
 
     def _changed_by_hive(self, linked: Linked, found: Comparison) -> set[str]:
@@ -266,6 +271,16 @@ class Publishes:
             return set()
         grounds = {name: linked.grounds[name] for name in found.differing}
         return self.switches.overtaken(linked.relation, grounds, linked.subdirectories)
+
+    def _unheld(
+        self, linked: Linked, metadata: Json, found: Comparison, table: HiveTable, formats: Mapping[str, FileFormat]
+    ) -> Unheld:
+        live = self.files.live_files(metadata)
+        known = unheld(linked.link, live, found, table, metadata["current-schema-id"], formats)
+        if known.stale:
+            with self.database.writing() as uow:
+                forget_unheld(uow, linked.relation.id, known.stale)
+        return known
 
     def _note_given(self, linked: Linked, found: Comparison, metadata: Json, *, is_all: bool) -> None:
         with self.database.writing() as uow:

@@ -35,6 +35,7 @@ from server.service.hive.books import Linked, linked_table, note_published
 from server.service.hive.index import HiveIndex
 from server.service.hive.state import join, split_name
 from server.service.hive.switch import Switched, Switches
+from server.service.hive.unheld import note_unheld
 from server.service.metadata import MetadataFiles
 
 TRIES = 5
@@ -83,11 +84,20 @@ class _Job:
 
 
 @dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """The partitions that a job has not written, and why not."""
+
+    names: Collection[str]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """The partitions that a job was to write: their names, and where they lie now."""
 
     names: Mapping[Record, str]
     directories: Mapping[str, Directory]
+    left_out: _LeftOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +128,13 @@ class PublishedFiles:
     files: TableFiles
     switches: Switches
 
-    def accept(self, lease: Lease, location: str, *, rows: int, left_out: Collection[str] = ()) -> Published:
+    def accept(
+        self, lease: Lease, location: str, *, rows: int, left_out: Collection[str] = (), why: str = ""
+    ) -> Published:
         """Register the `rows` that a job has written below `location`, and point the metastore there.
 
-        Partitions that are `left_out` differ from what Hive lists as before: their format cannot hold their rows.
+        Partitions that are `left_out` differ from what Hive lists as before: their format cannot hold their rows, which
+        is noted with the reason `why`. When all are, nothing is committed.
 
         Asked again after an answer was lost, it finds the commit done. LeaseLost when the lease has ended, Conflict
         when base has moved since the job was planned or what lies there is not what was written, CommitUnknown when
@@ -131,13 +144,18 @@ class PublishedFiles:
         if not location.startswith(f"{job.task['root']}/"):
             raise Invalid(f"{location} is not where the job was to write")
         relation = job.linked.relation
+        if not job.task["partitions"] and not job.has_committed:
+            with self.database.writing() as uow:
+                check_lease(uow.jobs.lock(lease.job_id), lease)
+                note_unheld(uow, relation.id, job.plan.get("tried", {}), left_out, why)
+            return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, given_up=0, left=0)
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
         passed_over = records_of(table.partition_columns, left_out).values()
         parts = self._parts(table.partition_columns, metadata, job.task, location, passed_over)
         if not job.has_committed:
             _check_all_there(parts, rows)
-            self._commit(lease, job, table, parts)
+            self._commit(lease, job, table, parts, _LeftOut(left_out, why))
         try:
             switched = self.switches.finish(relation)
             left = switched.left
@@ -190,7 +208,9 @@ class PublishedFiles:
             part.listed.append(replace(file, path=name))
         return found
 
-    def _commit(self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part]) -> None:
+    def _commit(
+        self, lease: Lease, job: _Job, table: HiveTable, parts: Mapping[Record, _Part], left_out: _LeftOut
+    ) -> None:
         names = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]])
         wanted = {record: name for name, record in names.items()}
         through = job.plan["through"]
@@ -199,7 +219,7 @@ class PublishedFiles:
             self._check_hive_unchanged(job, directories)
         for left in reversed(range(TRIES)):
             try:
-                self._commit_once(lease, table, parts, _Wanted(wanted, directories))
+                self._commit_once(lease, table, parts, _Wanted(wanted, directories, left_out))
             except RequirementFailed:
                 if not left:
                     raise
@@ -232,6 +252,8 @@ class PublishedFiles:
 
         def also(uow: UnitOfWork) -> None:
             note_published(uow, job.linked, wanted.directories, job.plan["same"], job.plan["through"])
+            tried, left_out = job.plan.get("tried", {}), wanted.left_out
+            note_unheld(uow, job.linked.relation.id, tried, left_out.names, left_out.why)
 
         change = Change(
             name=job.linked.target.name,

@@ -229,6 +229,8 @@ def _given(job: Job) -> Iterator[str]:
         yield f"Hive now sees {counted(switched, 'partition')} as readers here do"
     if given_up := result.get("given_up"):
         yield f"{counted(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
+    if waits := result.get("waits"):
+        yield str(waits)
     if left := result.get("left"):
         yield f"at {left} the metastore is still to be pointed: each sync tries it again"
 

@@ -6275,6 +6275,7 @@ export interface components {
          * @description Where a publish job has written, and how many rows.
          *
          *     Partitions that are `left_out`, whatever lies there of them, stay as they are: their format cannot hold their rows.
+         *     `why` says what it cannot hold of them; they wait until they change, the columns, or the format.
          */
         WrittenIn: {
             /**
@@ -6286,6 +6287,11 @@ export interface components {
             location: string;
             /** Rows */
             rows: number;
+            /**
+             * Why
+             * @default
+             */
+            why?: string;
         };
         /**
          * ColumnOut

@@ -1,0 +1,117 @@
+"""Partitions in Avro with values that Hive would read otherwise: what was tried once is not tried again as it was.
+
+Only the rows tell, so a job has to write to find out. What it left out is noted on the link, with a digest of what
+it was written from: the partition's files, deletes included, and the columns of both sides. A note speaks of that alone
+and stays true whatever happens; so one that is lost costs one more try, and one that is late does no harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from catalog.datafile import FileFormat, LiveFile
+from catalog.hive.model import HiveTable
+from catalog.hive.names import name_of
+from catalog.hive.publishing import Comparison, Record, fingerprint
+from catalog.iceberg.json import Json
+from catalog.names import RelationId
+from catalog.ports.store import UnitOfWork
+
+KEPT = 1000
+"""Partitions that are noted of one table; what is beyond is tried each time."""
+WORDS = 500
+"""As many characters of each reason."""
+_ADVICE = "Change these values, or have Hive write there in Parquet or ORC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unheld:
+    """What is known of partitions that differ and are in Avro."""
+
+    tried: Mapping[str, str]
+    """What each would be written from now."""
+    why: Mapping[str, str]
+    """Those that were left out when they were written from the same, and the values because of which."""
+    stale: frozenset[str] = frozenset()
+    """Those of which what was noted is no longer so."""
+
+    def words(self, names: Collection[str]) -> Iterator[str]:
+        """Why those of these wait that do."""
+        for why, count in Counter(self.why[name] for name in names if name in self.why).items():
+            wait = "1 partition waits" if count == 1 else f"{count:,} partitions wait"
+            yield f"{wait}, because Hive would read otherwise from Avro: {why}. {_ADVICE}"
+
+    @property
+    def never(self) -> str | None:
+        """Why Hive cannot be given some of what differs, and what to do; None when nothing is known of that kind."""
+        name = min(self.why, default=None)
+        if name is None:
+            return None
+        others = f" and {len(self.why) - 1} more" if len(self.why) > 1 else ""
+        one = f"partition {name}" if name else "the table"
+        return f"{one}{others} would be read otherwise by Hive from Avro: {self.why[name]}. {_ADVICE}"
+
+
+def unheld(
+    link: Json,
+    live: Iterable[LiveFile],
+    found: Comparison,
+    table: HiveTable,
+    schema: int,
+    formats: Mapping[str, FileFormat],
+) -> Unheld:
+    """What is noted in the books beside what partitions are now; `live` is not looked at where nothing is in Avro."""
+    notes = link.get("unheld", {})
+    records = names_of(found, table)
+    in_avro = {name: one for name, one in records.items() if formats.get(name) is FileFormat.AVRO}
+    # What waits for something else now may have no format told: what is noted of it stays.
+    unknown = {name: one for name, one in records.items() if name in notes and name not in formats}
+    tried = _tried(live, in_avro | unknown, table, schema) if in_avro or unknown else {}
+    holds = {name for name, note in notes.items() if tried.get(name) == note["tried"]}
+    return Unheld(
+        tried={name: tried[name] for name in in_avro},
+        why={name: notes[name]["why"] for name in holds & in_avro.keys()},
+        stale=frozenset(notes.keys() - holds),
+    )
+
+
+def names_of(found: Comparison, table: HiveTable) -> dict[str, Record]:
+    """Every partition that differs, by Hive's name for it."""
+    columns = table.partition_columns
+    return {**found.differing, **({name_of(columns, one): one for one in found.unknown} if columns else {})}
+
+
+def _tried(live: Iterable[LiveFile], partitions: Mapping[str, Record], table: HiveTable, schema: int) -> dict[str, str]:
+    files: dict[Record, list[LiveFile]] = defaultdict(list)
+    wanted = frozenset(partitions.values())
+    for one in live:
+        if one.partition in wanted:
+            files[one.partition].append(one)
+    columns = [(one.name, one.type) for one in table.columns]
+    return {name: _digest((columns, schema, fingerprint(files[one], [one]))) for name, one in partitions.items()}
+
+
+def _digest(of: object) -> str:
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:32]
+
+
+def note_unheld(
+    uow: UnitOfWork, relation_id: RelationId, tried: Mapping[str, str], left_out: Collection[str], why: str
+) -> None:
+    """A job that was written from what was `tried` has left these partitions out."""
+    new = {name: {"tried": tried[name], "why": why[:WORDS]} for name in sorted(left_out) if name in tried}
+    found = uow.grounds.link(relation_id)
+    if found is not None and new:
+        notes = {**found[0].get("unheld", {}), **new}
+        uow.grounds.put_link(relation_id, {**found[0], "unheld": dict([*notes.items()][:KEPT])}, found[1])
+
+
+def forget_unheld(uow: UnitOfWork, relation_id: RelationId, names: Collection[str]) -> None:
+    """Partitions that are gone, that Hive was given, or that were changed: they are tried again."""
+    found = uow.grounds.link(relation_id)
+    if found is not None:
+        notes = {name: note for name, note in found[0].get("unheld", {}).items() if name not in names}
+        uow.grounds.put_link(relation_id, {**found[0], "unheld": notes}, found[1])
