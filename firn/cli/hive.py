@@ -246,7 +246,7 @@ def _note_away(this: Told) -> None:
     """That what is listed is old, where it is."""
     away = this.client.catalogs.get(this.catalog).away
     if away is not None:
-        this.show.note(
+        this.show.once(
             f"the metastore of {this.catalog} has not answered since {moment(away.since)}, and tables are listed as "
             f"they were then: {away.why}"
         )

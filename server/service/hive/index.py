@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from catalog.errors import CatalogError, Invalid, NotFound, Unavailable
+from catalog.errors import CatalogError, Invalid, NotFound
 from catalog.hive.eligibility import blockers
 from catalog.hive.indexed import IndexedBlocker, IndexedTable
 from catalog.hive.model import HiveTable
@@ -62,11 +62,12 @@ class HiveIndex:
         return self.metastores.of(uri)
 
     def refresh(self, catalog: Catalog) -> IndexStatus:
-        """List one catalog's metastore, one transaction per database; that it is away is kept, for whoever looks."""
+        """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""
         try:
             status = self._listed(catalog)
-        except Unavailable as error:
-            self._note_away(catalog.name, error.message)
+        except CatalogError as error:
+            if catalog.metastore_uri is not None:
+                self._note_away(catalog.name, error.message)
             raise
         if catalog.away is not None:
             self._note_away(catalog.name, None)

@@ -112,11 +112,11 @@ function useNeeds(catalog: string): Need[] | undefined {
   const { data: known } = useQuery(catalogs());
   const seesServer = useSeesServer();
   const now = useNow();
-  if (failed.data === undefined || beat === undefined || (seesServer && workers === undefined)) return undefined;
+  if (failed.data === undefined || beat === undefined || known === undefined || (seesServer && workers === undefined)) return undefined;
   const all = newest.data?.pages.flatMap((page) => page.items) ?? [];
   const left = failed.data.pages.flatMap((page) => page.items).filter((job) => isOpen(job, all, now));
   const waiting = beat.counts.pending ?? 0;
-  const away = known?.find((one) => one.name === catalog)?.away ?? null;
+  const away = known.find((one) => one.name === catalog)?.away ?? null;
   return [
     ...(away === null ? [] : [metastoreAway(catalog, away)]),
     ...(waiting > 0 && workers?.length === 0 ? [nobodyWorks(waiting)] : []),
