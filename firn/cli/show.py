@@ -87,7 +87,7 @@ class Show:
             self.notes.print(Text(text), soft_wrap=True)
 
     def once(self, text: str) -> None:
-        """What is told once and never again, such as a new secret: with --json, too, it is on standard error."""
+        """A remark that nobody may miss, such as a new secret: with --json, too, it is on standard error."""
         self.notes.print(Text(text), soft_wrap=True)
 
     def first(self, found: Iterable[T], limit: int) -> list[T]:

@@ -51,10 +51,10 @@ def run(work: Work) -> Result:
     written = [_write(work, task, form, location) for form in formats]
     rows = sum(one.rows for one in written)
     left_out = [name for one in written for name in one.left_out]
-    why, waits = ", ".join(one.why for one in written if one.left_out), {}
-    if left_out:
-        waits = {"waits": _waits(sorted(left_out), why)}
-        work.hold.say(waits["waits"])
+    why = ", ".join(one.why for one in written if one.left_out)
+    waits = {"waits": _waits(sorted(left_out), why)} if left_out else {}
+    for said in waits.values():
+        work.hold.say(said)
     if len(left_out) == len(task.partitions):  # nothing to commit: the server notes it, and does not ask again
         told = work.api.publish(work.lease, location, rows=0, left_out=left_out, why=why, seconds=ANSWER_SECONDS)
         return Result(outcome=Outcome.NOTHING, result=told | waits)

@@ -64,18 +64,12 @@ class HiveIndex:
     def refresh(self, catalog: Catalog) -> IndexStatus:
         """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""
         try:
-            status = self._listed(catalog)
+            return self._listed(catalog)
         except CatalogError as error:
             if catalog.metastore_uri is not None:
-                self._note_away(catalog.name, error.message)
+                with self.database.writing() as uow:
+                    uow.catalogs.note_away(catalog.name, error.message, uow.now())
             raise
-        if catalog.away is not None:
-            self._note_away(catalog.name, None)
-        return status
-
-    def _note_away(self, catalog: CatalogName, why: str | None) -> None:
-        with self.database.writing() as uow:
-            uow.catalogs.note_away(catalog, why, uow.now())
 
     def _listed(self, catalog: Catalog) -> IndexStatus:
         metastore = self.metastore(catalog.name)
@@ -85,6 +79,7 @@ class HiveIndex:
             status = _sum(status, self.refresh_database(catalog, name))
         with self.database.writing() as uow:
             uow.hive.keep_databases(catalog.name, databases)
+            uow.catalogs.note_away(catalog.name, None, uow.now())
         return status
 
     def refresh_database(self, catalog: Catalog, name: str) -> IndexStatus:

@@ -219,24 +219,31 @@ def _why_not(job: Job) -> str:
 
 
 def _what_hive_has(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job, wish: Wish) -> str:
-    return "; ".join([*_given(job), *_still_waits(uow, relation, facts), *filter(None, [wish.said.partition("; ")[2]])])
+    return "; ".join(
+        [*_given(job), *_still_waits(uow, relation, facts, job), *filter(None, [wish.said.partition("; ")[2]])]
+    )
 
 
 def _given(job: Job) -> Iterator[str]:
     """What a publish job says of itself; of one whose optimizer died before its report nothing is known."""
     result = job.result
-    if (switched := result.get("switched")) is not None:
+    waits = result.get("waits")
+    if (switched := result.get("switched")) is not None and (switched or not waits):
         yield f"Hive now sees {counted(switched, 'partition')} as readers here do"
     if given_up := result.get("given_up"):
         yield f"{counted(given_up, 'partition')} given up, because Hive has changed something there meanwhile"
-    if waits := result.get("waits"):
+    if waits:
         yield str(waits)
     if left := result.get("left"):
         yield f"at {left} the metastore is still to be pointed: each sync tries it again"
 
 
-def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts) -> Iterator[str]:
+def _still_waits(uow: UnitOfWork, relation: Relation, facts: TableFacts, job: Job) -> Iterator[str]:
+    """Changes that Hive has not: those that came since, and those of partitions that the job had to leave out."""
     found = uow.grounds.link(relation.id)
     if facts.keyed is not None and found is not None:
         rows, _, commits, _ = uow.events.pending_of_writers(facts.keyed.change_id, above=found[0]["given"])
-        yield f"{counted(rows, 'change')} came since" if commits else "it has every change"
+        if commits:
+            yield f"{counted(rows, 'change')} not in Hive yet"
+        elif not job.result.get("waits"):
+            yield "it has every change"
