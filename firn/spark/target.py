@@ -11,6 +11,7 @@ from pyspark.sql.types import StructField
 from firn.errors import Invalid
 from firn.names import parts_of, sql_name
 from firn.spark.errors import NotKeyed
+from firn.spark.quiet_logs import silence_failure_logs
 
 _OWN_COLUMNS = ("_op", "_source")
 
@@ -48,14 +49,15 @@ def target_of(spark: SparkSession, table: str) -> Target:
     """
     try:
         change = sql_name((*parts_of(table), "change"))
-        properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {change}").collect()}
-        schema = spark.table(change).schema
-        described = spark.sql(f"DESCRIBE TABLE {change}").collect()
-    except (AnalysisException, Invalid) as error:
+        with silence_failure_logs(spark):
+            properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {change}").collect()}
+            schema = spark.table(change).schema
+            described = spark.sql(f"DESCRIBE TABLE {change}").collect()
+    except (AnalysisException, Invalid):
         raise NotKeyed(
             f"{table} is not a keyed table that this session can find. Name it with its catalog, as in lake.db.orders; "
             "a table without primary key is written with Spark's own writeTo"
-        ) from error
+        ) from None
     key = tuple(name.strip() for name in properties.get("firn.primary-key", "").split(",") if name.strip())
     if not key:
         raise NotKeyed(f"{table} has no primary key: write to it with Spark's own writeTo")

@@ -30,6 +30,7 @@ from firn.spark.errors import (
     reason,
 )
 from firn.spark.hive import before_write, published
+from firn.spark.quiet_logs import silence_failure_logs
 from firn.spark.target import Target, target_of
 
 TRIES = 4
@@ -166,8 +167,8 @@ def _raise_if_certain(df: DataFrame, target: Target, error: Exception) -> None:
     if _was_refused_as_known(error) or is_uncertain(error):
         return
     if is_refusal(error):
-        raise CommitRefused(f"{target.name}: {reason(error)}") from error
-    _explain(df, target, error)
+        raise CommitRefused(f"{target.name}: {reason(error)}") from None  # the reason is the innermost message
+    _explain(df, target)
     raise error
 
 
@@ -192,7 +193,9 @@ def _append(df: DataFrame, target: Target, written: Written, op: str) -> None:
     if is_small:
         writer = writer.option("distribution-mode", "none")
     writer = writer.option("snapshot-property.firn.writer-id", written.writer)
-    writer.option("snapshot-property.firn.batch-id", _recorded(written.batch, op)).append()
+    writer = writer.option("snapshot-property.firn.batch-id", _recorded(written.batch, op))
+    with silence_failure_logs(df.sparkSession):
+        writer.append()
 
 
 def _checked(df: DataFrame, target: Target, op: str) -> DataFrame:
@@ -223,7 +226,7 @@ def _null_in(columns: Sequence[str]) -> Column:
     return found
 
 
-def _explain(df: DataFrame, target: Target, error: Exception) -> None:
+def _explain(df: DataFrame, target: Target) -> None:
     """Raise RowsRefused when the rows themselves are why the write failed."""
     counts = df.agg(*[F.count_if(F.col(quoted(name)).isNull()).alias(name) for name in _not_null(target)]).first()
     nulls = {} if counts is None else {name: n for name, n in counts.asDict().items() if n}
@@ -231,7 +234,7 @@ def _explain(df: DataFrame, target: Target, error: Exception) -> None:
         found = ", ".join(f"{name} in {n} rows" for name, n in nulls.items())
         raise RowsRefused(
             f"{target.name}: key columns and the sequence field must not be null; null are {found}"
-        ) from error
+        ) from None
     if target.sequence_field is not None:
         return
     keys = [F.col(quoted(key)) for key in target.key]
@@ -242,7 +245,7 @@ def _explain(df: DataFrame, target: Target, error: Exception) -> None:
         raise RowsRefused(
             f"{target.name}: {repeated.count()} keys appear more than once in the rows, such as {shown}. Keep one row "
             "of each, or give the table a sequence field that says which is newer"
-        ) from error
+        ) from None
 
 
 def _is_in_table(spark: SparkSession, target: Target, written: Written, op: str) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import logging
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.spark.errors import CommitRefused, NotKeyed, RowsRefused
+from firn.spark.quiet_logs import JAVA_LOGGERS, PYSPARK_LOGGER
 from firn.spark.reading import read
 from firn.spark.sessions import catalog_conf
 from firn.spark.target import target_of
@@ -117,6 +122,45 @@ def test_tables_without_a_key_are_refused_with_what_to_do(server: RunningServer)
     for name in ("lake.db.plain", "lake.db.nowhere"):
         with pytest.raises(NotKeyed, match="not a keyed table that this session can find"):
             upsert(frame(server, (1, "p", 1)), name)
+
+
+@pytest.fixture
+def logged(server: RunningServer) -> Iterator[Callable[[], str]]:
+    """The warnings and errors that Java's root logger and PySpark's own logger write while the test runs."""
+    log4j = server.spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    java = server.spark._jvm.java.io.StringWriter()  # type: ignore[union-attr]
+    layout = log4j.core.layout.PatternLayout.createDefaultLayout()
+    appender = log4j.core.appender.WriterAppender.createAppender(layout, None, java, "of the test", False, False)
+    appender.addFilter(log4j.core.filter.ThresholdFilter.createFilter(log4j.Level.WARN, None, None))
+    appender.start()
+    root = log4j.core.LoggerContext.getContext(False).getRootLogger()
+    root.addAppender(appender)
+    python = io.StringIO()
+    handler = logging.StreamHandler(python)
+    PySparkLogger.getLogger(PYSPARK_LOGGER).addHandler(handler)
+    yield lambda: str(java.toString()) + python.getvalue()
+    root.removeAppender(appender)
+    PySparkLogger.getLogger(PYSPARK_LOGGER).removeHandler(handler)
+
+
+def test_a_refused_upsert_printed_fifty_lines_of_java_first(
+    server: RunningServer, logged: Callable[[], str]
+) -> None:
+    table = a_table(server)
+    with pytest.raises(RowsRefused) as refused:
+        upsert(frame(server, (1, "p", 1), (1, "q", 2)), table)
+    assert logged() == ""
+    assert refused.value.__suppress_context__  # Python prints no chain of tracebacks either
+    log4j = server.spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.LogManager.getLogger(JAVA_LOGGERS[0]).error("after the write")
+    assert "after the write" in logged()
+
+
+def test_a_wrong_table_name_dumped_json(server: RunningServer, logged: Callable[[], str]) -> None:
+    with pytest.raises(NotKeyed) as refused:
+        upsert(frame(server, (1, "p", 1)), "lake.db.nowhere")
+    assert logged() == ""
+    assert refused.value.__suppress_context__
 
 
 def test_a_refusal_of_the_catalog_is_passed_on_in_its_words(server: RunningServer) -> None:
