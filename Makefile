@@ -21,6 +21,9 @@ RCK_KIT ?= ../shared/tools/rck
 free_gib := $(shell awk '/^MemAvailable/ { print int($$2 / 1048576) }' /proc/meminfo 2>/dev/null)
 TEST_PROCESSES ?= $(shell [ "$(or $(free_gib),0)" -ge 20 ] && echo 3 || echo 2)
 
+# Runs a long command and shows for how long; the command's output only if it fails.
+STEP := $(PYTHON) build_step.py
+
 # Recipes below take a part in when it is there.
 has_web := $(wildcard web/package.json)
 extra_python := $(wildcard bench demo)
@@ -48,8 +51,8 @@ $(STAMPS)/tools:
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/locked: requirements.lock | $(STAMPS)/tools
-	@echo "installing the locked Python packages (about 500 MB, PySpark most of it) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(STEP) "installing the locked Python packages (about 500 MB, PySpark most of it)" \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
 $(STAMPS)/firn: pyproject.toml $(STAMPS)/locked
@@ -57,19 +60,17 @@ $(STAMPS)/firn: pyproject.toml $(STAMPS)/locked
 	@touch $@
 
 $(STAMPS)/jars: firn/spark/jars.py firn/spark/ivysettings.xml $(STAMPS)/locked
-	@$(BIN)/python -m firn.spark.jars
+	@$(STEP) "fetching Iceberg's runtime for Spark (about 60 MB)" $(BIN)/python -m firn.spark.jars
 	@touch $@
 
 web/node_modules/.made: web/package.json web/package-lock.json
 	@node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' 2>/dev/null || { \
 	  echo "the console needs Node 20 or newer; found $$(node --version 2>/dev/null || echo none)." >&2; exit 1; }
-	@echo "installing the console's packages …"
-	@npm --prefix web ci --silent --no-audit --no-fund
+	@$(STEP) "installing the console's packages" npm --prefix web ci --silent --no-audit --no-fund
 	@touch $@
 
 web/dist/index.html: web/node_modules/.made $(web_sources)
-	@echo "building the console …"
-	@npm --prefix web run --silent build
+	@$(STEP) "building the console" npm --prefix web run --silent build
 	@touch $@
 
 # --- run -------------------------------------------------------------------------------------------------------------
@@ -89,30 +90,26 @@ engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb flink trino-server hive-metasto
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
-	@echo "installing $* for the tests …"
 	@rm -rf $(VENV)/$*
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@$(STEP) "installing $* for the tests" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
 	@touch $@
 
 # Flink's jars come as a source package, which is built by the locked setuptools; packing them again would take most of
 # the time.
 $(STAMPS)/flink: tests/integration/engines/flink.lock | $(STAMPS)/flink-build
-	@echo "installing Flink for the tests (310 MB) …"
 	@rm -rf $(VENV)/flink
-	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	@PYTHONPATH=$(CURDIR)/$(VENV)/flink-build $(STEP) "installing Flink for the tests (310 MB)" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  --no-build-isolation --config-settings=--build-option=--compression=stored --target $(VENV)/flink -r $<
 	@touch $@
 
 # The lock of `trino` holds the Java that it needs; the server itself comes from where the jars come from.
 $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-settings.xml trino_files.py) $(STAMPS)/trino
-	@echo "fetching Trino for the tests (about 540 MB) …"
-	@$(BIN)/python -m tests.integration.engines.trino_files
+	@$(STEP) "fetching Trino for the tests (about 540 MB)" $(BIN)/python -m tests.integration.engines.trino_files
 	@touch $@
 
 # Later Hives than PySpark's: metastores, and of one what queries and writes.
 $(STAMPS)/hive-metastores: $(addprefix tests/server/metastore/,hive-3.1.xml hive-4.0.xml hive-4.0-engine.xml later.py) $(STAMPS)/locked
-	@echo "fetching later Hives for the tests (135 MB) …"
-	@$(BIN)/python -m tests.server.metastore.later
+	@$(STEP) "fetching later Hives for the tests (135 MB)" $(BIN)/python -m tests.server.metastore.later
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,

@@ -22,7 +22,7 @@ from rich.console import Console
 import firn
 from demo.hive import DATABASE
 from demo.steps import Steps
-from demo.story import DemoFailed, Story
+from demo.story import TABLE, DemoFailed, Story
 from firn.embedded.errors import EmbeddedError
 from firn.embedded.ports import free_port, is_open
 from firn.embedded.quiet import stderr_into
@@ -77,6 +77,7 @@ def _run(steps: Steps, data_dir: Path, port: int | None, *, stay: bool) -> int:
         finally:
             spark.stop()
         steps.say(f"\nEverything was shown and proven in {steps.seconds:.0f} s.")
+        steps.list("Look at these first:", _next_steps(local, stays=stay))
         if stay:
             _stay(steps, local)
     return 0
@@ -98,6 +99,20 @@ def _spark(local: LocalFirn, client: firn.Client) -> SparkSession:
     builder = configure(SparkSession.builder.appName("firn demo").master("local[*]"), client, catalogs=["lake"])
     with stderr_into(local.data_dir / "spark.log"):
         return builder.config(map=settings).getOrCreate()
+
+
+def _next_steps(local: LocalFirn, *, stays: bool) -> list[tuple[str, str]]:
+    """What a newcomer looks at first, and what it shows. Unless the console stays up there is only how to start it."""
+    if not stays:
+        return [(f".venv/bin/firn up --data-dir {local.data_dir}", "starts it all again, with the console")]
+    firn_command = ".venv/bin/firn" if local.port == PORT else f"FIRN_SERVER={local.url} .venv/bin/firn"
+    return [
+        (f"{local.url}/c/lake/tables/{TABLE}", "the table: its state, its history, its jobs"),
+        (f"{local.url}/c/lake/hive", "the Hive tables: upgrade the next one"),
+        (f"{local.url}/jobs", "the jobs: what the optimizer did, and why"),
+        (f"{firn_command} table why {TABLE}", "which job comes next for the table"),
+        (f'{firn_command} sql "select count(*) from {TABLE}"', "Spark SQL on the merged table"),
+    ]
 
 
 def _stay(steps: Steps, local: LocalFirn) -> None:

@@ -1,13 +1,14 @@
-"""Visible progress: what is being done, what came of it, how long it took."""
+"""Visible progress: the step that runs and for how long, and the result of each step that has ended."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 
@@ -20,7 +21,7 @@ class Step:
 
 @dataclass
 class Steps:
-    """Prints each step as it ends; on a terminal a spinner turns meanwhile."""
+    """Prints each step as it ends; meanwhile a terminal counts its seconds, and a log has a line that it began."""
 
     console: Console = field(default_factory=lambda: Console(highlight=False))
     took: list[tuple[str, float]] = field(default_factory=list)
@@ -29,7 +30,11 @@ class Steps:
     def step(self, does: str) -> Iterator[Step]:
         """One step; set `found` to what came of it."""
         step, began = Step(), time.monotonic()
-        with self.console.status(f"{does} …"):
+        if not self.console.is_terminal:
+            self.console.print(f"  {does} …")
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
+            progress.add_task(f"{does} …", total=None)
             yield step
         seconds = time.monotonic() - began
         self.took.append((does, seconds))
@@ -39,6 +44,13 @@ class Steps:
     def say(self, text: str) -> None:
         """A line between the steps."""
         self.console.print(Text(text), soft_wrap=True)
+
+    def list(self, title: str, entries: Sequence[tuple[str, str]]) -> None:
+        """A title and below it each entry with its explanation, in two columns."""
+        width = max(len(entry) for entry, _ in entries)
+        self.say(title)
+        for entry, explanation in entries:
+            self.say(f"  {entry:<{width}}  {explanation}")
 
     @property
     def seconds(self) -> float:

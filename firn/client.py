@@ -278,6 +278,11 @@ class TableHandle(TableHistory, TableJobs):
         body = {"set": dict(updates), "remove": list(removals)}
         return Table.model_validate(self.transport.change("PATCH", self.path_to("/properties"), body))
 
+    def change_policy(self, updates: Mapping[str, str], removals: Sequence[str] = ()) -> Json:
+        """Set and remove policy settings; the policy as it holds afterwards. Invalid for a key that is no setting."""
+        body = {"set": dict(updates), "remove": list(removals)}
+        return self.transport.change("PATCH", self.path_to("/policy"), body)
+
     def drop(self, *, purge: bool = False) -> Drop:
         """Drop it, with its stores; while the catalog keeps it `client.dropped` brings it back.
 

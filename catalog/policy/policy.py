@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -102,8 +103,8 @@ def _over(wider: Sourced, key: str, text: str, source: str) -> Sourced:
 def check_policy(settings: Mapping[str, str]) -> None:
     """What a catalog or a namespace sets for its tables is policy and nothing else; Invalid says what is not."""
     check_settings(settings)
-    for key in settings.keys() - SETTINGS.keys():
-        raise Invalid(f"{key} is no policy property", hint=f"known are {', '.join(sorted(SETTINGS))}")
+    for key in sorted(settings.keys() - SETTINGS.keys()):
+        raise Invalid(f"{key} is no policy property", hint=_suggest_settings(key))
 
 
 def _check_flag(key: str, text: str) -> None:
@@ -124,4 +125,11 @@ def check_settings(properties: Mapping[str, str]) -> None:
         elif key in (PROTECTED, REBASE):
             _check_flag(key, text)
         elif key.startswith(OWN) and key not in FIXED:
-            raise Invalid(f"unknown policy property {key}", hint=f"known are {', '.join(sorted(SETTINGS))}")
+            raise Invalid(f"unknown policy property {key}", hint=_suggest_settings(key))
+
+
+def _suggest_settings(key: str) -> str:
+    """The known setting that a mistyped key is closest to; all of them where none is close."""
+    full = key if key.startswith(OWN) else OWN + key
+    nearest = get_close_matches(full, sorted(SETTINGS), n=1)
+    return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(SETTINGS))}"

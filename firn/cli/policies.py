@@ -52,8 +52,9 @@ def set_policy(
     removed = [key for key, value in given.items() if not value]
     kept = {key: value for key, value in given.items() if value}
     if table is not None:
-        changed: Any = this.client.tables[table].set_properties(kept, removed).properties
+        policy = this.client.tables[table].change_policy(kept, removed)
+        changed = {setting["key"]: setting["value"] for setting in policy if setting["source"] == "table"}
     else:
         changed = this.client.catalogs.change_policy(this.catalog, kept, removed, namespace)["settings"]
-    rows = sorted((key, value) for key, value in changed.items() if key.startswith("firn."))
+    rows = sorted(changed.items())
     this.show.emit(changed, lambda: this.show.table(("setting", "value"), rows, none="nothing is set"))

@@ -16,6 +16,7 @@ from firn.cli.told import Told, command
 from firn.client import DEFAULT_URL, connect
 from firn.embedded.ports import METASTORE_PORT
 from firn.embedded.process import require_java
+from firn.embedded.pyspark_jars import require_pyspark
 from firn.embedded.python import python_module
 
 TEND_SECONDS = 1.0
@@ -38,6 +39,7 @@ def up(
     memory: Annotated[str, typer.Option(help="Heap of the optimizer's JVM.")] = "2g",
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
+    require_pyspark("firn up")
     from firn.local import LocalFirn  # noqa: PLC0415 -- its Thrift client takes half a second to import
 
     show = this.show
@@ -83,6 +85,7 @@ def run_optimizer(
     server: str | None, token: str | None, *, group: str, slots: int | None, master: str, memory: str
 ) -> None:
     """Become an optimizer."""
+    require_pyspark("firn optimizer")
     require_java()
     url = server or DEFAULT_URL
     connect(url, token=token).health()  # says in words what a retrying optimizer would only log
@@ -99,6 +102,7 @@ def metastore(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = METASTORE_PORT,
 ) -> None:
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
+    require_pyspark("firn metastore")
     from firn.embedded.metastore import EmbeddedMetastore  # noqa: PLC0415 -- see up
 
     show = this.show

@@ -15,11 +15,13 @@ from firn.embedded.process import require_java
 from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
 from firn.linked import AutoSync
+from firn.names import dotted
 from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+KEYED = "keyed"
 PROMPT, GOES_ON = "firn> ", "    > "
 QUIT = ("exit", "quit")
 
@@ -42,13 +44,15 @@ def sql(
     """Run Spark SQL on the server's catalogs; names without a catalog are in --catalog."""
     with _session(this, master=master, memory=memory) as spark:
         if statement is not None:
-            _run(this.show, spark, statement, limit, auto_sync)
+            _run(this, spark, statement, limit, auto_sync)
             return
         for typed in _statements(this.show):
             try:
-                _run(this.show, spark, typed, limit, auto_sync)
+                _run(this, spark, typed, limit, auto_sync)
             except FirnError as error:
                 this.show.note(error.message)
+                if error.hint:
+                    this.show.note(f"      {error.hint}")
 
 
 @contextmanager
@@ -85,10 +89,11 @@ def _session(this: Told, *, master: str, memory: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
-def _run(show: Show, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
+def _run(this: Told, spark: SparkSession, statement: str, limit: int, auto_sync: AutoSync) -> None:
     from firn.spark.errors import reason  # noqa: PLC0415 -- as above
     from firn.spark.statements import before_statement  # noqa: PLC0415
 
+    show = this.show
     statement = statement.rstrip().rstrip(";")
     with show.progress("taking over what Hive has changed" if auto_sync is not AutoSync.NONE else "running"):
         before_statement(spark, statement, auto_sync)
@@ -97,8 +102,29 @@ def _run(show: Show, spark: SparkSession, statement: str, limit: int, auto_sync:
             frame = spark.sql(statement)
             rows = frame.limit(limit + 1).collect() if frame.columns else []
     except Exception as error:  # whatever Java throws: one line of it is for people
+        if (keyed := _keyed_target(this, spark, statement)) is not None:
+            raise Invalid(
+                f"{keyed} is a keyed table, which SQL cannot change under its own name",
+                hint=f"INSERT rows with new keys INTO {keyed}.base, or changes INTO {keyed}.change with _op 'U' or "
+                "'D'; in PySpark call firn.spark.upsert or firn.spark.delete",
+            ) from error
         raise FirnError(reason(error), hint="`firn sql` without a statement is a prompt to try things") from error
     _print(show, frame, [tuple(row) for row in rows], limit)
+
+
+def _keyed_target(this: Told, spark: SparkSession, statement: str) -> str | None:
+    """The keyed table that a failed statement tried to write to. Spark says only that it found no table to write to."""
+    from firn.spark.statements import written_table  # noqa: PLC0415 -- as above
+
+    target = written_table(spark, statement)
+    if target is None:
+        return None
+    name = dotted(target)
+    try:
+        is_keyed = this.client.tables[name].show().kind == KEYED
+    except FirnError:  # no table of the server's: Spark's own message stands
+        return None
+    return name if is_keyed else None
 
 
 def _print(show: Show, frame: DataFrame, rows: list[tuple[object, ...]], limit: int) -> None:

@@ -8,6 +8,17 @@ from pathlib import Path
 from firn.embedded.errors import PySparkMissing
 
 
+def require_pyspark(needed_by: str) -> None:
+    """Raise PySparkMissing, which names what needs it, where Firn was installed without its extra `spark`.
+
+    Commands call it before they import a module that imports PySpark's gateway to Java.
+    """
+    if find_spec("pyspark") is None or find_spec("py4j") is None:
+        raise PySparkMissing(
+            f"{needed_by} needs PySpark, which is not installed. Install it: pip install 'firn[spark]'"
+        )
+
+
 def pyspark_jars() -> Path:
     """The directory of PySpark's jars; raises PySparkMissing where the extra was not installed.
 
@@ -15,9 +26,7 @@ def pyspark_jars() -> Path:
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise PySparkMissing(
-            "PySpark is not installed, and its jars are needed here; install it: pip install 'firn[spark]'"
-        )
+        raise PySparkMissing("PySpark's jars are not installed. Install them: pip install 'firn[spark]'")
     return Path(spec.origin).parent / "jars"
 
 

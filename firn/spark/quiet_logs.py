@@ -1,7 +1,7 @@
 """Log silencing for writes: the write raises its failure as one exception, so Spark need not print it as well.
 
-A refused row fails a task, and Spark logs the stack trace of that task five times before the exception arrives in Python.
-PySpark itself logs each analysis error as a line of JSON.
+A refused row fails a task, and Spark logs the stack trace of that task five times before the exception arrives in
+Python. PySpark itself logs each analysis error as a line of JSON.
 """
 
 from __future__ import annotations

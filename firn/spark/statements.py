@@ -15,6 +15,8 @@ from firn.spark.sessions import client_of
 
 _RELATION = re.compile(r"'UnresolvedRelation \[(.*?)\]")
 _CATALOG_AND_NAMESPACE = 2
+_WRITES = frozenset({"InsertIntoStatement", "UpdateTable", "DeleteFromTable", "MergeIntoTable"})
+"""Spark's parsed plans that write to a table."""
 
 
 def tables_of(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
@@ -28,6 +30,18 @@ def tables_of(spark: SparkSession, statement: str) -> list[tuple[str, ...]]:
         return []
     named = (tuple(found.split(", ")) for found in _RELATION.findall(plan.treeString()))
     return list(dict.fromkeys(_qualified(spark, parts) for parts in named))
+
+
+def written_table(spark: SparkSession, statement: str) -> tuple[str, ...] | None:
+    """The table that an INSERT, UPDATE, DELETE or MERGE statement writes to; None for any other statement."""
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(statement)
+    except PySparkException:
+        return None
+    if plan.getClass().getSimpleName() not in _WRITES:
+        return None
+    target = _RELATION.search(plan.treeString())  # the plan of each of them names its target first
+    return None if target is None else _qualified(spark, tuple(target[1].split(", ")))
 
 
 def before_statement(spark: SparkSession, statement: str, auto_sync: AutoSync | str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
@@ -13,7 +13,7 @@ from catalog.job import JobKind
 from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
 from catalog.names import CatalogName, TableName
-from catalog.policy.policy import check_settings
+from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
 from catalog.schematext import partition_spec_of, schema_of
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
@@ -21,7 +21,7 @@ from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
 from server.api.jobs import JobOut
-from server.api.policies import SettingOut, settings_out
+from server.api.policies import PolicyChangeIn, SettingOut, settings_out
 from server.api.tableviews import (
     NextOut,
     PartitionOut,
@@ -210,12 +210,25 @@ def show_policy(services: ServicesDep, catalog: CatalogDep, table: TableDep) -> 
     return settings_out(services.planner.outlook(catalog, table).policy)
 
 
+@router.patch("/{table}/policy", summary="Change a table's policy", responses=refusals(400, 404, 409))
+def change_policy(
+    services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PolicyChangeIn
+) -> list[SettingOut]:
+    """Set and remove policy settings of the table; the others stay. A key that is no policy setting is refused.
+
+    The answer is the policy as it holds for the table afterwards.
+    """
+    check_policy(body.set)
+    check_disjoint(body.set, body.remove)
+    services.change_properties(catalog, table, updates=body.set, removals=body.remove)
+    return settings_out(services.planner.outlook(catalog, table).policy)
+
+
 @router.patch("/{table}/properties", summary="Change properties", responses=refusals(400, 404, 409))
 def change_properties(services: ServicesDep, catalog: CatalogDep, table: TableDep, body: PropertiesIn) -> TableOut:
     """Of a plain table, or of a keyed table's base store; policy settings are checked."""
     check_settings(body.set)
-    if set(body.set) & set(body.remove):
-        raise Invalid("a property is both set and removed")
+    check_disjoint(body.set, body.remove)
     services.change_properties(catalog, table, updates=body.set, removals=body.remove)
     return table_out(services, catalog, table)
 
@@ -272,6 +285,12 @@ def statistics_now(
 ) -> JobOut | PlannedOut:
     """Count the distinct values of `firn.statistics.columns`, or of all columns where none are named."""
     return run_or_preview(services, catalog, table, JobKind.STATISTICS, {}, dry_run=dry_run)
+
+
+def check_disjoint(updates: Mapping[str, str], removals: Sequence[str]) -> None:
+    """Invalid when a property is both set and removed: the request says nothing of the order."""
+    if both := sorted(set(updates) & set(removals)):
+        raise Invalid(f"{', '.join(both)}: both set and removed")
 
 
 def run_or_preview(

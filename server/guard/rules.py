@@ -94,6 +94,7 @@ _TABLES: Rules = {
     ("POST", f"{_CATALOG}/tables"): changes(bodies.new_dotted_table),
     ("DELETE", _ITEM): changes(on.dotted_table(DROP)),
     ("PATCH", f"{_ITEM}/properties"): changes(on.dotted_table(WRITE)),
+    ("PATCH", f"{_ITEM}/policy"): changes(on.dotted_table(WRITE)),
     **{
         ("GET", f"{_ITEM}{part}"): reads(on.dotted_table(READ))
         for part in ("", "/pin", "/snapshots", "/files", "/versions", "/quarantine", *_UPKEEP, *_PAST)

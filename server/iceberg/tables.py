@@ -14,7 +14,7 @@ from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.updates import parsed_updates
 from catalog.job import Lease
 from catalog.keyed.spec import BASE, KeySpec
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName, TableName, dotted
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
 from server.iceberg.compression import Compressed, accepts_gzip
@@ -184,7 +184,7 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
 
     def commit() -> Response:
         if services.keyed.pinned_table(catalog, name) is not None:
-            raise CommitRefused(f"{name} is a pinned table: it cannot be written")
+            raise _pinned_refusal(name)
         if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
             made = services.tables.create_by_commit(catalog, change, idempotency=once.asked)
             return _loaded(name, replace(made, config={}))
@@ -194,6 +194,19 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
         return _as_remembered(services, name)([services.committer.commit(request)[0].metadata_location])
 
     return once.run(commit, _as_remembered(services, name))
+
+
+def _pinned_refusal(name: TableName) -> Invalid:
+    """For SQL that writes to a keyed table by its own name: the engine has resolved the name to a pinned table.
+
+    Not a CommitFailedException, which engines answer with retries.
+    """
+    keyed = dotted(name.namespace)
+    return Invalid(
+        f"{keyed} is a keyed table, which SQL cannot change under its own name",
+        hint=f"insert rows with new keys into {keyed}.base, append changes to {keyed}.change with _op 'U' or 'D', "
+        "or call firn.spark.upsert or firn.spark.delete",
+    )
 
 
 @router.post("/transactions/commit", status_code=204, dependencies=[Depends(commits)])

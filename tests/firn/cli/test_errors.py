@@ -42,6 +42,7 @@ from tests.firn.cli.conftest import Command, serving
         (["catalog", "create", "c", "--warehouse", "file://elsewhere/x"], 2, "no directory of this machine"),
         (["catalog", "create", "c", "--warehouse", "/w", "--metastore", "localhost:9083"], 2, "thrift://HOST:PORT"),
         (["policy", "set", "firn.merge.max-pending-cows=7"], 2, "firn.merge.max-pending-rows"),
+        (["policy", "set", "merge.max-pending-rows=5"], 2, "did you mean firn.merge.max-pending-rows?"),
         (["policy", "set", "color=blue"], 2, "color is no policy property"),
         (["policy", "set", "firn.merge.mode=auto", "--namespace", "nowhere"], 1, "nowhere"),
         (["policy", "set", "firn.merge.mode=auto", "--namespace", "db", "--table", "db.t"], 2, "two places"),
@@ -186,6 +187,23 @@ def _refused(tmp_path: Path, *flags: str, env: dict[str, str] | None = None, cod
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['pyspark'] = sys.modules['py4j'] = None\n", encoding="utf-8"
+    )
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    at = ["--data-dir", str(tmp_path / "data"), "--port", "0"]
+    for arguments in (["up", *at], ["metastore", *at], ["optimizer"]):
+        said = run.apart(*arguments, env=env)
+        assert (said.code, said.out) == (1, ""), arguments
+        assert (
+            f"firn {arguments[0]} needs PySpark, which is not installed. Install it: pip install 'firn[spark]'"
+            in said.err
+        )
+        assert "Traceback" not in said.err
+    assert "PySpark is not installed" in run.apart("sql", "select 1", env=env).err
 
 
 def test_no_java(run: Command, tmp_path: Path) -> None:

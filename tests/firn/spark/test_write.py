@@ -143,9 +143,7 @@ def logged(server: RunningServer) -> Iterator[Callable[[], str]]:
     PySparkLogger.getLogger(PYSPARK_LOGGER).removeHandler(handler)
 
 
-def test_a_refused_upsert_printed_fifty_lines_of_java_first(
-    server: RunningServer, logged: Callable[[], str]
-) -> None:
+def test_a_refused_upsert_printed_fifty_lines_of_java_first(server: RunningServer, logged: Callable[[], str]) -> None:
     table = a_table(server)
     with pytest.raises(RowsRefused) as refused:
         upsert(frame(server, (1, "p", 1), (1, "q", 2)), table)

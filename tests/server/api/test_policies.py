@@ -60,6 +60,23 @@ def test_a_change_that_cannot_be_read_changes_nothing(api: Api) -> None:
     assert good(api.http.get(POLICY))["settings"] == {ROWS: "1000"}
 
 
+def test_an_unknown_policy_key_of_a_table_was_stored_as_a_dead_property(api: Api) -> None:
+    api.lake.create(PLAIN)
+    path = "/api/v1/catalogs/lake/tables/db.plain/policy"
+    for misspelled in ("merge.max-pending-rows", "firn.merge.max-pending-row"):
+        refused = api.http.patch(path, json={"set": {misspelled: "5"}})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["hint"] == f"did you mean {ROWS}?"
+    far = api.http.patch(path, json={"set": {"owner": "ann"}})
+    assert far.status_code == 400
+    assert "known are" in far.json()["error"]["hint"]
+    both = api.http.patch(path, json={"set": {ROWS: "5"}, "remove": [ROWS]})
+    assert both.json()["error"]["message"] == f"{ROWS}: both set and removed"
+    shown = good(api.http.patch(path, json={"set": {ROWS: "5"}}))
+    assert [(one["key"], one["value"]) for one in shown if one["source"] == "table"] == [(ROWS, "5")]
+    assert good(api.http.patch(path, json={"remove": [ROWS]})) == good(api.http.get(path))
+
+
 def test_what_an_engine_has_misspelled_is_shown_beside_what_holds(api: Api) -> None:
     """Engines set properties unchecked; API, CLI and console never see such a value refused."""
     change(api, {"set": {"firn.expire.max-age": "90 d"}})

@@ -50,6 +50,17 @@ def test_a_pinned_table_has_one_snapshot_either_way(lake: Lake) -> None:
     assert len(part["metadata"]["snapshots"]) == 1
 
 
+def test_a_write_to_a_pinned_table_was_tried_again_and_again(lake: Lake) -> None:
+    """Engines repeat a commit that is answered 409; SQL that writes to a keyed table by its name ends up here."""
+    lake.create_keyed()
+    path = f"/iceberg/v1/lake/namespaces/db%1Forders/tables/{lake.services.keyed.pin(LAKE, ORDERS).base_name}"
+    refused = lake.client.post(path, json={"requirements": [], "updates": []})
+    assert refused.status_code == 400
+    message = refused.json()["error"]["message"]
+    assert "db.orders is a keyed table, which SQL cannot change under its own name" in message
+    assert "db.orders.change" in message
+
+
 def test_a_large_answer_is_compressed_for_who_takes_that(lake: Lake) -> None:
     for _ in range(60):
         lake.append(PLAIN)
