@@ -167,6 +167,11 @@ format: setup ## format and mend what ruff can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
+.PHONY: wheel
+wheel: setup ## build the wheel, with the console inside, into build/
+	@$(STEP) "building the wheel" $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w build .
+	@ls build/*.whl
+
 .PHONY: bench
 bench: setup ## measure; results as JSON under bench/results
 	@$(BIN)/python -m bench $(ARGS)

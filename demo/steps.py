@@ -38,7 +38,7 @@ class Steps:
             yield step
         seconds = time.monotonic() - began
         self.took.append((does, seconds))
-        line = Text.assemble(("✓ ", "green"), f"{does:<44}", (f"{seconds:6.1f} s", "dim"), "  ", step.found)
+        line = Text.assemble(("✓ ", "green"), f"{does:<58}", (f"{seconds:6.1f} s", "dim"), "  ", step.found)
         self.console.print(line, soft_wrap=True)
 
     def say(self, text: str) -> None:
