@@ -39,6 +39,7 @@ from server.iceberg.wire import (
     TableCallDep,
     TableDep,
     VisibleDep,
+    caller_of,
     commits,
     engine_of,
     flag_in,
@@ -186,7 +187,13 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
         if services.keyed.pinned_table(catalog, name) is not None:
             raise _pinned_refusal(name)
         if is_creating(change.requirements):
-            made = services.tables.create_by_commit(catalog, change, idempotency=once.asked)
+            caller = caller_of(call.table.request)
+            made = services.tables.create_by_commit(
+                catalog,
+                change,
+                idempotency=once.asked,
+                may_read=lambda: services.access.may_read(caller, catalog, name),
+            )
             return _loaded(name, replace(made, config={}))
         request = CommitRequest(
             catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=once.asked
