@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator
 from catalog.access import Privilege
 from catalog.commit import is_creating
 from catalog.names import TableName, checked_namespace, decode_namespace, parse_namespace
+from catalog.policy.authority import are_for_writers
 from catalog.vending.storage import PREFIX as STORAGE
 from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
+from server.api.hive import UpgradeIn
 from server.api.imports import RegisterIn
+from server.api.policies import PolicyChangeIn
 from server.api.tables import TableIn
 from server.api.upgrades import UpgradeManyIn
 from server.guard.demands import (
@@ -26,6 +29,7 @@ from server.guard.demands import (
     on_namespace,
     on_table,
     on_view,
+    queried_namespace,
     server,
 )
 from server.iceberg.wire import flag_in, name_of, namespace_in, objects_in
@@ -36,7 +40,8 @@ from server.service.hive.state import split_name
 def catalog_settings(asked: Asked) -> Iterator[Demand]:
     """Maintainers look after a catalog; what its storage is, and by which role it is reached, is the server's affair.
 
-    They would else send the server's keys, or everybody's data, to a place of their own.
+    They would else send the server's keys, or everybody's data, to a place of their own. How long dropped tables are
+    kept takes the privilege to write.
     """
     yield on_catalog(asked)
     yield on_catalog(asked, Privilege.MAINTAIN)
@@ -44,6 +49,22 @@ def catalog_settings(asked: Asked) -> Iterator[Demand]:
     named = {*wanted.set, *wanted.remove}
     if any(key.startswith(STORAGE) for key in named):
         yield from server(Privilege.CREATE)(asked)
+    if are_for_writers(named):
+        yield on_catalog(asked, Privilege.WRITE)
+
+
+def policy(asked: Asked) -> Iterator[Demand]:
+    """Who maintains a namespace says how its tables are looked after, only who may write how long their rows stay."""
+    wanted = asked.model(PolicyChangeIn)
+    yield from queried_namespace("namespace", Privilege.MAINTAIN)(asked)
+    if are_for_writers({*wanted.set, *wanted.remove}):
+        yield from queried_namespace("namespace", Privilege.WRITE)(asked)
+
+
+def whole_policy(asked: Asked) -> Iterator[Demand]:
+    """What is not in the new policy is removed by it, whatever that was: it takes both."""
+    for privilege in (Privilege.MAINTAIN, Privilege.WRITE):
+        yield from queried_namespace("namespace", privilege)(asked)
 
 
 def new_namespace(asked: Asked) -> Iterator[Demand]:
@@ -67,6 +88,8 @@ def new_hive_table(asked: Asked) -> Iterator[Demand]:
     database, name = split_name(asked.path["full_name"])
     yield from on_namespace(asked, (database,), Privilege.CREATE)
     yield from on_table(asked, TableName((database,), name), Privilege.READ)
+    if are_for_writers(asked.model(UpgradeIn).properties):  # the table has rows from its beginning: Hive's
+        yield from on_table(asked, TableName((database,), name), Privilege.WRITE)
 
 
 def converted(asked: Asked) -> Iterator[Demand]:
@@ -90,7 +113,9 @@ def _converted(asked: Asked, name: str | None) -> Iterator[Demand]:
 def new_hive_tables(asked: Asked) -> Iterator[Demand]:
     """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
     wanted = asked.model(UpgradeManyIn)
-    needed = (Privilege.READ,) if wanted.dry_run else (Privilege.CREATE, Privilege.READ)
+    needed = [Privilege.READ] if wanted.dry_run else [Privilege.CREATE, Privilege.READ]
+    if not wanted.dry_run and are_for_writers(wanted.properties):
+        needed.append(Privilege.WRITE)
     yield on_catalog(asked)
     for database in sorted({database_of(table) or "" for table in wanted.tables}):
         for privilege in needed:

@@ -86,8 +86,8 @@ _CATALOGS: Rules = {
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): changes(on.dotted_namespace(MAINTAIN)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): changes(on.dotted_namespace(MAINTAIN)),
     ("GET", f"{_CATALOG}/policy"): reads(on.queried_namespace("namespace")),
-    ("PUT", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
-    ("PATCH", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
+    ("PUT", f"{_CATALOG}/policy"): changes(bodies.whole_policy),
+    ("PATCH", f"{_CATALOG}/policy"): changes(bodies.policy),
 }
 
 _TABLES: Rules = {

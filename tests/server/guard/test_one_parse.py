@@ -33,6 +33,7 @@ from tests.server.guard.test_every_route import BODIES, QUERIES
 from tests.server.guarded import guarded
 
 Needs = set[tuple[Privilege | None, Securable]]
+TTL = "firn.ttl.max-age"
 READ, WRITE, CREATE, DROP = Privilege.READ, Privilege.WRITE, Privilege.CREATE, Privilege.DROP
 
 
@@ -51,7 +52,20 @@ def _table(name: TableName) -> Securable:
 def _upgrades(values: Mapping[str, Any]) -> Needs:
     body: UpgradeManyIn = values["body"]
     on = [Securable(LAKE, (database,) if (database := database_of(name)) else ()) for name in body.tables]
-    return {(READ, one) for one in on} | (set() if body.dry_run else {(CREATE, one) for one in on})
+    needed = [READ] if body.dry_run else [READ, CREATE, *([WRITE] if TTL in body.properties else [])]
+    return {(privilege, one) for one in on for privilege in needed}
+
+
+def _upgrade(values: Mapping[str, Any]) -> Needs:
+    database, name = split_name(values["full_name"])
+    table = _table(TableName((database,), name))
+    by_properties = {(WRITE, table)} if TTL in values["body"].properties else set()
+    return {(CREATE, Securable(LAKE, (database,))), (READ, table), *by_properties}
+
+
+def _policy_change(values: Mapping[str, Any]) -> Needs:
+    on, body = _namespace(values["namespace"]), values["body"]
+    return {(Privilege.MAINTAIN, on)} | ({(WRITE, on)} if TTL in {*body.set, *body.remove} else set())
 
 
 def _conversion(values: Mapping[str, Any], name: str | None) -> Needs:
@@ -105,8 +119,12 @@ BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
     ),
     "/api/v1 GET /catalogs/{catalog}/namespaces": lambda values: {(None, _namespace(values["parent"]))},
     "/api/v1 GET /catalogs/{catalog}/policy": lambda values: {(None, _namespace(values["namespace"]))},
-    "/api/v1 PUT /catalogs/{catalog}/policy": lambda values: {(Privilege.MAINTAIN, _namespace(values["namespace"]))},
-    "/api/v1 PATCH /catalogs/{catalog}/policy": lambda values: {(Privilege.MAINTAIN, _namespace(values["namespace"]))},
+    "/api/v1 PUT /catalogs/{catalog}/policy": lambda values: {
+        (Privilege.MAINTAIN, _namespace(values["namespace"])),
+        (WRITE, _namespace(values["namespace"])),
+    },
+    "/api/v1 PATCH /catalogs/{catalog}/policy": _policy_change,
+    "/api/v1 POST /catalogs/{catalog}/hive/{full_name}/upgrade": _upgrade,
     "/iceberg/v1 GET /config": lambda values: (
         set() if values["warehouse"] is None else {(None, Securable(values["warehouse"]))}
     ),
@@ -129,9 +147,34 @@ BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
 CONFUSED: tuple[Any, ...] = (
     *("false", "true", "False", "0", "", "secret", "secret.t", "open.t", "*", "firn.storage.vending", "NaN"),
     *(0, 1, -1, 0.0, 1.0, 1e400, True, False, None),
-    *([], {}, [[]], [None], ["secret"], ["open", "secret"], {"type": "assert-create"}, [{"type": "assert-create"}]),
+    *(
+        {TTL: "1 h"},
+        [TTL],
+        {"firn.merge.mode": "auto"},
+        [],
+        {},
+        [[]],
+        [None],
+        ["secret"],
+        ["open", "secret"],
+        {"type": "assert-create"},
+        [{"type": "assert-create"}],
+    ),
 )
-OTHER_FIELDS = ("dry_run", "overwrite", "to", "name", "set", "remove", "tables", "requirements", "Dry_Run", "DRY_RUN")
+OTHER_FIELDS = (
+    "dry_run",
+    "overwrite",
+    "to",
+    "name",
+    "set",
+    "remove",
+    "tables",
+    "properties",
+    "settings",
+    "requirements",
+    "Dry_Run",
+    "DRY_RUN",
+)
 CONTENT_TYPES = ("application/json", "application/json; charset=utf-16", "application/x+json", "text/plain", None)
 ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32-le")
 PLACES: Mapping[str, tuple[str, ...]] = {
