@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fastapi.exceptions import RequestValidationError
+
 from catalog.access import Securable
-from catalog.errors import Invalid
 from catalog.names import CatalogName
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
@@ -43,7 +44,7 @@ def grant(asked: Asked) -> About:
     role = f"role {asked.path['role']}"
     try:
         change = asked.model(GrantIn)
-    except Invalid:  # which role was meant is known all the same
+    except RequestValidationError:  # which role was meant is known all the same
         return About(role, "malformed")
     return About(role, f"{', '.join(change.privileges)} on {_scope(change.on)}")
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, TypeVar
 from uuid import UUID
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
 
@@ -75,10 +76,10 @@ class Asked:
         return self.body
 
     def model(self, kind: type[M]) -> M:
-        """The body as the route's own model reads it; Invalid when it is missing or malformed."""
+        """The body as the route's own model reads it; refused as the route refuses it when missing or malformed."""
         found = self.optional_model(kind)
         if found is None:
-            raise Invalid("malformed request: the body is missing")
+            raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
         return found
 
     def optional_model(self, kind: type[M]) -> M | None:
@@ -88,7 +89,8 @@ class Asked:
         try:
             return kind.model_validate(self.body)
         except ValidationError as error:
-            raise Invalid(f"malformed request: {error.error_count()} fields of the body are not as expected") from error
+            found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+            raise RequestValidationError(found) from error
 
     def parameter(self, name: str) -> str | None:
         """A parameter of the query; Invalid when it is given twice: programs differ in which of them counts."""

@@ -10,6 +10,7 @@ from email.message import Message
 from typing import cast
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
 
 from catalog.access import Caller, Decision, decide
 from catalog.audit import AuditEntry, Verdict
@@ -83,7 +84,9 @@ def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
     entry = replace(
         _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
-    with suppress(CatalogError):  # a body that tells nothing is no way around the log: what was demanded is told
+    with suppress(
+        CatalogError, RequestValidationError
+    ):  # a body that tells nothing is no way around the log: what was demanded is told
         if rule.about is not None:
             about = rule.about(asked)
             entry = replace(entry, target=_loggable(about.target), detail=_loggable(about.detail))

@@ -118,8 +118,8 @@ def test_a_dry_run_of_an_upgrade_in_text_is_no_dry_run(server: Guarded, http: Cl
     path = "/api/v1/catalogs/lake/hive/upgrade"
     for text in ("false", "no", "0", "off", "true", 0, 1):
         answer = http.post(path, json={"tables": ["secret.h"], "dry_run": text}, headers=bearer(reader))
-        assert answer.status_code == 400, text
-        assert answer.json()["error"]["code"] == "invalid"
+        assert answer.status_code == 422, text
+        assert "dry_run" in answer.text
     twice = '{"tables": ["secret.h"], "dry_run": true, "dry_run": false}'
     headers = {**bearer(reader), "Content-Type": "application/json"}
     assert http.post(path, content=twice, headers=headers).status_code == 403
