@@ -194,7 +194,8 @@ def test_without_vending_clients_are_told_where_the_storage_is(vault: Vault, url
     hints = {"s3.endpoint": vault.s3, "s3.region": "us-east-1", "client.region": "us-east-1"}
     assert hints.items() <= answer["config"].items()
     assert "storage-credentials" not in answer
-    assert vault.client(url).get("/iceberg/v1/config?warehouse=lake").json()["defaults"] == hints
+    told = vault.client(url).get("/iceberg/v1/config?warehouse=lake").json()["defaults"]
+    assert told == {**hints, "token-exchange-enabled": "false"}
     assert vault.client(url).get(f"{PATH}/orders/credentials").json() == {"storage-credentials": []}
 
 
