@@ -193,6 +193,11 @@ class Rights:
         return self.has(Privilege.GRANT, grant.on) and self.has(grant.privilege, grant.on)
 
     @property
+    def grants_anything(self) -> bool:
+        """Whether the holder may pass on something: then they have to do with roles and those who have them."""
+        return any(Privilege.GRANT in held for held in self.held.values())
+
+    @property
     def administers(self) -> bool:
         """Whether the holder looks after users, services, roles and everybody's tokens."""
         return self.has(Privilege.GRANT, SERVER)

@@ -37,6 +37,11 @@ class Change:
     updates: Sequence[Json] = ()
 
 
+def is_creating(requirements: Sequence[Json]) -> bool:
+    """Whether a commit with these requirements ends a create transaction."""
+    return any(requirement.get("type") == "assert-create" for requirement in requirements)
+
+
 def digest_of(change: Change) -> str:
     """The same for a request and its repetition, different for any other request."""
     text = json.dumps([list(change.requirements), list(change.updates)], sort_keys=True)

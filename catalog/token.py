@@ -11,7 +11,7 @@ import hmac
 import re
 import secrets
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from catalog.access import PrincipalId, RoleName
@@ -45,13 +45,27 @@ class Token:
     roles: tuple[RoleName, ...] | None = None
     catalogs: tuple[CatalogName, ...] | None = None
     origin: str | None = None
-    """The bearer token that it was exchanged for: it ends with that one."""
+    """The token that it was exchanged for, or made with: it ends with that one."""
+    renewable_until: datetime | None = None
+    """The end of the chain of exchanges that an access token is in: none of it lives longer."""
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
 
     def is_good(self, now: datetime) -> bool:
         """Whether it still opens anything."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+def exchanges_end(now: datetime, longest: timedelta, subject: Token | None, until: datetime | None = None) -> datetime:
+    """When the chain ends that an exchange goes on with or begins.
+
+    A client's secret, a bearer token or an issuer's token (good `until` then) begins a chain, which lasts no longer
+    than what it begins with. An access token is in a chain already: exchanging it prolongs nothing.
+    """
+    if subject is not None and subject.kind is TokenKind.ACCESS:
+        return subject.renewable_until or subject.expires_at or now
+    ends = (now + longest, until, None if subject is None else subject.expires_at)
+    return min(end for end in ends if end is not None)
 
 
 @dataclass(frozen=True, slots=True)

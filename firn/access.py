@@ -56,11 +56,11 @@ class Access:
         self.transport.change("DELETE", f"/tokens/{_quoted(token_id)}")
 
     def roles(self) -> list[Json]:
-        """All, with what they are granted."""
+        """With what they are granted: all of them for who may grant something, the caller's own for others."""
         return list(self.transport.items("/roles"))
 
     def role(self, name: str) -> Json:
-        """One, with its members."""
+        """One; its members are None for who may not give it."""
         return self.transport.get(f"/roles/{_quoted(name)}")
 
     def create_role(self, name: str, description: str = "") -> Json:

@@ -62,6 +62,7 @@ from server.iceberg import scans as iceberg_scans
 from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.iceberg.shortcut import Shortcut
+from server.iceberg.wire import body_value
 from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
 from server.schedule import Background
 from server.service.services import Services
@@ -118,7 +119,7 @@ def create_app(
     Put together here, not mounted: FastAPI would wrap each request of its neighbours in layers of its own.
     """
     api = create_api(settings, services, background)
-    enter = gate(rules.ICEBERG, "/iceberg/v1") if services.access.enabled else None
+    enter = gate(rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
     iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
     below: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
 
@@ -181,7 +182,7 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 @cache
 def _iceberg_routes(*, guarded: bool) -> list[BaseRoute]:
     """The same for the Iceberg REST catalog."""
-    return _routes_of(_ICEBERG, [Depends(gate(rules.ICEBERG, "/iceberg/v1"))] if guarded else [])
+    return _routes_of(_ICEBERG, [Depends(gate(rules.ICEBERG, "/iceberg/v1", body_value))] if guarded else [])
 
 
 def _routes_of(modules: tuple[Any, ...], gates: list[Any]) -> list[BaseRoute]:

@@ -273,6 +273,7 @@ def build_access(settings: AccessSettings, database: Database) -> Access:
         access=timedelta(seconds=settings.access_token_seconds),
         default=timedelta(days=settings.token_days),
         longest=timedelta(days=settings.longest_token_days),
+        exchanges=timedelta(seconds=settings.exchange_seconds),
     )
     return Access(
         enabled=settings.enabled,

@@ -159,6 +159,12 @@ class AccessSettings(Group):
         default=5, le=300, description="How long what was revoked on one server may still be taken on another."
     )
     access_token_seconds: int = Field(default=3600, ge=60, description="Life of tokens given for a client's secret.")
+    exchange_seconds: int = Field(
+        default=86_400,
+        ge=60,
+        description="How long a token given for a client's secret can be exchanged for others; then the secret is "
+        "needed again.",
+    )
     token_days: PositiveInt = Field(default=90, description="Life of a token that was made without saying how long.")
     longest_token_days: PositiveInt = Field(default=366, description="Longest life that may be asked for.")
     audit_days: PositiveInt = Field(default=90, description="How long the audit log is kept.")
@@ -188,6 +194,8 @@ class AccessSettings(Group):
     def _is_whole(self) -> Self:
         if self.oidc_issuer is not None and self.oidc_audience is None:
             raise ValueError("oidc_issuer without oidc_audience: tokens made for other programs would be taken")
+        if self.exchange_seconds < self.access_token_seconds:
+            raise ValueError(f"exchange_seconds is {self.exchange_seconds}: less than access_token_seconds")
         if self.token_days > self.longest_token_days:
             raise ValueError(f"token_days is {self.token_days}, longest_token_days only {self.longest_token_days}")
         return self

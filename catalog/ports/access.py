@@ -53,13 +53,16 @@ class Tokens(Protocol):
     def add(self, token: Token) -> None: ...
     def find(self, token_id: str) -> Token | None: ...
 
+    def find_parent(self, token_id: str) -> Token | None:
+        """The same for a token that another is about to be made with: until that one is there, nobody revokes it."""
+
     def list(
         self, owner: PrincipalId | None, kind: TokenKind | None, *, limit: int, cursor: str | None = None
     ) -> Page[Token]:
         """By id; None means everybody's, of every kind."""
 
     def revoke(self, token_id: str, now: datetime) -> None:
-        """With every token it was exchanged for."""
+        """With every token that it was exchanged for or that was made with it, and all of theirs."""
 
     def revoke_all(self, owner: PrincipalId, kind: TokenKind | None, now: datetime) -> None: ...
     def used(self, at: Mapping[str, datetime]) -> None: ...

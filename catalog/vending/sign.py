@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from catalog.errors import Forbidden, Invalid
 from catalog.vending.reach import Reach
-from catalog.vending.storage import StorageConfig
+from catalog.vending.storage import KMS_KEYS, StorageConfig
 
 LONGEST_URI = 8_192
 MOST_KEYS = 1_000
@@ -27,9 +27,12 @@ _SENT = frozenset({"x-amz-date", "x-amz-security-token", "authorization"})
 """Headers that are the signature's own: what the client says there is not heard."""
 _HEADER = re.compile(
     r"x-amz-(content-sha256|checksum-[a-z0-9-]+|sdk-checksum-algorithm|trailer|decoded-content-length|storage-class"
-    r"|server-side-encryption[a-z0-9-]*|meta-[a-z0-9-]+|copy-source(-range|-if-[a-z-]+)?|metadata-directive"
+    r"|server-side-encryption(-aws-kms-key-id|-bucket-key-enabled)?|meta-[a-z0-9-]+|copy-source(-range|-if-[a-z-]+)?|metadata-directive"
     r"|request-payer|expected-bucket-owner|source-expected-bucket-owner|mp-object-size)"
 )
+_ENCRYPTION = "x-amz-server-side-encryption"
+_KMS_KEY = f"{_ENCRYPTION}-aws-kms-key-id"
+_ENCRYPTIONS = frozenset({"AES256", "aws:kms", "aws:kms:dsse"})
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _PAYLOAD = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 _PLAIN = re.compile(r"[\x21-\x7e]+")
@@ -87,6 +90,7 @@ def signable(request: SignRequest, reach: Reach, storage: StorageConfig) -> Sign
     if request.method not in _OBJECT_QUERIES:
         raise Forbidden(f"{request.method} requests are not signed")
     headers = _headers(request.headers)
+    _check_encryption(headers, storage)
     target = _target(request.uri, reach, storage)
     payload = headers.pop("x-amz-content-sha256", UNSIGNED)
     if _PAYLOAD.fullmatch(payload) is None:
@@ -101,6 +105,22 @@ def signable(request: SignRequest, reach: Reach, storage: StorageConfig) -> Sign
     if request.method == "POST" and target.query.keys() - {_OPERATION} == {"delete"}:
         return Signable(headers, _checked_deletion(target.bucket, request.body, reach))
     raise Forbidden("operations on buckets are not signed, but for lists and deletions within the table")
+
+
+def _check_encryption(headers: Mapping[str, str], storage: StorageConfig) -> None:
+    """Forbidden for a key that the catalog does not name: who holds the key could take the objects from all others.
+
+    The server's rights would encrypt with whatever key a client names, one of another account too. Keys that clients
+    send themselves (SSE-C) and encryption contexts are no headers that are signed at all.
+    """
+    kind, key = headers.get(_ENCRYPTION), headers.get(_KMS_KEY)
+    if kind is not None and kind not in _ENCRYPTIONS:
+        raise Forbidden(f"{_ENCRYPTION}: {kind} is not signed", hint=f"send one of {', '.join(sorted(_ENCRYPTIONS))}")
+    if key is not None and key not in storage.kms_keys:
+        raise Forbidden(
+            f"the catalog does not let objects be encrypted with the KMS key {key}",
+            hint=f"leave the key to the bucket, or ask an administrator to name it in {KMS_KEYS}",
+        )
 
 
 def _check_object(method: str, target: _Target, headers: Mapping[str, str], reach: Reach) -> None:

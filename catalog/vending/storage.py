@@ -24,14 +24,17 @@ PATH_STYLE = f"{PREFIX}s3.path-style"
 ROLE = f"{PREFIX}s3.role-arn"
 EXTERNAL_ID = f"{PREFIX}s3.external-id"
 SESSION_SECONDS = f"{PREFIX}s3.session-seconds"
+KMS_KEYS = f"{PREFIX}s3.kms-keys"
 _KNOWN = frozenset(
     {VENDING, SIGNING, ALLOWED, ENDPOINT, STS_ENDPOINT, REGION, PATH_STYLE, ROLE, EXTERNAL_ID, SESSION_SECONDS}
+    | {KMS_KEYS}
 )
 
 DEFAULT_REGION = "us-east-1"
 SHORTEST_SESSION, DEFAULT_SESSION, LONGEST_SESSION = 900, 3_600, 43_200
 _REGION = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _ROLE = re.compile(r"arn:[a-z0-9-]+:iam::\d*:role/[\w+=,.@/-]+", re.ASCII)
+_KMS_KEY = re.compile(r"[A-Za-z0-9:/_-]{1,2048}")
 _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
 
 
@@ -59,6 +62,8 @@ class StorageConfig:
     role_arn: str | None = None
     external_id: str | None = None
     session_seconds: int = DEFAULT_SESSION
+    kms_keys: frozenset[str] = frozenset()
+    """The KMS keys that clients may have new objects encrypted with, written as they send them."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> StorageConfig:
@@ -80,6 +85,7 @@ class StorageConfig:
             role_arn=_matching(properties, ROLE, _ROLE, "arn:aws:iam::123456789012:role/lake"),
             external_id=_matching(properties, EXTERNAL_ID, _EXTERNAL_ID, "firn-lake"),
             session_seconds=_seconds(properties.get(SESSION_SECONDS)),
+            kms_keys=_kms_keys(properties.get(KMS_KEYS, "")),
         )
         if config.vending is Vending.STS and config.role_arn is None:
             raise Invalid(f"{VENDING}=sts needs {ROLE}", hint="name the role whose rights are cut down to each table's")
@@ -141,6 +147,14 @@ def _matching(properties: Mapping[str, str], key: str, pattern: re.Pattern[str],
     if text is not None and pattern.fullmatch(text) is None:
         raise Invalid(f"{key}={text}: expected something like {example}")
     return text
+
+
+def _kms_keys(text: str) -> frozenset[str]:
+    keys = frozenset(part.strip() for part in text.split(",") if part.strip())
+    for key in keys:
+        if _KMS_KEY.fullmatch(key) is None:
+            raise Invalid(f"{KMS_KEYS}: {key!r} is no id, ARN or alias of a KMS key")
+    return keys
 
 
 def _seconds(text: str | None) -> int:

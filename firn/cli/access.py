@@ -90,7 +90,7 @@ def create_role(this: Told, name: str, description: Annotated[str, typer.Option(
 
 @command(roles, "list")
 def list_roles(this: Told) -> None:
-    """List roles."""
+    """List roles: all of them if you may grant something, else your own."""
     show, found = this.show, this.client.access.roles()
     rows = [(one["name"], one["description"], "; ".join(map(_granted, one["grants"]))) for one in found]
     show.emit(found, lambda: show.table(("role", "description", "grants"), rows, none="no roles"))
@@ -98,12 +98,12 @@ def list_roles(this: Told) -> None:
 
 @command(roles, "show")
 def show_role(this: Told, name: str) -> None:
-    """Show a role, what it is granted, and who has it."""
+    """Show a role, what it is granted, and if you may give it, who has it."""
     show, found = this.show, this.client.access.role(name)
     facts = {
         "role": found["name"],
         "description": found["description"] or None,
-        "members": ", ".join(found["members"]) or "nobody",
+        "members": _members(found["members"]),
     }
 
     def people() -> None:
@@ -111,6 +111,12 @@ def show_role(this: Told, name: str) -> None:
         show.table(("on", "privileges"), [_row(one) for one in found["grants"]], none="it is granted nothing")
 
     show.emit(found, people)
+
+
+def _members(names: list[str] | None) -> str:
+    if names is None:
+        return "shown to those who may give the role"
+    return ", ".join(names) or "nobody"
 
 
 @command(roles, "grant")

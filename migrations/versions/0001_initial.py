@@ -627,6 +627,7 @@ def upgrade() -> None:
         sa.Column("roles", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("catalogs", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("origin", sa.String(length=12), nullable=True),
+        sa.Column("renewable_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_token")),

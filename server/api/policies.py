@@ -6,7 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from catalog.access import Privilege
 from catalog.names import Namespace, parse_namespace
+from catalog.policy.authority import are_for_writers
 from catalog.policy.policy import Policy, Sourced
 from catalog.policy.settings import SETTINGS
 from server.api.deps import CatalogDep, In, Out, ServicesDep
@@ -27,7 +29,10 @@ class IgnoredOut(Out):
 
 
 class SettingOut(Out):
-    """One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few."""
+    """One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few.
+
+    `takes` are the privileges that it takes to set it for a catalog or namespace.
+    """
 
     key: str
     value: str
@@ -35,6 +40,7 @@ class SettingOut(Out):
     default: str
     does: str
     choices: list[str]
+    takes: list[Privilege]
     ignored: list[IgnoredOut]
 
 
@@ -76,6 +82,7 @@ def _setting_out(key: str, one: Sourced) -> SettingOut:
         default=SETTINGS[key].default,
         does=SETTINGS[key].does,
         choices=list(SETTINGS[key].choices),
+        takes=[Privilege.MAINTAIN, *([Privilege.WRITE] if are_for_writers([key]) else [])],
         ignored=[IgnoredOut(value=said.text, source=said.source, why=said.why) for said in one.ignored],
     )
 

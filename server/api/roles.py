@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
+from pydantic import Field
 
 from catalog.access import Privilege, Role, RoleName, Securable
 from catalog.errors import Invalid
 from catalog.names import CatalogName, checked_namespace
-from server.api.deps import CallerDep, In, Out, ServicesDep, VisibleDep
+from server.api.deps import CallerDep, In, Out, ServicesDep, caller_of
 from server.api.errors import refusals
 from server.api.principals import GrantsOut, grants_out
 
@@ -44,7 +46,7 @@ class GrantIn(In):
     """Privileges on one thing, and with it on all that lies in it."""
 
     on: ScopeIn
-    privileges: list[Privilege]
+    privileges: Annotated[list[Privilege], Field(min_length=1)]
 
 
 class RoleOut(Out):
@@ -70,15 +72,15 @@ class RoleOut(Out):
 
 
 class RoleMembersOut(RoleOut):
-    """A role with those who have it."""
+    """A role with those who have it; null for a reader who may not give it."""
 
-    members: list[str]
+    members: list[str] | None
 
 
 @router.get("", summary="List roles")
-def list_roles(services: ServicesDep, visible: VisibleDep) -> list[RoleOut]:
-    """By name."""
-    return [RoleOut.of(role) for role in services.access.roles.list(visible)]
+def list_roles(request: Request, services: ServicesDep) -> list[RoleOut]:
+    """By name: all of them for who may grant something, their own for others."""
+    return [RoleOut.of(role) for role in services.access.roles.list(caller_of(request))]
 
 
 @router.post("", status_code=201, summary="Create a role", responses=refusals(400, 409))
@@ -88,10 +90,10 @@ def create_role(services: ServicesDep, body: RoleIn) -> RoleOut:
 
 
 @router.get("/{role}", summary="Show a role", responses=refusals(404))
-def show_role(services: ServicesDep, visible: VisibleDep, role: str) -> RoleMembersOut:
-    """What it is granted, and who has it."""
-    found, members = services.access.roles.show(RoleName(role), visible)
-    return RoleMembersOut(**RoleOut.of(found).model_dump(), members=list(members))
+def show_role(request: Request, services: ServicesDep, role: str) -> RoleMembersOut:
+    """What it is granted; and for who may give it, who has it."""
+    found, members = services.access.roles.show(RoleName(role), caller_of(request))
+    return RoleMembersOut(**RoleOut.of(found).model_dump(), members=None if members is None else list(members))
 
 
 @router.delete("/{role}", status_code=204, summary="Drop a role", responses=refusals(404, 409))

@@ -42,11 +42,13 @@ class TokenOut(Out):
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    origin: str | None
+    """The token that it was made with or exchanged for; it ends with that one."""
 
     @classmethod
     def of(cls, token: Token, owner: str) -> TokenOut:
         """As it is shown."""
-        plain = ("id", "name", "kind", "created_at", "expires_at", "last_used_at", "revoked_at")
+        plain = ("id", "name", "kind", "created_at", "expires_at", "last_used_at", "revoked_at", "origin")
         return cls(
             **{name: getattr(token, name) for name in plain},
             owner=owner,
@@ -92,7 +94,7 @@ def create_token(services: ServicesDep, caller: CallerDep, body: TokenIn) -> New
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token", responses=refusals(404))
 def revoke_token(services: ServicesDep, caller: CallerDep, token_id: str) -> None:
-    """At once on this server, within seconds on others, with every token that it was exchanged for."""
+    """At once on this server, within seconds on others, with every token that was made with it or exchanged for it."""
     services.access.tokens.revoke(caller, token_id)
 
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+
+from fastapi.exceptions import RequestValidationError
 
 from catalog.access import Securable
 from catalog.names import CatalogName
+from server.api.principals import ServiceIn, UserIn
+from server.api.roles import GrantIn, RoleIn, ScopeIn
+from server.api.tokens import TokenIn
 from server.guard.demands import About, Asked
 
 
+def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[Asked], About]:
+    """A user or a service that is created."""
+    return lambda asked: About(f"{kind} {asked.model(model).name}")
+
+
 def principal(kind: str) -> Callable[[Asked], About]:
-    """A user or a service, by the path or, a new one, by the body."""
-    return lambda asked: About(f"{kind} {_named(asked, 'name')}")
+    """One that there is."""
+    return lambda asked: About(f"{kind} {asked.path['name']}")
+
+
+def new_role(asked: Asked) -> About:
+    """A role that is created."""
+    return About(f"role {asked.model(RoleIn).name}")
 
 
 def role(asked: Asked) -> About:
-    """A role that is created or dropped."""
-    return About(f"role {_named(asked, 'role')}")
+    """A role that is dropped."""
+    return About(f"role {asked.path['role']}")
 
 
 def member(asked: Asked) -> About:
@@ -27,14 +41,19 @@ def member(asked: Asked) -> About:
 
 def grant(asked: Asked) -> About:
     """What a role is given, or is taken from it."""
-    return About(f"role {asked.path['role']}", f"{_listed(asked.body, 'privileges')} on {_scope(asked.body.get('on'))}")
+    role = f"role {asked.path['role']}"
+    try:
+        change = asked.model(GrantIn)
+    except RequestValidationError:  # which role was meant is known all the same
+        return About(role, "malformed")
+    return About(role, f"{', '.join(change.privileges)} on {_scope(change.on)}")
 
 
 def new_token(asked: Asked) -> About:
     """Whose it will be, and to what it is cut down."""
-    owner = asked.body.get("owner")
-    limits = [f"{key} {_listed(asked.body, key)}" for key in ("roles", "catalogs") if asked.body.get(key) is not None]
-    return About("token", "; ".join([f"{_named(asked, 'name')} of {owner or 'themselves'}", *limits]))
+    wanted = asked.model(TokenIn)
+    limits = [*_limit("roles", wanted.roles), *_limit("catalogs", wanted.catalogs)]
+    return About("token", "; ".join([f"{wanted.name} of {wanted.owner or 'themselves'}", *limits]))
 
 
 def token(asked: Asked) -> About:
@@ -42,21 +61,10 @@ def token(asked: Asked) -> About:
     return About(f"token {asked.path['token_id']}")
 
 
-def _named(asked: Asked, parameter: str) -> str:
-    """The route has not looked at the body yet: it may hold anything."""
-    return str(asked.path.get(parameter) or asked.body.get("name"))
+def _limit(name: str, values: Sequence[str] | None) -> list[str]:
+    return [] if values is None else [f"{name} {', '.join(values)}"]
 
 
-def _listed(body: Mapping[str, Any], key: str) -> str:
-    values = body.get(key)
-    return ", ".join(map(str, values)) if isinstance(values, list) else str(values)
-
-
-def _scope(on: object) -> str:
-    if not isinstance(on, dict):
-        return str(on)
-    catalog, namespace, table = on.get("catalog"), on.get("namespace") or [], on.get("table")
-    if not (isinstance(catalog, str) or catalog is None) or not isinstance(namespace, list):
-        return str(on)
-    name = None if table is None else str(table)
-    return str(Securable(None if catalog is None else CatalogName(catalog), tuple(map(str, namespace)), name))
+def _scope(on: ScopeIn) -> str:
+    """As it was asked for; whether there can be such a thing the route will say."""
+    return str(Securable(None if on.catalog is None else CatalogName(on.catalog), tuple(on.namespace), on.table))

@@ -1,14 +1,25 @@
-"""What a request demands on account of its body: what it makes, moves or commits to is named there."""
+"""What a request demands on account of its body: what it makes, moves or commits to is named there.
+
+Each rule reads the body by the model or the functions of its route; see `Asked`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from catalog.access import Privilege
-from catalog.errors import Invalid
+from catalog.commit import is_creating
 from catalog.names import TableName, checked_namespace, decode_namespace, parse_namespace
+from catalog.policy.authority import are_for_writers
 from catalog.vending.storage import PREFIX as STORAGE
+from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
+from server.api.convert import ConvertIn
+from server.api.dropped import UndropIn
+from server.api.hive import UpgradeIn
+from server.api.imports import RegisterIn
+from server.api.policies import PolicyChangeIn
+from server.api.tables import TableIn
+from server.api.upgrades import UpgradeManyIn
 from server.guard.demands import (
     Asked,
     Demand,
@@ -18,9 +29,10 @@ from server.guard.demands import (
     on_namespace,
     on_table,
     on_view,
+    queried_namespace,
     server,
 )
-from server.iceberg.wire import name_of, namespace_in, objects_in
+from server.iceberg.wire import flag_in, name_of, namespace_in, objects_in
 from server.service.hive.operations import database_of
 from server.service.hive.state import split_name
 
@@ -28,31 +40,47 @@ from server.service.hive.state import split_name
 def catalog_settings(asked: Asked) -> Iterator[Demand]:
     """Maintainers look after a catalog; what its storage is, and by which role it is reached, is the server's affair.
 
-    They would else send the server's keys, or everybody's data, to a place of their own.
+    They would else send the server's keys, or everybody's data, to a place of their own. How long dropped tables are
+    kept takes the privilege to write.
     """
     yield on_catalog(asked)
     yield on_catalog(asked, Privilege.MAINTAIN)
-    changed, removed = asked.body.get("set"), asked.body.get("remove")
-    # The route refuses other shapes, and says which it wants.
-    named = [*(changed if isinstance(changed, dict) else ()), *(removed if isinstance(removed, list) else ())]
-    if any(isinstance(key, str) and key.startswith(STORAGE) for key in named):
+    wanted = asked.model(CatalogPropertiesIn)
+    named = {*wanted.set, *wanted.remove}
+    if any(key.startswith(STORAGE) for key in named):
         yield from server(Privilege.CREATE)(asked)
+    if are_for_writers(named):
+        yield on_catalog(asked, Privilege.WRITE)
+
+
+def policy(asked: Asked) -> Iterator[Demand]:
+    """Who maintains a namespace says how its tables are looked after, only who may write how long their rows stay."""
+    wanted = asked.model(PolicyChangeIn)
+    yield from queried_namespace("namespace", Privilege.MAINTAIN)(asked)
+    if are_for_writers({*wanted.set, *wanted.remove}):
+        yield from queried_namespace("namespace", Privilege.WRITE)(asked)
+
+
+def whole_policy(asked: Asked) -> Iterator[Demand]:
+    """What is not in the new policy is removed by it, whatever that was: it takes both."""
+    for privilege in (Privilege.MAINTAIN, Privilege.WRITE):
+        yield from queried_namespace("namespace", privilege)(asked)
 
 
 def new_namespace(asked: Asked) -> Iterator[Demand]:
     """A namespace is created in its parent."""
-    named = checked_namespace(namespace_in(asked.body.get("namespace"), "namespace"))
+    named = checked_namespace(namespace_in(asked.json.get("namespace"), "namespace"))
     return on_namespace(asked, named[:-1], Privilege.CREATE)
 
 
 def new_dotted_namespace(asked: Asked) -> Iterator[Demand]:
     """The same, with the parents that are missing."""
-    return on_namespace(asked, parse_namespace(_text(asked, "name"))[:-1], Privilege.CREATE)
+    return on_namespace(asked, parse_namespace(asked.model(NamespaceIn).name)[:-1], Privilege.CREATE)
 
 
 def new_dotted_table(asked: Asked) -> Iterator[Demand]:
     """A table is created in its namespace, and so is the namespace if need be."""
-    return on_namespace(asked, TableName.parse(_text(asked, "name")).namespace, Privilege.CREATE)
+    return on_namespace(asked, TableName.parse(asked.model(TableIn).name).namespace, Privilege.CREATE)
 
 
 def new_hive_table(asked: Asked) -> Iterator[Demand]:
@@ -60,32 +88,37 @@ def new_hive_table(asked: Asked) -> Iterator[Demand]:
     database, name = split_name(asked.path["full_name"])
     yield from on_namespace(asked, (database,), Privilege.CREATE)
     yield from on_table(asked, TableName((database,), name), Privilege.READ)
+    if are_for_writers(asked.model(UpgradeIn).properties):  # the table has rows from its beginning: Hive's
+        yield from on_table(asked, TableName((database,), name), Privilege.WRITE)
 
 
 def converted(asked: Asked) -> Iterator[Demand]:
     """A conversion copies what can be read to where a table can be created: under Hive's name if it says no other."""
-    return _converted(asked, asked.body.get("name") if asked.content else None)
+    wanted = asked.optional_model(ConvertIn)
+    return _converted(asked, None if wanted is None else wanted.name)
 
 
 def would_convert(asked: Asked) -> Iterator[Demand]:
     """The same of one that is only looked at: the name is in the query."""
-    return _converted(asked, asked.query.get("name"))
+    return _converted(asked, asked.parameter("name"))
 
 
-def _converted(asked: Asked, name: object) -> Iterator[Demand]:
+def _converted(asked: Asked, name: str | None) -> Iterator[Demand]:
     database, own = split_name(asked.path["full_name"])
     yield from on_table(asked, TableName((database,), own), Privilege.READ)
-    namespace = TableName.parse(name).namespace if isinstance(name, str) else (database,)
+    namespace = (database,) if name is None else TableName.parse(name).namespace
     yield from on_namespace(asked, namespace, Privilege.CREATE)
 
 
 def new_hive_tables(asked: Asked) -> Iterator[Demand]:
     """The same for many: each name or pattern is about the namespace of its database, or about the whole catalog."""
-    tables = asked.body.get("tables")
-    named = [one for one in tables if isinstance(one, str)] if isinstance(tables, list) else []
+    wanted = asked.model(UpgradeManyIn)
+    needed = [Privilege.READ] if wanted.dry_run else [Privilege.CREATE, Privilege.READ]
+    if not wanted.dry_run and are_for_writers(wanted.properties):
+        needed.append(Privilege.WRITE)
     yield on_catalog(asked)
-    for database in sorted({database_of(one) or "" for one in named}):
-        for privilege in (Privilege.READ,) if asked.body.get("dry_run") else (Privilege.CREATE, Privilege.READ):
+    for database in sorted({database_of(table) or "" for table in wanted.tables}):
+        for privilege in needed:
             yield from on_namespace(asked, (database,) if database else (), privilege)
 
 
@@ -93,7 +126,7 @@ def registered(asked: Asked) -> Iterator[Demand]:
     """Metadata anywhere in the warehouse may be named, that of any table: all of them must be readable."""
     yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.CREATE)
     yield on_catalog(asked, Privilege.READ)
-    if asked.body.get("overwrite"):
+    if flag_in(asked.json, "overwrite"):
         yield from on_namespace(asked, decode_namespace(asked.path["namespace"]), Privilege.DROP)
 
 
@@ -106,9 +139,9 @@ def unregistered(asked: Asked) -> Iterator[Demand]:
 def brought_back(asked: Asked) -> Iterator[Demand]:
     """Who brings a table back can read it, and create it where it comes back to."""
     yield from dropped(Privilege.READ, Privilege.CREATE)(asked)
-    to = asked.body.get("to") if asked.content else None
-    if isinstance(to, str):
-        yield from on_namespace(asked, TableName.parse(to).namespace, Privilege.CREATE)
+    wanted = asked.optional_model(UndropIn)
+    if wanted is not None and wanted.to is not None:
+        yield from on_namespace(asked, TableName.parse(wanted.to).namespace, Privilege.CREATE)
 
 
 def registered_dotted(asked: Asked) -> Iterator[Demand]:
@@ -116,7 +149,7 @@ def registered_dotted(asked: Asked) -> Iterator[Demand]:
     name = TableName.parse(asked.path["table"])
     yield from on_namespace(asked, name.namespace, Privilege.CREATE)
     yield on_catalog(asked, Privilege.READ)
-    if asked.body.get("overwrite"):
+    if asked.model(RegisterIn).overwrite:
         yield from on_namespace(asked, name.namespace, Privilege.DROP)
 
 
@@ -137,7 +170,7 @@ def renamed_view(asked: Asked) -> Iterator[Demand]:
 
 
 def _renamed(asked: Asked, on: Callable[[Asked, TableName, Privilege], Iterator[Demand]]) -> Iterator[Demand]:
-    body = asked.body
+    body = asked.json
     source, to = name_of(body.get("source"), "source"), name_of(body.get("destination"), "destination")
     for privilege in (Privilege.DROP, Privilege.READ):
         yield from on(asked, source, privilege)
@@ -145,27 +178,19 @@ def _renamed(asked: Asked, on: Callable[[Asked, TableName, Privilege], Iterator[
 
 
 def committed(asked: Asked) -> Iterator[Demand]:
-    """One table's commit."""
-    return _change(asked, named_in_path(asked, "table"), asked.body)
+    """A commit that makes the table creates; one under a job's lease maintains; any other writes."""
+    name = named_in_path(asked, "table")
+    if is_creating(objects_in(asked.json, "requirements")):
+        return on_namespace(asked, name.namespace, Privilege.CREATE)
+    return on_table(asked, name, _committing(asked))
 
 
 def committed_together(asked: Asked) -> Iterator[Demand]:
-    """Every table of a transaction."""
+    """Every table of a transaction, which creates none: whatever it requires, it changes tables that there are."""
     yield on_catalog(asked)
-    for one in objects_in(asked.body, "table-changes"):
-        yield from _change(asked, name_of(one.get("identifier"), "identifier"), one)
+    for change in objects_in(asked.json, "table-changes"):
+        yield from on_table(asked, name_of(change.get("identifier"), "identifier"), _committing(asked))
 
 
-def _change(asked: Asked, name: TableName, body: dict[str, Any]) -> Iterator[Demand]:
-    """A commit that makes the table creates; one under a job's lease maintains; any other writes."""
-    if any(one.get("type") == "assert-create" for one in objects_in(body, "requirements")):
-        return on_namespace(asked, name.namespace, Privilege.CREATE)
-    leased = "x-firn-lease" in asked.headers
-    return on_table(asked, name, Privilege.MAINTAIN if leased else Privilege.WRITE)
-
-
-def _text(asked: Asked, key: str) -> str:
-    value = asked.body.get(key)
-    if not isinstance(value, str):
-        raise Invalid(f"{key}: expected a string")
-    return value
+def _committing(asked: Asked) -> Privilege:
+    return Privilege.MAINTAIN if "x-firn-lease" in asked.headers else Privilege.WRITE

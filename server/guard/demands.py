@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
-import orjson
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import QueryParams
 
 from catalog.access import SERVER, Privilege, Securable, formerly, worked_on
 from catalog.errors import CatalogError, Invalid, NoSuchCatalog, NoSuchNamespace, NoSuchTable, NoSuchView, NotFound
@@ -39,14 +40,22 @@ class Demand:
     missing: CatalogError
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request, as far as access control has to understand it."""
+    """A request, as far as access control has to understand it.
+
+    Its body is the JSON value that the route gets, parsed once, and read by the route's own model: a guard that reads
+    bytes for itself judges another request than the one that is carried out.
+    """
 
     path: Mapping[str, str]
-    query: Mapping[str, str]
+    query: QueryParams
     headers: Mapping[str, str]
-    content: bytes
+    body: object
+    """The parsed JSON; None without a body, an exception where it is malformed."""
     services: Services
 
     @property
@@ -60,24 +69,35 @@ class Asked:
         return CatalogName(self.path["catalog"])
 
     @property
-    def body(self) -> dict[str, Any]:
-        """Read as the routes read it: the one API by orjson, the other by Python's parser, which takes more and where
-        both take it says the same.
-        """
-        try:
-            body = orjson.loads(self.content)
-        except orjson.JSONDecodeError:
-            body = _by_python(self.content)
-        if not isinstance(body, dict):
+    def json(self) -> dict[str, Any]:
+        """The body of a request to the Iceberg REST catalog; Invalid unless it is a JSON object."""
+        if not isinstance(self.body, dict):
             raise Invalid("malformed request: the body is no JSON object")
-        return body
+        return self.body
 
+    def model(self, kind: type[M]) -> M:
+        """The body as the route's own model reads it; refused as the route refuses it when missing or malformed."""
+        found = self.optional_model(kind)
+        if found is None:
+            raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
+        return found
 
-def _by_python(content: bytes) -> object:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise Invalid("malformed request: the body is no JSON") from error
+    def optional_model(self, kind: type[M]) -> M | None:
+        """The same, None without a body."""
+        if self.body is None:
+            return None
+        try:
+            return kind.model_validate(self.body)
+        except ValidationError as error:
+            found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
+            raise RequestValidationError(found) from error
+
+    def parameter(self, name: str) -> str | None:
+        """A parameter of the query; Invalid when it is given twice: programs differ in which of them counts."""
+        values = self.query.getlist(name)
+        if len(values) > 1:
+            raise Invalid(f"the parameter {name} is given {len(values)} times", hint="give it once")
+        return values[0] if values else None
 
 
 Demands = Callable[[Asked], Iterator[Demand]]
@@ -237,7 +257,7 @@ def dotted_view(privilege: Privilege | None = None) -> Demands:
 
 def queried_namespace(parameter: str, privilege: Privilege | None = None) -> Demands:
     """On the dotted namespace of a query, or without one on the catalog."""
-    return lambda asked: on_namespace(asked, _parsed(asked.query.get(parameter)), privilege)
+    return lambda asked: on_namespace(asked, _parsed(asked.parameter(parameter)), privilege)
 
 
 def job(privilege: Privilege) -> Demands:
@@ -313,12 +333,13 @@ def named_in_path(asked: Asked, part: str) -> TableName:
 
 def warehouse(asked: Asked) -> Iterator[Demand]:
     """The catalog that an engine asks the configuration of; without one the route looks which there are."""
-    if asked.query.get("warehouse") is not None:
-        yield catalog_demand(CatalogName(asked.query["warehouse"]))
+    named = asked.parameter("warehouse")
+    if named is not None:
+        yield catalog_demand(CatalogName(named))
 
 
 def parent_namespace(asked: Asked) -> Iterator[Demand]:
     """The namespace whose children an engine lists."""
-    parent = asked.query.get("parent")
+    parent = asked.parameter("parent")
     above = decode_parent(parent, asked.headers.get("user-agent", "")) if parent else ()
     return on_namespace(asked, above, None)

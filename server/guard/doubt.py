@@ -33,7 +33,7 @@ def _was_applied(asked: Asked) -> bool:
 
 
 def _changes(asked: Asked) -> list[Change]:
-    body = asked.body
+    body = asked.json
     if "table" in asked.path:
         name = TableName(decode_namespace(asked.path["namespace"]), asked.path["table"])
         return [Change(name=name, updates=parsed_updates(objects_in(body, "updates")))]

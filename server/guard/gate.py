@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, cast
+from email.message import Message
+from typing import cast
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
 
 from catalog.access import Caller, Decision, decide
 from catalog.audit import AuditEntry, Verdict
-from catalog.errors import CatalogError, Forbidden, Unauthenticated
+from catalog.errors import CatalogError, Forbidden, Invalid, Unauthenticated
 from server.guard.demands import Asked, Demand, Record, Rule
 from server.guard.doubt import refuse
 from server.guard.rules import Rules
@@ -23,15 +25,35 @@ from server.service.services import Services
 LONGEST_TARGET = 2_000
 
 
-async def content_of(request: Request) -> bytes:
-    """The body as it came; it was read already for the route's own parameters."""
-    return await request.body()
+async def model_body(request: Request) -> object:
+    """What a route of the management API reads its model from; FastAPI has parsed it, and this is the same value.
+
+    An exception says that the route will refuse the body, which only a caller is told who may ask.
+    """
+    if not await request.body():
+        return None
+    if not _is_json(request.headers.get("content-type")):
+        return Invalid(
+            "malformed request: the body is not declared as JSON", hint="send Content-Type: application/json"
+        )
+    try:
+        return cast("object", await request.json())
+    except (ValueError, RecursionError) as error:
+        return error
 
 
-def gate(rules: Rules, prefix: str) -> Callable[..., None]:
-    """The gate of one application, mounted at `prefix`."""
+def _is_json(content_type: str | None) -> bool:
+    """As FastAPI decides it."""
+    message = Message()
+    message["content-type"] = content_type or ""
+    kind = message.get_content_subtype()
+    return message.get_content_maintype() == "application" and (kind == "json" or kind.endswith("+json"))
 
-    def enter(request: Request, content: Annotated[bytes, Depends(content_of)]) -> None:
+
+def gate(rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]] = model_body) -> Callable[..., None]:
+    """The gate of one application, mounted at `prefix`, whose routes get what `read` gives as their body."""
+
+    def enter(request: Request, body: object = Depends(read)) -> None:
         """Let the request through, or raise what it is answered with."""
         template = request.scope["route"].path
         rule = rules[request.method, template]
@@ -41,7 +63,7 @@ def gate(rules: Rules, prefix: str) -> Callable[..., None]:
             path=request.path_params,
             query=request.query_params,
             headers=request.headers,
-            content=content,
+            body=body,
             services=cast("Services", request.app.state.services),
         )
         with looking() if rule.commits else nullcontext():  # its first try may have been applied: see doubt
@@ -62,7 +84,9 @@ def _admit(request: Request, rule: Rule, asked: Asked, route: str) -> None:
     entry = replace(
         _entry(request, caller, demands), route=route, verdict=verdict, changes=rule.record is Record.CHANGE
     )
-    with suppress(CatalogError):  # a body that tells nothing is no way around the log: what was demanded is told
+    with suppress(
+        CatalogError, RequestValidationError
+    ):  # a body that tells nothing is no way around the log: what was demanded is told
         if rule.about is not None:
             about = rule.about(asked)
             entry = replace(entry, target=_loggable(about.target), detail=_loggable(about.detail))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.access import Privilege
+from server.api.principals import ServiceIn, UserIn
 from server.guard import about, bodies
 from server.guard import demands as on
 from server.guard.demands import PUBLIC, Rule, anyone, changes, commits, reads, routine
@@ -85,8 +86,8 @@ _CATALOGS: Rules = {
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): changes(on.dotted_namespace(MAINTAIN)),
     ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): changes(on.dotted_namespace(MAINTAIN)),
     ("GET", f"{_CATALOG}/policy"): reads(on.queried_namespace("namespace")),
-    ("PUT", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
-    ("PATCH", f"{_CATALOG}/policy"): changes(on.queried_namespace("namespace", MAINTAIN)),
+    ("PUT", f"{_CATALOG}/policy"): changes(bodies.whole_policy),
+    ("PATCH", f"{_CATALOG}/policy"): changes(bodies.policy),
 }
 
 _TABLES: Rules = {
@@ -202,7 +203,7 @@ _ACCESS: Rules = {
     ("DELETE", "/tokens/{token_id}"): changes(anyone, about.token),
     ("GET", "/roles"): reads(anyone),
     ("GET", "/roles/{role}"): reads(anyone),
-    ("POST", "/roles"): changes(on.server(GRANT), about.role),
+    ("POST", "/roles"): changes(on.server(GRANT), about.new_role),
     ("DELETE", "/roles/{role}"): changes(on.server(GRANT), about.role),
     ("POST", "/roles/{role}/grants"): changes(anyone, about.grant),
     ("POST", "/roles/{role}/grants/revoke"): changes(anyone, about.grant),
@@ -213,12 +214,13 @@ _ACCESS: Rules = {
         (method, f"/{kind}s{path}"): changes(on.server(GRANT), about.principal(kind))
         for kind in ("user", "service")
         for method, path in (
-            ("POST", ""),
             ("DELETE", "/{name}"),
             ("POST", "/{name}/disable"),
             ("POST", "/{name}/enable"),
         )
     },
+    ("POST", "/users"): changes(on.server(GRANT), about.new_principal("user", UserIn)),
+    ("POST", "/services"): changes(on.server(GRANT), about.new_principal("service", ServiceIn)),
     ("POST", "/services/{name}/secret"): changes(on.server(GRANT), about.principal("service")),
     ("GET", "/audit"): reads(on.server(GRANT)),
 }

@@ -49,6 +49,12 @@ ENDPOINTS = (
 )
 
 
+_RENEWAL = {"token-exchange-enabled": "false"}
+"""Java's clients (from Iceberg 1.11 on) then renew by their credential. Exchanges end, and with them those who know no
+other way; a client that was given nothing but a token uses that one as long as it is good.
+"""
+
+
 @router.get("/config")
 def config(services: ServicesDep, visible: VisibleDep, warehouse: Annotated[str | None, Query()] = None) -> Response:
     """The catalog's prefix and what this server can do; `warehouse` names the catalog."""
@@ -59,7 +65,7 @@ def config(services: ServicesDep, visible: VisibleDep, warehouse: Annotated[str 
     catalog = catalogs[0] if warehouse is None else services.namespaces.catalog(CatalogName(warehouse))
     return json_response(
         {
-            "defaults": StorageConfig.of(catalog.properties).hints,
+            "defaults": {**StorageConfig.of(catalog.properties).hints, **(_RENEWAL if services.access.enabled else {})},
             "overrides": {"prefix": catalog.name},
             "endpoints": list(ENDPOINTS),
             "idempotency-key-lifetime": IDEMPOTENCY_LIFETIME,

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import parse_qsl, unquote_plus
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
+from catalog.audit import AuditEntry, Verdict
 from catalog.errors import CatalogError, Unauthenticated, Unavailable
 from server.iceberg.wire import ServicesDep
+from server.logs import request_id
 from server.service.access.tokens import Issued
 
 router = APIRouter()
@@ -24,6 +28,8 @@ CLIENT_CREDENTIALS = "client_credentials"
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 (a name, no secret)
 ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 (a name, no secret)
 _TOKEN_TYPES = frozenset(f"urn:ietf:params:oauth:token-type:{kind}" for kind in ("access_token", "id_token", "jwt"))
+LONGEST_TOLD = 200
+"""Characters of a client id that go into the audit log."""
 _UNSTORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749, section 5.1
 
 
@@ -42,13 +48,14 @@ async def content_of(request: Request) -> bytes:
 
 @router.post("/oauth/tokens", response_model=None)
 def get_token(
+    request: Request,
     services: ServicesDep,
     content: Annotated[bytes, Depends(content_of)],
     authorization: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Client credentials and token exchange; refusals have OAuth's own shape."""
     try:
-        issued = _issued(services, _form(content), authorization)
+        issued = _issued(request, services, _form(content), authorization)
     except _Refused as refused:
         return refused.answer
     except Unavailable as error:
@@ -65,41 +72,84 @@ def get_token(
     return JSONResponse(granted, headers=_UNSTORED)
 
 
-def _issued(services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
+def _issued(request: Request, services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
     if not services.access.enabled:
         raise _Refused("invalid_request", "access control is off on this server: connect without a credential")
     match form.get("grant_type"):
         case None:
             raise _Refused("invalid_request", "grant_type is missing")
         case kind if kind == CLIENT_CREDENTIALS:
-            return _for_client(services, form, authorization)
+            return _for_client(request, services, form, authorization)
         case kind if kind == TOKEN_EXCHANGE:
-            return _exchanged(services, form)
+            return _exchanged(request, services, form)
         case kind:
             raise _Refused("unsupported_grant_type", f"{kind}: known are {CLIENT_CREDENTIALS} and {TOKEN_EXCHANGE}")
 
 
-def _for_client(services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
+def _for_client(request: Request, services: ServicesDep, form: dict[str, str], authorization: str | None) -> Issued:
+    """A secret is not even looked at where too many were wrong: see server.service.access.attempts."""
     basic = _basic(authorization)
     client_id, secret = basic or (form.get("client_id", ""), form.get("client_secret", ""))
+    attempts, address = services.access.attempts, _address(request)
+    wait = attempts.wait(client_id, address)
+    if wait > 0:
+        _note_failure(request, services, f"client {client_id}", "too many wrong secrets before", 429)
+        refused = _Refused("temporarily_unavailable", "too many attempts with a wrong secret: try again later", 429)
+        refused.answer.headers["Retry-After"] = str(math.ceil(wait))
+        raise refused
     try:
-        return services.access.tokens.for_client(client_id, secret)
+        issued = services.access.tokens.for_client(client_id, secret)
     except Unauthenticated as error:
+        attempts.failed(client_id, address)
+        _note_failure(request, services, f"client {client_id}", error.message, 401)
         hint = "" if client_id else "; the credential must be CLIENT_ID:CLIENT_SECRET"
         refused = _Refused("invalid_client", f"{error.message}{hint}", 401)
         if basic is not None:
             refused.answer.headers["WWW-Authenticate"] = 'Basic realm="firn"'
         raise refused from error
+    attempts.succeeded(client_id, address)
+    return issued
 
 
-def _exchanged(services: ServicesDep, form: dict[str, str]) -> Issued:
+def _note_failure(request: Request, services: ServicesDep, target: str, detail: str, status: int) -> None:
+    """With the next batch, as all requests without a good token: nobody fills the audit log from outside."""
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in target[:LONGEST_TOLD])
+    services.access.trail.decided(
+        AuditEntry(
+            at=datetime.now(UTC),
+            verdict=Verdict.UNAUTHENTICATED,
+            principal=None,
+            principal_id=None,
+            token_id=None,
+            method=request.method,
+            route=request.url.path[:255],
+            catalog=None,
+            target=shown,
+            detail=detail,
+            changes=True,
+            request_id=request_id.get() or "",
+            address=_address(request),
+            status=status,
+        )
+    )
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host[:64]
+
+
+def _exchanged(request: Request, services: ServicesDep, form: dict[str, str]) -> Issued:
     """A client renews its token, or comes with one of the issuer; nobody acts for anybody else."""
     if "actor_token" in form:
         raise _Refused("invalid_request", "actor_token: acting for somebody else is not supported")
     kind = form.get("subject_token_type")
     if kind not in _TOKEN_TYPES or "subject_token" not in form:
         raise _Refused("invalid_request", f"subject_token_type {kind}: known are {', '.join(sorted(_TOKEN_TYPES))}")
-    return services.access.tokens.exchanged(form["subject_token"])
+    try:
+        return services.access.tokens.exchanged(form["subject_token"])
+    except Unauthenticated as error:
+        _note_failure(request, services, "token exchange", error.message, 400)
+        raise
 
 
 def _form(content: bytes) -> dict[str, str]:

@@ -14,7 +14,7 @@ from fastapi import Depends, Request, Response
 
 from catalog.errors import CatalogError, Conflict, Invalid, Unavailable
 from server.iceberg.errors import refused
-from server.iceberg.wire import JsonBody
+from server.iceberg.wire import JsonBody, caller_of
 from server.service.once import APPLIED, Idempotency, settle
 from server.service.services import Services
 
@@ -64,7 +64,7 @@ class Once:
 
     def _settled(self, asked: Idempotency, again: Callable[[Said], Response]) -> Response | None:
         with self.services.database.reading() as uow:
-            answer = uow.answers.find(asked.key)
+            answer = uow.answers.find(asked.stored_under)
         if answer is None:
             return None
         if answer.fingerprint != asked.fingerprint:
@@ -114,7 +114,10 @@ def _once(request: Request, key: str | None, body: bytes) -> Once:
         return Once(request, services, None)
     path, query = request.scope["raw_path"], request.scope["query_string"]
     target = path + b"?" + query if query else path
-    return Once(request, services, Idempotency(key=key, fingerprint=fingerprint(request.method, target, body)))
+    caller = caller_of(request)
+    owner = "" if caller is None else str(caller.principal.id)
+    asked = Idempotency(key=key, fingerprint=fingerprint(request.method, target, body), owner=owner)
+    return Once(request, services, asked)
 
 
 def fingerprint(method: str, target: bytes, body: bytes) -> str:

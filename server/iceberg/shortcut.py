@@ -25,12 +25,13 @@ from starlette.types import Receive, Scope, Send
 
 from catalog.errors import CatalogError
 from server.iceberg import tables
-from server.iceberg.wire import table_call
+from server.iceberg.wire import body_value, table_call
 from server.middleware import named
 
 log = logging.getLogger(__name__)
 
-Gate = Callable[[Request, bytes], None]
+Gate = Callable[[Request, object], None]
+"""What every route depends on, given the request and its body as the route gets it."""
 _TABLE = re.compile(r"/iceberg/v1/(?P<catalog>[^/]+)/namespaces/(?P<namespace>[^/]+)/tables/(?P<table>[^/]+)")
 
 
@@ -74,8 +75,8 @@ class Shortcut:
     async def _answer(self, way: _Way, request: Request) -> Response:
         """The route's, or what the application's handler of the exception makes of it."""
         try:
-            content = await request.body()
-            serve = partial(copy_context().run, self._serve, way, request, content, await _read(way, request))
+            body = await body_value(request)
+            serve = partial(copy_context().run, self._serve, way, request, body, await _read(way, request))
             return await get_running_loop().run_in_executor(self._threads, serve)
         except ClientDisconnect:
             return Response(status_code=400)  # to nobody
@@ -85,9 +86,9 @@ class Shortcut:
                 log.exception("a request failed")
             return cast("Response", self.app.exception_handlers[kind](request, error))  # none of them waits
 
-    def _serve(self, way: _Way, request: Request, content: bytes, call: Any) -> Response:
+    def _serve(self, way: _Way, request: Request, body: object, call: Any) -> Response:
         if self._gate is not None:
-            self._gate(request, content)
+            self._gate(request, body)
         if isinstance(call, Exception):
             raise call
         return way.serve(call)

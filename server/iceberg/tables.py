@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from catalog.commit import Change
+from catalog.commit import Change, is_creating
 from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.updates import parsed_updates
 from catalog.job import Lease
@@ -39,6 +39,7 @@ from server.iceberg.wire import (
     TableCallDep,
     TableDep,
     VisibleDep,
+    caller_of,
     commits,
     engine_of,
     flag_in,
@@ -91,7 +92,7 @@ def create_table(
         properties=strings_in(body, "properties"),
     )
     spec = KeySpec.from_properties(definition.properties)
-    if body.get("stage-create"):
+    if flag_in(body, "stage-create"):
         if spec is not None:
             raise CommitRefused(
                 "a keyed table cannot be created together with its data",
@@ -185,8 +186,14 @@ def commit_table(call: Annotated[CommitCall, Depends(commit_call)]) -> Response:
     def commit() -> Response:
         if services.keyed.pinned_table(catalog, name) is not None:
             raise _pinned_refusal(name)
-        if any(requirement.get("type") == "assert-create" for requirement in change.requirements):
-            made = services.tables.create_by_commit(catalog, change, idempotency=once.asked)
+        if is_creating(change.requirements):
+            caller = caller_of(call.table.request)
+            made = services.tables.create_by_commit(
+                catalog,
+                change,
+                idempotency=once.asked,
+                may_read=lambda: services.access.may_read(caller, catalog, name),
+            )
             return _loaded(name, replace(made, config={}))
         request = CommitRequest(
             catalog=catalog, changes=[change], lease=call.lease, engine=call.engine, idempotency=once.asked

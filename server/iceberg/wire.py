@@ -31,8 +31,17 @@ LONGEST_ENGINE = 255
 
 
 async def json_body(request: Request) -> dict[str, Any]:
-    """The request's body: one JSON object that can also be written again, whatever it holds."""
-    content = await request.body()
+    """The request's body: one JSON object that can also be written again, whatever it holds.
+
+    It is read once for each request: the gate judges the very object that the route gets.
+    """
+    known: dict[str, Any] | None = getattr(request.state, "json_body", None)
+    if known is None:
+        known = request.state.json_body = _parse_object(await request.body())
+    return known
+
+
+def _parse_object(content: bytes) -> dict[str, Any]:
     try:
         body = orjson.loads(content)
         orjson.dumps(body)
@@ -41,6 +50,19 @@ async def json_body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise HTTPException(400, "malformed request: body: expected a JSON object")
     return body
+
+
+async def body_value(request: Request) -> object:
+    """The same for who judges the request before its route: None without a body, the exception for a malformed one.
+
+    Only a caller who may send the request is told what is wrong with it.
+    """
+    if not await request.body():
+        return None
+    try:
+        return await json_body(request)
+    except HTTPException as error:
+        return error
 
 
 JsonBody = Annotated[dict[str, Any], Depends(json_body)]
@@ -278,8 +300,10 @@ def optional_text_in(body: dict[str, Any], key: str) -> str | None:
 
 
 def flag_in(body: dict[str, Any], key: str) -> bool:
-    """A boolean out of a body; False when it is missing, Invalid when it is something else."""
-    value = body.get(key, False)
+    """A boolean out of a body; False when it is missing or null, Invalid when it is something else."""
+    value = body.get(key)
+    if value is None:
+        return False
     if not isinstance(value, bool):
         raise Invalid(f"{key}: expected true or false")
     return value

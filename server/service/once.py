@@ -18,10 +18,20 @@ APPLIED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotency:
-    """The key a client has given its request, and a digest of the request to tell a reuse of the key by."""
+    """The key a client has given its request, and a digest of the request to tell a reuse of the key by.
+
+    Keys are their owner's: what somebody was answered is told to nobody else, whoever has seen the key.
+    """
 
     key: str
     fingerprint: str
+    owner: str = ""
+    """The principal's id; empty where access control is off."""
+
+    @property
+    def stored_under(self) -> str:
+        """The name of the stored answer."""
+        return f"{self.owner}/{self.key}" if self.owner else self.key
 
 
 def remember(uow: UnitOfWork, request: Idempotency | None, said: object = None) -> None:
@@ -33,5 +43,7 @@ def remember(uow: UnitOfWork, request: Idempotency | None, said: object = None) 
 def settle(uow: UnitOfWork, request: Idempotency, *, status: int, body: bytes) -> None:
     """Store an answer; Conflict when the key has one."""
     uow.answers.add(
-        StoredAnswer(key=request.key, fingerprint=request.fingerprint, status=status, body=body, created_at=uow.now()),
+        StoredAnswer(
+            key=request.stored_under, fingerprint=request.fingerprint, status=status, body=body, created_at=uow.now()
+        ),
     )

@@ -9,7 +9,15 @@ from uuid import uuid4
 
 from catalog.commit import Change
 from catalog.dropped import Dropped
-from catalog.errors import AlreadyExists, CatalogError, CommitRefused, Invalid, NoSuchTable, RequirementFailed
+from catalog.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitRefused,
+    CommitUnknown,
+    Invalid,
+    NoSuchTable,
+    RequirementFailed,
+)
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
@@ -78,16 +86,26 @@ class Tables:
         return self.defined(catalog, definition, now_ms=self._now_ms())
 
     def create_by_commit(
-        self, catalog: CatalogName, change: Change, *, idempotency: Idempotency | None = None
+        self,
+        catalog: CatalogName,
+        change: Change,
+        *,
+        idempotency: Idempotency | None = None,
+        may_read: Callable[[], bool] = lambda: True,
     ) -> Loaded:
         """The end of a create transaction: the updates bring the whole table.
 
-        The same request again is answered with the table it has made: refused, its sender would delete live files.
+        The same request again is answered with the table as it is now: refused, its sender would delete live files.
+        CommitUnknown where the sender may not read it: a UUID proves nothing, and files stay after that answer too.
         """
         name, updates = change.name, change.updates
         with looking():
             made = self._made_by(catalog, name, updates)
         if made is not None:
+            if not may_read():
+                raise CommitUnknown(
+                    f"{name} may have been created by an earlier try, and may not be read by its sender"
+                )
             return made
         check_requirements(None, change.requirements)
         location = next((u["location"] for u in updates if u.get("action") == "set-location"), None)

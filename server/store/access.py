@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from catalog.access import (
@@ -226,6 +226,11 @@ class SqlTokens:
         row = self.session.get(TokenRow, token_id)
         return None if row is None else _token(row)
 
+    def find_parent(self, token_id: str) -> Token | None:
+        """By id, and held: a revocation waits, and then finds the child too."""
+        row = self.session.get(TokenRow, token_id, with_for_update={"read": True})
+        return None if row is None else _token(row)
+
     def list(
         self, owner: PrincipalId | None, kind: TokenKind | None, *, limit: int, cursor: str | None = None
     ) -> Page[Token]:
@@ -242,9 +247,17 @@ class SqlTokens:
         return Page([_token(row) for row in rows[:limit]], more)
 
     def revoke(self, token_id: str, now: datetime) -> None:
-        """With every token it was exchanged for."""
-        which = or_(TokenRow.id == token_id, TokenRow.origin == token_id)
-        self.session.execute(update(TokenRow).where(which, TokenRow.revoked_at.is_(None)).values(revoked_at=now))
+        """With all that come from it.
+
+        Until none is left: where writers run side by side, a token that was exchanged while this waited for its parent
+        is seen by the next statement only.
+        """
+        family = select(TokenRow.id).where(TokenRow.id == token_id).cte("family", recursive=True)
+        family = family.union(select(TokenRow.id).join(family, TokenRow.origin == family.c.id))
+        which = TokenRow.id.in_(select(family.c.id)), TokenRow.revoked_at.is_(None)
+        query = update(TokenRow).where(*which).values(revoked_at=now).returning(TokenRow.id)
+        while self.session.execute(query, execution_options={"synchronize_session": False}).all():
+            pass
 
     def revoke_all(self, owner: PrincipalId, kind: TokenKind | None, now: datetime) -> None:
         """All of one owner, or all of a kind."""
@@ -262,7 +275,9 @@ class SqlTokens:
         """Forget what expired or was revoked before these moments, by kind; how many they were."""
         gone = 0
         for kind, before in ((TokenKind.BEARER, bearer), (TokenKind.ACCESS, access)):
-            dead = or_(TokenRow.expires_at < before, TokenRow.revoked_at < before)
+            # What was exchanged for a token is found by it: it stays until its chain is over.
+            over = or_(TokenRow.renewable_until.is_(None), TokenRow.renewable_until < before)
+            dead = or_(and_(TokenRow.expires_at < before, over), TokenRow.revoked_at < before)
             query = delete(TokenRow).where(TokenRow.kind == kind, dead)
             gone += len(self.session.execute(query.returning(TokenRow.id)).all())
         return gone

@@ -70,6 +70,7 @@ class TokenRow(Row):
     roles: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     catalogs: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     origin: Mapped[str | None] = mapped_column(String(12))
+    renewable_until: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
 

@@ -11,6 +11,7 @@ from catalog.access import Caller, Decision, Privilege, Securable, decide, home
 from catalog.names import CatalogName, Namespace, TableName
 from catalog.ports.store import Database
 from catalog.relation import RelationKind
+from server.service.access.attempts import FailedAttempts
 from server.service.access.directory import Directory
 from server.service.access.identities import Identities
 from server.service.access.roles import Roles
@@ -31,6 +32,7 @@ class Access:
     roles: Roles
     tokens: Tokens
     trail: Trail
+    attempts: FailedAttempts = field(default_factory=FailedAttempts)
     _homes: TTLCache[Securable, Securable] = field(default_factory=lambda: TTLCache(MOST_HOMES, ttl=5))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -22,7 +22,7 @@ from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.token import Secret, Token, TokenKind, new_secret
 from server.service.access.identities import Identities
-from server.service.access.roles import check_may_give
+from server.service.access.roles import find_to_give, knows_members
 
 FIRST_ADMIN = "admin"
 
@@ -99,24 +99,24 @@ class Directory:
     def assign(self, caller: Caller, role: RoleName, name: str) -> Known:
         """Forbidden unless the caller may pass on everything that the role gives."""
         with self.database.writing() as uow:
-            check_may_give(caller, uow.roles.get(role))
+            find_to_give(uow, caller, role)
             principal = uow.principals.get(name)
             uow.roles.assign(principal.id, Membership(role=role))
-            known = _known(uow, principal)
+            known = _known_to(uow, caller, principal)
         self.identities.forget()
         return known
 
     def unassign(self, caller: Caller, role: RoleName, name: str) -> Known:
         """Conflict for the last administrator, and for a role that the issuer gives: it would be back in no time."""
         with self.database.writing() as uow:
-            check_may_give(caller, uow.roles.get(role))
+            find_to_give(uow, caller, role)
             principal = uow.principals.get(name)
             if Membership(role=role, by_claim=True) in uow.roles.of(principal.id):
                 raise Conflict(f"{name} has the role {role} from the issuer", hint="change the group there")
             if role == ADMIN:
                 _check_not_last_admin(uow, principal.id)
             uow.roles.unassign(principal.id, Membership(role=role))
-            known = _known(uow, principal)
+            known = _known_to(uow, caller, principal)
         self.identities.forget()
         return known
 
@@ -169,6 +169,15 @@ class Directory:
 
 def _known(uow: UnitOfWork, principal: Principal) -> Known:
     return Known(principal=principal, roles=list(uow.roles.of(principal.id)))
+
+
+def _known_to(uow: UnitOfWork, caller: Caller, principal: Principal) -> Known:
+    """As far as the caller may know them: who only gives roles learns of those that they may give."""
+    known = _known(uow, principal)
+    if caller.rights.administers:
+        return known
+    roles = [one for one in known.roles if knows_members(caller, uow.roles.get(one.role))]
+    return Known(principal=replace(principal, subject=None), roles=roles)
 
 
 def _of_kind(uow: UnitOfWork, name: str, kind: PrincipalKind) -> Principal:

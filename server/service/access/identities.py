@@ -126,10 +126,16 @@ def good_token(uow: UnitOfWork, secret: Secret, now: datetime) -> Token:
     token = uow.tokens.find(secret.id)
     if token is None or not secret.matches(token.hash):
         raise Unauthenticated("the token is not a good one", hint="ask for a new one")
-    if not token.is_good(now):
-        ended = "was revoked" if token.revoked_at is not None else "has expired"
-        raise TokenEnded(f"the token {token.id} {ended}", hint="make a new one with `firn token create`")
-    return token
+    return check_lives(token, now)
+
+
+def check_lives(token: Token | None, now: datetime) -> Token:
+    """The token; TokenEnded when it has expired or was revoked, or is forgotten since."""
+    if token is not None and token.is_good(now):
+        return token
+    ended = "was revoked" if token is not None and token.revoked_at is not None else "has expired"
+    named = "the token" if token is None else f"the token {token.id}"
+    raise TokenEnded(f"{named} {ended}", hint="make a new one with `firn token create`")
 
 
 def enabled(principal: Principal | None) -> Principal:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from catalog.access import Caller, Grant, Privilege, Role, RoleName, Securable, checked_name
-from catalog.errors import Conflict, Forbidden
-from catalog.ports.store import Database
+from catalog.errors import Conflict, Forbidden, NotFound
+from catalog.ports.store import Database, UnitOfWork
 from server.service.access.identities import Identities
 from server.service.access.visible import Visible
 
@@ -26,17 +26,22 @@ class Roles:
             uow.roles.add(role)
         return role
 
-    def list(self, visible: Visible) -> Sequence[Role]:
-        """All, each with those of its grants whose objects the reader sees."""
-        with self.database.reading() as uow:
-            return [_shown(role, visible) for role in uow.roles.list()]
+    def list(self, caller: Caller | None) -> Sequence[Role]:
+        """Those that the reader has to do with, each with those of its grants whose objects they see.
 
-    def show(self, name: RoleName, visible: Visible) -> tuple[Role, Sequence[str]]:
-        """One and the names of those who have it; NotFound when there is none."""
+        All of them for who may grant something somewhere, as they may grant it to any role; others see their own.
+        """
         with self.database.reading() as uow:
+            return [_shown(role, Visible.to(caller)) for role in uow.roles.list() if _is_shown_to(caller, role.name)]
+
+    def show(self, name: RoleName, caller: Caller | None) -> tuple[Role, Sequence[str] | None]:
+        """One, and the names of those who have it: None for who may not give it. NotFound for one that is not shown."""
+        with self.database.reading() as uow:
+            if not _is_shown_to(caller, name):
+                raise no_such_role(name)
             role = uow.roles.get(name)
-            members = uow.principals.names(uow.roles.members(name))
-        return _shown(role, visible), sorted(members.values())
+            members = uow.principals.names(uow.roles.members(name)) if knows_members(caller, role) else None
+        return _shown(role, Visible.to(caller)), None if members is None else sorted(members.values())
 
     def remove(self, name: RoleName) -> None:
         """Take it from all who have it; Conflict for one that came with the server."""
@@ -46,13 +51,14 @@ class Roles:
         self.identities.forget()
 
     def grant(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
-        """Forbidden unless the caller has `grant` there and each of these privileges."""
+        """Forbidden unless the caller has `grant` there and each privilege, whether there is the role or not."""
+        grants = [Grant(on, privilege) for privilege in privileges]
+        for grant in (Grant(on, Privilege.GRANT), *grants):
+            if not caller.rights.covers(grant):
+                raise _may_not_give(grant)
         with self.database.writing() as uow:
             before = uow.roles.get(name)
-            for privilege in privileges:
-                grant = Grant(on, privilege)
-                if not caller.rights.covers(grant):
-                    raise _may_not_give(grant)
+            for grant in grants:
                 _check_own(before)
                 uow.roles.grant(name, grant)
             role = uow.roles.get(name)
@@ -60,11 +66,11 @@ class Roles:
         return _shown(role, Visible(caller.rights))
 
     def revoke(self, caller: Caller, name: RoleName, on: Securable, privileges: Collection[Privilege]) -> Role:
-        """Forbidden unless the caller has `grant` there."""
+        """Forbidden unless the caller has `grant` there, whether there is the role or not."""
+        if not caller.rights.has(Privilege.GRANT, on):
+            raise _may_not_give(Grant(on, Privilege.GRANT))
         with self.database.writing() as uow:
             before = uow.roles.get(name)
-            if not caller.rights.has(Privilege.GRANT, on):
-                raise _may_not_give(Grant(on, Privilege.GRANT))
             _check_own(before)
             for privilege in privileges:
                 uow.roles.revoke(name, Grant(on, privilege))
@@ -73,11 +79,38 @@ class Roles:
         return _shown(role, Visible(caller.rights))
 
 
-def check_may_give(caller: Caller, role: Role) -> None:
-    """Forbidden unless the caller may pass on everything that the role gives."""
+def find_to_give(uow: UnitOfWork, caller: Caller, name: RoleName) -> Role:
+    """The role, which the caller gives to somebody or takes from them.
+
+    Forbidden unless they may pass on everything that it gives. One that gives nothing yet is given by administrators:
+    who has it gets whatever is granted to it later. NotFound is said only to who may grant something somewhere.
+    """
+    if not caller.rights.grants_anything:
+        raise _may_not_give(None)
+    role = uow.roles.get(name)
+    if not role.grants and not caller.rights.administers:
+        raise _may_not_give(None)
     for grant in sorted(role.grants):
         if not caller.rights.covers(grant):
             raise _may_not_give(grant) if caller.rights.sees(grant.on) else _may_not_give(None)
+
+    return role
+
+
+def knows_members(caller: Caller | None, role: Role) -> bool:
+    """Whether the caller is told who has a role: whoever may give it, and administrators."""
+    if caller is None or caller.rights.administers:
+        return True
+    return bool(role.grants) and all(caller.rights.covers(grant) for grant in role.grants)
+
+
+def no_such_role(name: RoleName) -> NotFound:
+    """What is said of a role that there is not, and of one that is not shown."""
+    return NotFound(f"there is no role {name!r}", hint="see the roles with `firn role list`")
+
+
+def _is_shown_to(caller: Caller | None, name: RoleName) -> bool:
+    return caller is None or caller.rights.grants_anything or name in caller.roles
 
 
 def _may_not_give(grant: Grant | None) -> Forbidden:

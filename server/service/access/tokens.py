@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from catalog.access import Caller, Principal, PrincipalId, RoleName
-from catalog.errors import Forbidden, Invalid, NotFound, Unauthenticated
+from catalog.access import Caller, Principal, PrincipalId, RoleName, Securable
+from catalog.errors import Forbidden, Invalid, NoSuchCatalog, NotFound, Unauthenticated
 from catalog.names import CatalogName
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
-from catalog.token import Secret, Token, TokenKind, new_secret, parsed_secret
-from server.service.access.identities import Identities, enabled, good_token
+from catalog.token import Secret, Token, TokenKind, exchanges_end, new_secret, parsed_secret
+from server.service.access.identities import Identities, check_lives, enabled, good_token
 
 T = TypeVar("T", RoleName, CatalogName)
 
@@ -25,6 +25,8 @@ class TokenTimes:
     access: timedelta
     default: timedelta
     longest: timedelta
+    exchanges: timedelta
+    """How long after its first token a chain of exchanges goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class Tokens:
     times: TokenTimes
 
     def create(self, caller: Caller, request: TokenRequest) -> Issued:
-        """A bearer token; it can do no more than the caller's own, and lives no longer than the one it is made with.
+        """A bearer token; it can do no more than the caller's own, and ends with the one that it is made with.
 
         Forbidden for a token of somebody else, unless the caller administers the server.
         """
@@ -68,7 +70,9 @@ class Tokens:
             now = uow.now()
             owner = _owner(uow, caller, request.owner)
             own = owner.id == caller.principal.id
-            _check_known(uow, request)
+            if own and caller.token_id is not None:
+                check_lives(uow.tokens.find_parent(caller.token_id), now)  # the caller is remembered for seconds
+            _check_known(uow, caller, request)
             token = Token(
                 id=secret.id,
                 kind=TokenKind.BEARER,
@@ -79,6 +83,7 @@ class Tokens:
                 expires_at=self._end(caller, request, now, own=own),
                 roles=_narrowed(request.roles, caller.only_roles, caller.roles if own else None),
                 catalogs=_narrowed(request.catalogs, caller.catalogs, caller.catalogs if own else None),
+                origin=caller.token_id if own else None,
             )
             uow.tokens.add(token)
         return Issued(token=token, owner=owner.name, secret=secret)
@@ -95,7 +100,10 @@ class Tokens:
             return page, dict(uow.principals.names({token.owner for token in page.items}))
 
     def revoke(self, caller: Caller, token_id: str) -> None:
-        """At once on this server, within seconds on others; NotFound for somebody else's, unless one administers."""
+        """With all that come from it: at once on this server, within seconds on others.
+
+        NotFound for somebody else's, unless one administers.
+        """
         with self.database.writing() as uow:
             token = uow.tokens.find(token_id)
             others = token is not None and token.owner != caller.principal.id
@@ -106,38 +114,33 @@ class Tokens:
 
     def for_client(self, client_id: str, client_secret: str) -> Issued:
         """A short-lived token for a service; Unauthenticated when its secret is not this one."""
-        given = parsed_secret(client_secret)
+        with self.database.reading() as uow:  # most wrong secrets cost no more than this
+            _service_of(uow, client_id, client_secret)
         with self.database.writing() as uow:
-            try:
-                service = uow.principals.get(client_id)
-            except NotFound:
-                service = None
-            kept = None if service is None else service.secret_hash
-            if service is None or kept is None or given is None or not given.matches(kept) or service.disabled:
-                raise Unauthenticated("client id and secret do not fit")
-            return self._short_lived(uow, service, None)
+            service, now = _service_of(uow, client_id, client_secret), uow.now()
+            return self._short_lived(uow, service, None, exchanges_end(now, self.times.exchanges, None))
 
     def exchanged(self, subject_token: str) -> Issued:
         """A fresh short-lived token for a good one; Unauthenticated when that is not good (any more).
 
-        A token exchanged for a bearer token ends no later than that one, and is revoked with it.
+        It ends with the one that it was exchanged for, when that is revoked, and no later than what the first of the
+        chain was given for: a client's secret (for `times.exchanges`), a bearer token or one of the issuer.
         """
         given = parsed_secret(subject_token)
         if given is None:
             caller = self.identities.of(subject_token)
             with self.database.writing() as uow:
-                return self._short_lived(uow, caller.principal, None)
+                until = exchanges_end(uow.now(), self.times.exchanges, None, caller.expires_at)
+                return self._short_lived(uow, enabled(uow.principals.find(caller.principal.id)), None, until)
         with self.database.writing() as uow:
-            token = good_token(uow, given, uow.now())
-            return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token)
+            now = uow.now()
+            token = good_token(uow, given, now)
+            check_lives(uow.tokens.find_parent(token.id), now)
+            until = exchanges_end(now, self.times.exchanges, token)
+            return self._short_lived(uow, enabled(uow.principals.find(token.owner)), token, until)
 
-    def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None) -> Issued:
+    def _short_lived(self, uow: UnitOfWork, owner: Principal, of: Token | None, until: datetime) -> Issued:
         secret, now = new_secret(), uow.now()
-        origin = None if of is None else of.origin or (of.id if of.kind is TokenKind.BEARER else None)
-        bearer = None if origin is None else uow.tokens.find(origin)
-        ends = now + self.times.access
-        if bearer is not None and bearer.expires_at is not None:
-            ends = min(ends, bearer.expires_at)
         token = Token(
             id=secret.id,
             kind=TokenKind.ACCESS,
@@ -145,10 +148,11 @@ class Tokens:
             name=f"access of {owner.name}" if of is None else of.name,
             hash=secret.hash,
             created_at=now,
-            expires_at=ends,
+            expires_at=min(now + self.times.access, until),
             roles=None if of is None else of.roles,
             catalogs=None if of is None else of.catalogs,
-            origin=origin,
+            origin=None if of is None else of.id,
+            renewable_until=until,
         )
         uow.tokens.add(token)
         return Issued(token=token, owner=owner.name, secret=secret)
@@ -178,11 +182,26 @@ def _not_an_admin() -> Forbidden:
     return Forbidden("other people's tokens need `grant` on the server", hint="ask an administrator")
 
 
-def _check_known(uow: UnitOfWork, request: TokenRequest) -> None:
-    """A typo would make a token that opens nothing."""
+def _service_of(uow: UnitOfWork, client_id: str, client_secret: str) -> Principal:
+    given = parsed_secret(client_secret)
+    try:
+        service = uow.principals.get(client_id)
+    except NotFound:
+        service = None
+    kept = None if service is None else service.secret_hash
+    if service is None or kept is None or given is None or not given.matches(kept) or service.disabled:
+        raise Unauthenticated("client id and secret do not fit")
+    return service
+
+
+def _check_known(uow: UnitOfWork, caller: Caller, request: TokenRequest) -> None:
+    """A typo would make a token that opens nothing. What the caller may not see is as unknown as a typo."""
     for role in request.roles or ():
-        uow.roles.get(role)
+        if role not in caller.roles and caller.rights.grants_anything:  # others are told that they do not have it
+            uow.roles.get(role)
     for catalog in request.catalogs or ():
+        if not caller.rights.sees(Securable(catalog)):
+            raise NoSuchCatalog(f"catalog {catalog!r} does not exist")
         uow.catalogs.get(catalog)
 
 

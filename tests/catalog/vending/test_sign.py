@@ -281,3 +281,75 @@ def test_the_former_place_of_a_table_is_read_and_not_written() -> None:
     signable(asked("GET", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
     with pytest.raises(Forbidden):
         signable(asked("DELETE", f"{HOST}/lake/old/orders/a"), reach, STORAGE)
+
+
+ENCRYPTION = "x-amz-server-side-encryption"
+OWN_KEY = "arn:aws:kms:eu-central-1:123456789012:key/1234abcd"
+FOREIGN_KEY = "arn:aws:kms:eu-central-1:999999999999:key/1234abcd"
+UPLOADS = [
+    ("PUT", f"{TABLE}/data/a.parquet", {}),
+    ("POST", f"{TABLE}/data/a.parquet?uploads", {}),
+    ("PUT", f"{TABLE}/data/b", {"x-amz-copy-source": ["/lake/wh/orders/data/a"]}),
+]
+
+
+@pytest.mark.parametrize(("method", "uri", "more"), UPLOADS, ids=str)
+@pytest.mark.parametrize("key", [FOREIGN_KEY, OWN_KEY.upper(), f"{OWN_KEY} ", "alias/own", "1234abcd", ""])
+def test_nothing_is_encrypted_with_a_key_that_the_catalog_does_not_name(
+    method: str, uri: str, more: Mapping[str, Sequence[str]], key: str
+) -> None:
+    """Every key that a client named was signed: a writer could take the data from all others by a key of their own."""
+    for storage in (STORAGE, replace(STORAGE, kms_keys=frozenset({OWN_KEY}))):
+        for name in (f"{ENCRYPTION}-aws-kms-key-id", "X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id"):
+            with pytest.raises((Forbidden, Invalid)):
+                signable(asked(method, uri, {**more, ENCRYPTION: ["aws:kms"], name: [key]}), WRITER, storage)
+
+
+@pytest.mark.parametrize(("method", "uri", "more"), UPLOADS, ids=str)
+def test_a_key_that_the_catalog_names_is_signed(method: str, uri: str, more: Mapping[str, Sequence[str]]) -> None:
+    storage = StorageConfig.of(
+        {
+            "firn.storage.remote-signing": "true",
+            "firn.storage.s3.endpoint": HOST,
+            "firn.storage.s3.region": "eu-central-1",
+            "firn.storage.s3.kms-keys": f"alias/other, {OWN_KEY}",
+        }
+    )
+    for key in ("alias/other", OWN_KEY):
+        headers = {**more, ENCRYPTION: ["aws:kms"], f"{ENCRYPTION}-aws-kms-key-id": [key]}
+        assert signable(asked(method, uri, headers), WRITER, storage).headers[f"{ENCRYPTION}-aws-kms-key-id"] == key
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{ENCRYPTION}-context",
+        *(f"{ENCRYPTION}-customer-{part}" for part in ("algorithm", "key", "key-md5")),
+        *(f"x-amz-copy-source-server-side-encryption-customer-{part}" for part in ("algorithm", "key", "key-md5")),
+        f"{ENCRYPTION}-anything-new",
+    ],
+)
+def test_keys_and_contexts_that_clients_bring_are_not_signed(name: str) -> None:
+    storage = replace(STORAGE, kms_keys=frozenset({OWN_KEY}))
+    for method in ("PUT", "GET", "HEAD"):
+        with pytest.raises(Forbidden):
+            signable(asked(method, f"{TABLE}/data/a.parquet", {name: [OWN_KEY]}), WRITER, storage)
+
+
+@pytest.mark.parametrize(
+    ("kind", "signed"), [("AES256", True), ("aws:kms:dsse", True), ("aws:fsx", False), ("", False)]
+)
+def test_how_objects_are_encrypted_is_one_of_the_kinds_that_s3_has_keys_for(kind: str, *, signed: bool) -> None:
+    request = asked(
+        "PUT", f"{TABLE}/data/a.parquet", {ENCRYPTION: [kind], f"{ENCRYPTION}-bucket-key-enabled": ["true"]}
+    )
+    if signed:
+        assert signable(request, WRITER, STORAGE).headers[ENCRYPTION] == kind
+    else:
+        with pytest.raises(Forbidden):
+            signable(request, WRITER, STORAGE)
+
+
+def test_a_property_that_names_no_kms_key_is_refused() -> None:
+    with pytest.raises(Invalid, match="kms-keys"):
+        StorageConfig.of({"firn.storage.s3.kms-keys": "a key"})

@@ -16,7 +16,7 @@ from pyiceberg.types import LongType, NestedField
 
 from catalog.access import Grant, Membership, Privilege, Role, RoleName
 from tests.server.conftest import OpenDatabase
-from tests.server.guarded import Guarded, client_of, guarded, on
+from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening
 
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -144,3 +144,9 @@ def test_a_new_secret_ends_the_old_one_and_its_tokens(site: Site) -> None:
         site.catalog(token=token)
     with pytest.raises(OAuthError):
         site.catalog(credential=site.credential)
+
+
+def test_javas_clients_are_told_to_renew_by_their_credential(site: Site) -> None:
+    """By exchange alone they would stop when the chain of exchanges is over."""
+    answer = site.http.get("/iceberg/v1/config?warehouse=lake", headers=bearer(site.access_token()))
+    assert answer.json()["defaults"] == {"token-exchange-enabled": "false"}

@@ -119,7 +119,6 @@ FOR_EVERYBODY = {
     "GET /tokens",
     "POST /tokens",
     "GET /roles",
-    "GET /roles/{role}",
 }
 # Whose object is the catalog itself, which is there for whoever sees anything in it.
 OF_THE_CATALOG = {
@@ -182,7 +181,9 @@ SEEING_IS_ENOUGH = {
     "GET /catalogs/{catalog}/policy",
 }
 # Not an object's own, but somebody's: who may not know of it is told that there is none.
-OF_SOMEBODY = {"DELETE /tokens/{token_id}"}
+OF_SOMEBODY = {"DELETE /tokens/{token_id}", "GET /roles/{role}"}
+# Of these, what those are shown who may grant something somewhere.
+FOR_GRANTERS = {"GET /roles/{role}"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +297,7 @@ def test_who_may_only_see_it_is_told_that_they_may_not(site: Site, app: str, met
 @pytest.mark.parametrize(("app", "method", "path"), GUARDED, ids=str)
 def test_for_who_may_not_see_it_it_does_not_exist(site: Site, app: str, method: str, path: str) -> None:
     key, answer = f"{method} {path}", site.ask("neighbour", app, method, path)
-    if key in FOR_EVERYBODY:
+    if key in FOR_EVERYBODY | FOR_GRANTERS:
         assert answer.status_code < 300
         assert "secret" not in answer.text
     elif key in OF_THE_CATALOG:
@@ -307,7 +308,16 @@ def test_for_who_may_not_see_it_it_does_not_exist(site: Site, app: str, method: 
 
 
 def test_all_kinds_of_routes_named_here_are_routes() -> None:
-    named = {*FOR_EVERYBODY, *OF_THE_CATALOG, *OF_THE_SERVER, *SEEING_IS_ENOUGH, *OF_SOMEBODY, *BODIES, *QUERIES}
+    named = {
+        *FOR_EVERYBODY,
+        *OF_THE_CATALOG,
+        *OF_THE_SERVER,
+        *SEEING_IS_ENOUGH,
+        *OF_SOMEBODY,
+        *FOR_GRANTERS,
+        *BODIES,
+        *QUERIES,
+    }
     assert named <= {f"{method} {path}" for _, method, path in GUARDED}
 
 

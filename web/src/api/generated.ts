@@ -2219,7 +2219,7 @@ export interface paths {
         };
         /**
          * List roles
-         * @description By name.
+         * @description By name: all of them for who may grant something, their own for others.
          */
         get: operations["list_roles_roles_get"];
         put?: never;
@@ -2243,7 +2243,7 @@ export interface paths {
         };
         /**
          * Show a role
-         * @description What it is granted, and who has it.
+         * @description What it is granted; and for who may give it, who has it.
          */
         get: operations["show_role_roles__role__get"];
         put?: never;
@@ -2466,7 +2466,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description At once on this server, within seconds on others, with every token that it was exchanged for.
+         * @description At once on this server, within seconds on others, with every token that was made with it or exchanged for it.
          */
         delete: operations["revoke_token_tokens__token_id__delete"];
         options?: never;
@@ -4270,6 +4270,8 @@ export interface components {
             last_used_at: string | null;
             /** Name */
             name: string;
+            /** Origin */
+            origin: string | null;
             /** Owner */
             owner: string;
             /** Revoked At */
@@ -5247,7 +5249,7 @@ export interface components {
         };
         /**
          * RoleMembersOut
-         * @description A role with those who have it.
+         * @description A role with those who have it; null for a reader who may not give it.
          */
         RoleMembersOut: {
             /** Builtin */
@@ -5262,7 +5264,7 @@ export interface components {
             /** Grants */
             grants: components["schemas"]["GrantsOut"][];
             /** Members */
-            members: string[];
+            members: string[] | null;
             /** Name */
             name: string;
         };
@@ -5453,6 +5455,8 @@ export interface components {
         /**
          * SettingOut
          * @description One policy setting as it holds somewhere. `choices` are all that it may be, where that is one of a few.
+         *
+         *     `takes` are the privileges that it takes to set it for a catalog or namespace.
          */
         SettingOut: {
             /** Choices */
@@ -5467,6 +5471,8 @@ export interface components {
             key: string;
             /** Source */
             source: string;
+            /** Takes */
+            takes: components["schemas"]["Privilege"][];
             /** Value */
             value: string;
         };
@@ -5953,6 +5959,8 @@ export interface components {
             last_used_at: string | null;
             /** Name */
             name: string;
+            /** Origin */
+            origin: string | null;
             /** Owner */
             owner: string;
             /** Revoked At */

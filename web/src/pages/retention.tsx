@@ -23,7 +23,7 @@ export function Retention({ catalog }: { catalog: Catalog }) {
       <Act
         variant="subtle"
         size="compact-xs"
-        needs={need(scopeOf(catalog.name), 'maintain')}
+        needs={need(scopeOf(catalog.name), 'maintain', 'write')}
         aria-label={`${shown}: change how long ${catalog.name} keeps dropped tables`}
         onClick={open}
       >

@@ -54,14 +54,26 @@ export function RolePage() {
         act={() => answered(api.DELETE('/roles/{role}', { params: { path: { role: data.name } } }))}
         done={() => void navigate(paths.roles())}
       >
-        It is taken from {data.members.length === 0 ? 'nobody: nobody has it' : data.members.join(', ')}. Its grants are gone; this cannot be
+        It is taken from {takenFrom(data.members)}. Its grants are gone; this cannot be
         undone.
       </Ask>
     </AccessFrame>
   );
 }
 
-function Members({ role, members }: { role: string; members: string[] }) {
+function takenFrom(members: string[] | null): string {
+  if (members === null) return 'everybody who has it';
+  return members.length === 0 ? 'nobody: nobody has it' : members.join(', ');
+}
+
+function Members({ role, members }: { role: string; members: string[] | null }) {
+  if (members === null) {
+    return (
+      <Panel title="Who has it">
+        <span className="dim">Only those who may give this role see who has it.</span>
+      </Panel>
+    );
+  }
   return (
     <Panel title="Who has it">
       <div className="stack">

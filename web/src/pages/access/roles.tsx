@@ -37,7 +37,8 @@ function Grants({ role }: { role: Role }) {
 
 /** Names for grants; people and services have roles. */
 export function RolesPage() {
-  const { admin } = useMe();
+  const { admin, grants } = useMe();
+  const mayGrant = admin || grants.some((one) => one.privileges.includes('grant'));
   const { data, error } = useQuery(roles());
   const [creating, { open, close }] = useDisclosure(false);
   return (
@@ -48,6 +49,7 @@ export function RolesPage() {
         </Act>
       }
     >
+      {!mayGrant && <span className="dim">These are your own roles. Those who may grant something see all of them.</span>}
       <DataTable
         name="roles"
         columns={COLUMNS}

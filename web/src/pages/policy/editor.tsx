@@ -20,7 +20,8 @@ export interface Place {
   source: string;
   /** As a sentence names it: "this table". */
   called: string;
-  needs: Need[];
+  /** What it takes to set one there. */
+  needs: (setting: Setting) => Need[];
   /** Sets one value there, or with null removes it. */
   save: (key: string, value: string | null) => Promise<unknown>;
 }

@@ -48,7 +48,7 @@ function placeOf(catalog: string, namespace: string | undefined): Place {
     catalog,
     source: namespace === undefined ? 'catalog' : `namespace ${namespace}`,
     called: namespace === undefined ? 'this catalog' : 'this database',
-    needs: need(scopeOf(catalog, namespace === undefined ? [] : partsOf(namespace)), 'maintain'),
+    needs: (setting) => need(scopeOf(catalog, namespace === undefined ? [] : partsOf(namespace)), ...setting.takes),
     save: (key, value) =>
       answered(
         api.PATCH('/catalogs/{catalog}/policy', {

@@ -49,7 +49,7 @@ function Value({ setting, place, zone, edit }: { setting: Setting; place: Place;
         variant="subtle"
         color={isOwn ? 'ice' : 'gray'}
         size="compact-sm"
-        needs={place.needs}
+        needs={place.needs(setting)}
         onClick={edit}
         aria-label={`change ${setting.key}, now ${setting.value === '' ? 'not set' : setting.value}`}
         rightSection={<IconPencil size={13} aria-hidden />}
@@ -95,7 +95,7 @@ function Ignored({ setting, place }: { setting: Setting; place: Place }) {
 }
 
 function Remove({ setting, place }: { setting: Setting; place: Place }) {
-  const why = useWhyNot()(...place.needs);
+  const why = useWhyNot()(...place.needs(setting));
   const remove = useDo(`cannot remove ${setting.key}`, () => place.save(setting.key, null));
   const says = why ?? 'remove this value: what is inherited holds again';
   return (

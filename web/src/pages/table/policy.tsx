@@ -14,7 +14,7 @@ export function PolicyTab({ table }: { table: Table }) {
     catalog: table.catalog,
     source: 'table',
     called: 'this table',
-    needs: need(onTable(table.catalog, fullName(table)), 'write'),
+    needs: () => need(onTable(table.catalog, fullName(table)), 'write'),
     save: (key, value) =>
       answered(
         api.PATCH('/catalogs/{catalog}/tables/{table}/properties', {

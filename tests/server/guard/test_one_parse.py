@@ -1,0 +1,378 @@
+"""The guard judges the request that the route gets: one parse, whatever a client writes to tell two readers apart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from catalog.access import SERVER, Privilege, Securable
+from catalog.commit import is_creating
+from catalog.names import TableName, parse_namespace
+from catalog.vending.storage import PREFIX as STORAGE
+from server import app as server_app
+from server.api.deps import In
+from server.api.upgrades import UpgradeManyIn
+from server.guard import rules
+from server.guard.demands import Asked
+from server.iceberg.wire import flag_in, name_of
+from server.service.hive.operations import database_of
+from server.service.hive.state import split_name
+from tests.factories import LAKE
+from tests.server.conftest import open_database
+from tests.server.guard.recording import Record, Recording, endpoints, named, recording
+from tests.server.guard.test_every_route import BODIES, QUERIES
+from tests.server.guarded import guarded
+
+Needs = set[tuple[Privilege | None, Securable]]
+TTL = "firn.ttl.max-age"
+READ, WRITE, CREATE, DROP = Privilege.READ, Privilege.WRITE, Privilege.CREATE, Privilege.DROP
+
+
+def _namespace(text: str | None) -> Securable:
+    return Securable(LAKE, parse_namespace(text) if text else ())
+
+
+def _home_of(name: TableName) -> Securable:
+    return Securable(LAKE, name.namespace)
+
+
+def _table(name: TableName) -> Securable:
+    return Securable.of(LAKE, name)
+
+
+def _upgrades(values: Mapping[str, Any]) -> Needs:
+    body: UpgradeManyIn = values["body"]
+    on = [Securable(LAKE, (database,) if (database := database_of(name)) else ()) for name in body.tables]
+    needed = [READ] if body.dry_run else [READ, CREATE, *([WRITE] if TTL in body.properties else [])]
+    return {(privilege, one) for one in on for privilege in needed}
+
+
+def _upgrade(values: Mapping[str, Any]) -> Needs:
+    database, name = split_name(values["full_name"])
+    table = _table(TableName((database,), name))
+    by_properties = {(WRITE, table)} if TTL in values["body"].properties else set()
+    return {(CREATE, Securable(LAKE, (database,))), (READ, table), *by_properties}
+
+
+def _policy_change(values: Mapping[str, Any]) -> Needs:
+    on, body = _namespace(values["namespace"]), values["body"]
+    return {(Privilege.MAINTAIN, on)} | ({(WRITE, on)} if TTL in {*body.set, *body.remove} else set())
+
+
+def _conversion(values: Mapping[str, Any], name: str | None) -> Needs:
+    database, own = split_name(values["full_name"])
+    target = (database,) if name is None else TableName.parse(name).namespace
+    return {(READ, _table(TableName((database,), own))), (CREATE, Securable(LAKE, target))}
+
+
+def _registered(values: Mapping[str, Any]) -> Needs:
+    on = Securable(LAKE, values["namespace"])
+    return {(CREATE, on), (READ, Securable(LAKE))} | ({(DROP, on)} if flag_in(values["body"], "overwrite") else set())
+
+
+def _renamed(values: Mapping[str, Any]) -> Needs:
+    source, to = (name_of(values["body"].get(key), key) for key in ("source", "destination"))
+    return {(DROP, _table(source)), (READ, _table(source)), (CREATE, _home_of(to))}
+
+
+def _committed(values: Mapping[str, Any]) -> Needs:
+    name: TableName = named(values, "name")
+    creating = is_creating(named(values, "body").get("requirements", []))
+    return {(CREATE, _home_of(name))} if creating else {(WRITE, _table(name))}
+
+
+# What a route needs on account of its body or query, by the very arguments that it is called with.
+BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
+    "/api/v1 PATCH /catalogs/{catalog}/properties": lambda values: (
+        {(CREATE, SERVER)}
+        if any(key.startswith(STORAGE) for key in (*values["body"].set, *values["body"].remove))
+        else {(Privilege.MAINTAIN, Securable(LAKE))}
+    ),
+    "/api/v1 POST /catalogs/{catalog}/namespaces": lambda values: {
+        (CREATE, Securable(LAKE, parse_namespace(values["body"].name)[:-1]))
+    },
+    "/api/v1 POST /catalogs/{catalog}/tables": lambda values: {
+        (CREATE, _home_of(TableName.parse(values["body"].name)))
+    },
+    "/api/v1 POST /catalogs/{catalog}/hive/upgrade": _upgrades,
+    "/api/v1 GET /catalogs/{catalog}/hive/{full_name}/convert": lambda values: _conversion(values, values["name"]),
+    "/api/v1 POST /catalogs/{catalog}/hive/{full_name}/convert": lambda values: _conversion(
+        values, None if values["body"] is None else values["body"].name
+    ),
+    "/api/v1 POST /catalogs/{catalog}/tables/{table}/register": lambda values: (
+        {(CREATE, _home_of(values["table"])), (READ, Securable(LAKE))}
+        | ({(DROP, _home_of(values["table"]))} if values["body"].overwrite else set())
+    ),
+    "/api/v1 POST /catalogs/{catalog}/dropped/{entry_id}/undrop": lambda values: (
+        set()
+        if values["body"] is None or values["body"].to is None
+        else {(CREATE, _home_of(TableName.parse(values["body"].to)))}
+    ),
+    "/api/v1 GET /catalogs/{catalog}/namespaces": lambda values: {(None, _namespace(values["parent"]))},
+    "/api/v1 GET /catalogs/{catalog}/policy": lambda values: {(None, _namespace(values["namespace"]))},
+    "/api/v1 PUT /catalogs/{catalog}/policy": lambda values: {
+        (Privilege.MAINTAIN, _namespace(values["namespace"])),
+        (WRITE, _namespace(values["namespace"])),
+    },
+    "/api/v1 PATCH /catalogs/{catalog}/policy": _policy_change,
+    "/api/v1 POST /catalogs/{catalog}/hive/{full_name}/upgrade": _upgrade,
+    "/iceberg/v1 GET /config": lambda values: (
+        set() if values["warehouse"] is None else {(None, Securable(values["warehouse"]))}
+    ),
+    "/iceberg/v1 GET /{catalog}/namespaces": lambda values: {
+        (None, Securable(LAKE, tuple(values["parent"].split("\x1f")) if values["parent"] else ()))
+    },
+    "/iceberg/v1 POST /{catalog}/namespaces": lambda values: {
+        (CREATE, Securable(LAKE, tuple(values["body"]["namespace"][:-1])))
+    },
+    "/iceberg/v1 POST /{catalog}/namespaces/{namespace}/register": _registered,
+    "/iceberg/v1 POST /{catalog}/namespaces/{namespace}/register-view": _registered,
+    "/iceberg/v1 POST /{catalog}/tables/rename": _renamed,
+    "/iceberg/v1 POST /{catalog}/views/rename": _renamed,
+    "/iceberg/v1 POST /{catalog}/namespaces/{namespace}/tables/{table}": _committed,
+    "/iceberg/v1 POST /{catalog}/transactions/commit": lambda values: {
+        (WRITE, _table(name_of(change["identifier"], "identifier"))) for change in values["body"]["table-changes"]
+    },
+}
+
+CONFUSED: tuple[Any, ...] = (
+    *("false", "true", "False", "0", "", "secret", "secret.t", "open.t", "*", "firn.storage.vending", "NaN"),
+    *(0, 1, -1, 0.0, 1.0, 1e400, True, False, None),
+    *(
+        {TTL: "1 h"},
+        [TTL],
+        {"firn.merge.mode": "auto"},
+        [],
+        {},
+        [[]],
+        [None],
+        ["secret"],
+        ["open", "secret"],
+        {"type": "assert-create"},
+        [{"type": "assert-create"}],
+    ),
+)
+OTHER_FIELDS = (
+    "dry_run",
+    "overwrite",
+    "to",
+    "name",
+    "set",
+    "remove",
+    "tables",
+    "properties",
+    "settings",
+    "requirements",
+    "Dry_Run",
+    "DRY_RUN",
+)
+CONTENT_TYPES = ("application/json", "application/json; charset=utf-16", "application/x+json", "text/plain", None)
+ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16", "utf-32-le")
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "table": ("secret.t", "secret.t.", "secret%2Et", "open.t", "secret.`t`", "secret%1Ft", "secret%2Ft.x", "SECRET.T"),
+    "namespace": ("secret", "secret%1Finner", "secret%2Finner", "secret%2E", "SECRET", "open"),
+    "full_name": ("secret.t", "SECRET.T", "secret.t.", "open.t"),
+}
+
+
+class _Apis:
+    def __init__(self, found: Mapping[str, Recording], fixed: Mapping[str, str]) -> None:
+        self.found, self.fixed = found, fixed
+        self.loop = asyncio.new_event_loop()
+
+    def send(self, key: str, places: Mapping[str, str], **how: Any) -> Record:
+        prefix, method, template = key.split(" ")
+        names = {**self.fixed, **_names(prefix), **places}
+        path = template.replace(":path}", "}").format(**names)
+        return self.loop.run_until_complete(self.found[prefix].send(method, f"{prefix}{path}", **how))
+
+
+def _names(prefix: str) -> dict[str, str]:
+    of_engines = prefix == "/iceberg/v1"
+    return {
+        "catalog": "lake",
+        "namespace": "secret",
+        "full_name": "secret.t",
+        "group": "default",
+        "role": "admin",
+        "table": "t" if of_engines else "secret.t",
+        "view": "v" if of_engines else "secret.v",
+        "name": "admin",
+        "optimizer_id": "x",
+        "plan_id": "x",
+    }
+
+
+@pytest.fixture(scope="module")
+def apis(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Apis]:
+    directory = tmp_path_factory.mktemp("one-parse")
+    shutil.copy(migrated_sqlite, directory / "firn.db")
+    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
+        made = guarded(opened.database, directory)
+        caller = made.services.access.identities.of(made.admin.text)
+        fixed = {
+            "job_id": str(made.job_id),
+            "operation_id": str(made.operation_id),
+            "batch": str(made.operation_id),
+            "entry_id": str(made.entry_id),
+            "token_id": made.admin.id,
+            "lease": f"{made.job_id}.1.token",
+        }
+        found = {prefix: recording(made.services, caller, prefix) for prefix in ("/api/v1", "/iceberg/v1")}
+        sender = _Apis(found, fixed)
+        yield sender
+        sender.loop.close()
+
+
+def _plain(key: str) -> dict[str, Any]:
+    route = key.partition(" ")[2]
+    how: dict[str, Any] = {"params": QUERIES.get(route)}
+    return how if route not in BODIES else {**how, "json": BODIES[route]}
+
+
+def test_every_route_whose_rule_looks_at_its_body_or_query_is_in_this_test(
+    apis: _Apis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: set[str] = set()
+    current = ""
+
+    def noting(read: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(asked: Asked, *args: Any) -> Any:
+            looked.add(current)
+            return read(asked, *args)
+
+        return noted
+
+    getter = Asked.json.fget
+    assert getter is not None
+    monkeypatch.setattr(Asked, "json", property(noting(getter)))
+    monkeypatch.setattr(Asked, "optional_model", noting(Asked.optional_model))
+    monkeypatch.setattr(Asked, "parameter", noting(Asked.parameter))
+    for prefix, needed in (("/api/v1", rules.API), ("/iceberg/v1", rules.ICEBERG)):
+        for (method, path), rule in needed.items():
+            current = f"{prefix} {method} {path}"
+            if rule.public or rule.about is not None:  # what the audit log says is no demand
+                continue
+            apis.send(current, {}, **_plain(current))
+    assert looked == set(BY_CONTENT)
+
+
+def _agree(key: str, record: Record) -> None:
+    """What the route was called with is what the guard has judged."""
+    asked, values = record.asked, record.values
+    if values is None:
+        return
+    assert asked is not None
+    body = named(values, "body") if "body" in values or "call" in values else None
+    if isinstance(body, BaseModel):
+        assert asked.model(type(body)) == body
+    elif body is not None:
+        assert body is asked.body
+    demanded = {(demand.privilege, demand.on) for demand in record.demands}
+    assert BY_CONTENT[key](values) <= demanded
+
+
+@st.composite
+def _requests(draw: st.DrawFn) -> tuple[str, dict[str, str], dict[str, Any]]:
+    key = draw(st.sampled_from(sorted(BY_CONTENT)))
+    _, _, route = key.partition(" ")
+    prefix = key.partition(" ")[0]
+    choices = {name: PLACES[name] for name in ("table", "namespace", "full_name") if f"{{{name}}}" in route}
+    if prefix == "/iceberg/v1" and "table" in choices:
+        choices["table"] = ("t", "t.", "t%2E", "t%1Fx", "t%2Fx", "T")
+    places = {name: draw(st.sampled_from(values)) for name, values in choices.items() if draw(st.booleans())}
+    how: dict[str, Any] = {"headers": {}}
+    plain = QUERIES.get(route, {})
+    how["params"] = [
+        (name, value)
+        for name in (*plain, *draw(st.lists(st.sampled_from(["namespace", "parent", "warehouse", "name"]), max_size=2)))
+        for value in draw(
+            st.lists(
+                st.sampled_from(["secret", "open", "lake", "", "secret.t", "open.t", "%1F"]), min_size=1, max_size=2
+            )
+        )
+    ]
+    if not key.partition(" ")[2].startswith("GET"):
+        how["content"] = draw(_contents(BODIES.get(route, {})))
+        kind = draw(st.sampled_from(CONTENT_TYPES))
+        how["headers"] = {} if kind is None else {"Content-Type": kind}
+        if draw(st.integers(0, 9)) == 0:
+            how["headers"]["Content-Encoding"] = "gzip"
+    return key, places, how
+
+
+@st.composite
+def _contents(draw: st.DrawFn, plain: Mapping[str, Any]) -> bytes:
+    """A body with some values of other types, keys that are there twice, and in an encoding of its own."""
+    pairs: list[tuple[str, Any]] = list(plain.items())
+    for _ in range(draw(st.integers(0, 3))):
+        field = draw(st.sampled_from([*plain, *OTHER_FIELDS]))
+        at = draw(st.integers(0, len(pairs)))
+        if draw(st.booleans()):
+            pairs = [one for one in pairs if one[0] != field]
+            at = min(at, len(pairs))
+        pairs.insert(at, (field, draw(st.sampled_from(CONFUSED))))
+    text = "{" + ",".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in pairs) + "}"
+    return text.encode(draw(st.sampled_from(ENCODINGS)))
+
+
+@settings(max_examples=300)
+@given(request=_requests())
+def test_guard_and_route_see_the_same_request_however_it_is_written(
+    apis: _Apis, request: tuple[str, dict[str, str], dict[str, Any]]
+) -> None:
+    key, places, how = request
+    _agree(key, apis.send(key, places, **how))
+
+
+@pytest.mark.parametrize("key", sorted(BY_CONTENT))
+def test_a_plain_request_reaches_its_route(apis: _Apis, key: str) -> None:
+    record = apis.send(key, {}, **_plain(key))
+    assert record.values is not None
+    _agree(key, record)
+
+
+def models() -> Iterator[type[In]]:
+    """All models of request bodies, with those that lie in others."""
+    todo = [In]
+    while todo:
+        model = todo.pop()
+        todo += model.__subclasses__()
+        yield model
+
+
+def test_no_request_model_takes_text_or_a_number_for_a_boolean_or_text_for_a_number() -> None:
+    assert list(endpoints(server_app._API))  # all models are loaded
+    looked = 0
+    for model in models():
+        for name, field in model.model_fields.items():
+            wrong: tuple[Any, ...] = {
+                bool: ("true", "false", 1, 0),
+                int: ("1", True, 1.0),
+                float: ("1", True, 1e400),
+            }.get(
+                field.annotation,
+                (),  # type: ignore[arg-type]
+            )
+            for value in wrong:
+                looked += 1
+                errors = _errors(model, {name: value})
+                assert any(error["loc"][0] == name for error in errors), (model, name, value)
+    assert looked > 20
+
+
+def _errors(model: type[In], body: dict[str, Any]) -> Any:
+    try:
+        model.model_validate(body)
+    except ValidationError as error:
+        return error.errors()
+    return []
