@@ -192,7 +192,14 @@ class Committer:
 
     def _move(self, request: CommitRequest, written: Sequence[Written], committed: Sequence[Committed]) -> None:
         with self.database.writing() as uow:
-            book(uow, written, lease=request.lease, engine=request.engine, on_job_commit=self.on_job_commit)
+            book(
+                uow,
+                self.metadata.files,
+                written,
+                lease=request.lease,
+                engine=request.engine,
+                on_job_commit=self.on_job_commit,
+            )
             if request.also is not None:
                 request.also(uow)
             remember(uow, request.idempotency, [one.metadata_location for one in committed])

@@ -8,20 +8,18 @@ from uuid import UUID
 
 from catalog.errors import Conflict, NotFound
 from catalog.hive.nested import innermost
+from catalog.locations import PUBLISHED
 from catalog.names import RelationId
 from catalog.places import canonical, lies_in
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation
 from server.service.planner import facts_of
 
-PLACE = "published-to-hive"
-"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
-
 
 def published_place(uow: UnitOfWork, relation: Relation) -> str:
     """Where the partitions of a table lie that are published from now on."""
     told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
+    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PUBLISHED}").rstrip("/")
     return f"{root}/{relation.id}"
 
 

@@ -94,8 +94,10 @@ class Registrar:
             add_view(uow, catalog, name, candidate.metadata, candidate.metadata_location)
             return
         version = number_of(candidate.metadata_location)
-        new = NewTable(name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version)
-        add_relation(uow, catalog, new, candidate.metadata_location)
+        new = NewTable(
+            name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version, is_foreign=True
+        )
+        add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location)
 
     def judged(
         self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules
