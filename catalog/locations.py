@@ -18,13 +18,15 @@ from urllib.parse import unquote
 
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
-from catalog.places import canonical, data_paths, lies_in
+from catalog.places import DATA_PATHS, canonical, lies_in
 from catalog.ports.files import Links
 
 QUARANTINE = "_firn_quarantine"
 """The directory of a catalog's warehouse that files which nobody refers to are moved into."""
 PUBLISHED = "published-to-hive"
 """The directory of a warehouse in which partitions that Hive reads are published."""
+PUBLISH_LOCATION = "firn.hive.publish.location"
+"""The setting that has them published elsewhere."""
 ANY_HOST = "hdfs://"
 """How a reading on HDFS begins when places are compared, followed by its path: one name node has many names."""
 
@@ -131,6 +133,19 @@ class AllowedLocations:
             raise LocationRefused(f"{location} lies in a directory that is reserved", hint=_LEAVE_OUT)
         return found | {alias for one in found for alias in self._aliases(one)}
 
+    def check_published(self, location: str, links: Links) -> None:
+        """LocationRefused unless directories for published partitions may be made in this one."""
+        default = {f"{name}/{PUBLISHED}" for name in (self.roots[0].names if self.roots else ())}
+        if not directory_readings(location) <= default:
+            self.check_directory(f"{location.rstrip('/')}/{PUBLISHED}", links)
+
+    def check_source(self, location: str, links: Links) -> None:
+        """LocationRefused unless a directory that is read for tables is, or lies in, an allowed location."""
+        for one in directory_readings(location):
+            real = real_of(one, links)
+            if self._is_reserved(real) or not any(lies_in(real, root.real) for root in self.roots):
+                raise self.refusal(location)
+
     def holds(self, reading: str) -> bool:
         """Whether a canonical location, links followed, lies strictly inside."""
         inside = any(lies_in(reading, root.real) and reading != root.real for root in self.roots)
@@ -147,11 +162,11 @@ class AllowedLocations:
         return {*found, *(alias for one in found for alias in self._aliases(one))}
 
     def refusal(self, location: str) -> LocationRefused:
-        """What a person is told of a location outside; it names the setting that would allow it."""
+        """What a person is told of a location outside; it names the command that would allow it."""
         return LocationRefused(
             f"{location} is not inside an allowed location of catalog {self.catalog}",
-            hint=f"{_LEAVE_OUT}; or an administrator allows it with `firn catalog allow {self.catalog} LOCATION`,"
-            " which adds to firn.storage.allowed-locations",
+            hint=f"{_LEAVE_OUT}; or an administrator allows it:"
+            f" `firn catalog allow {self.catalog} {_around_table(location)}`",
         )
 
     def _is_reserved(self, reading: str) -> bool:
@@ -173,6 +188,12 @@ class AllowedLocations:
 _LEAVE_OUT = "choose another location, or none, to be given one"
 
 
+def _around_table(location: str) -> str:
+    """The directory around that of a table, given the table's directory or one of its metadata files."""
+    table = re.sub(r"/metadata/[^/]+\.metadata\.json$", "", location.rstrip("/"))
+    return table.rpartition("/")[0] or "/"
+
+
 def _expected(reading: str, root: Root) -> str | None:
     """What a reading inside this root comes to where no directory below the root is a link."""
     for name in root.names:
@@ -182,8 +203,13 @@ def _expected(reading: str, root: Root) -> str | None:
 
 
 def own_locations(metadata: Json) -> tuple[str, ...]:
-    """Where a table's new files go."""
-    return (str(metadata["location"]).rstrip("/"), *data_paths(metadata))
+    """Where a table's or view's new files go: its location, and what its properties name that any program may read
+    as a directory outside of it.
+    """
+    location, properties = str(metadata["location"]).rstrip("/"), metadata.get("properties") or {}
+    own = readings(location)
+    named = dict.fromkeys(str(properties[key]).rstrip("/") for key in DATA_PATHS if properties.get(key))
+    return (location, *(one for one in named if not all(_in_any([reading], own) for reading in readings(one))))
 
 
 # --- files that metadata names ---
@@ -207,6 +233,7 @@ class FileRule:
     others: Others
     links: Links
     given: Sequence[str] = ()
+    hint: str | None = None
     _own: set[str] = field(init=False)
     _judged: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
 
@@ -281,7 +308,7 @@ class FileRule:
                 raise LocationRefused(
                     f"{self.table} names the file or directory {location}, which is not inside the table's own or an"
                     f" allowed location of catalog {self.allowed.catalog}",
-                    hint="an administrator sees all such tables with `firn admin check`",
+                    hint=self.hint or "an administrator sees all such tables with `firn admin check`",
                 )
             foreign.add(reading)
         return frozenset(foreign)
@@ -301,7 +328,7 @@ class FileRule:
         return {
             location: LocationRefused(
                 f"{self.table} names the file {location}, which lies in another table's directory",
-                hint="an administrator sees all such tables with `firn admin check`",
+                hint=self.hint or "an administrator sees all such tables with `firn admin check`",
             )
             for location, foreign in waiting.items()
             if _in_any(self.allowed.aliases(foreign), others)

@@ -114,10 +114,11 @@ def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
     storage = Storage(settings.file_io)
     metadata = MetadataFiles(storage)
-    tables = Tables(database, metadata)
+    manifest_lists = ManifestLists(storage)
+    tables = Tables(database, metadata, manifest_lists)
     views = Views(database, metadata)
     keyed = KeyedTables(database, metadata, tables)
-    committer = Committer(database, metadata, ManifestLists(storage), {JobKind.SYNC: advance_with_job})
+    committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
@@ -145,7 +146,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         jobs=Jobs(database, times),
         optimizers=optimizers,
         planner=Planner(database),
-        policies=Policies(database),
+        policies=Policies(database, storage),
         blockers=Blockers(database),
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),

@@ -6,47 +6,42 @@ No message of this module names another table or its place: its reader may not k
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.locations import PUBLISHED, QUARANTINE, AllowedLocations, FileRule, Root, own_locations
-from catalog.names import CatalogName
+from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, own_locations
+from catalog.names import CatalogName, TableName
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Catalog, Relation
-from catalog.vending.storage import StorageConfig
-from server.service.hive.places import published_place
+from catalog.relation import Relation
+from server.service.allowed import allowed_locations, check_published, storage_of
+from server.service.hive.places import publish_location, published_place
 
+__all__ = [
+    "allowed_locations",
+    "check_directories",
+    "check_moved",
+    "check_published",
+    "check_readable",
+    "check_registered",
+    "dropped_before",
+    "file_rule",
+    "has_moved",
+    "kin",
+    "named_files",
+    "rule_in",
+    "storage_of",
+]
 
-def storage_of(uow: UnitOfWork, catalog: CatalogName) -> StorageConfig:
-    """How a catalog's files are reached."""
-    return StorageConfig.of(uow.catalogs.get(catalog).properties)
+_MOST_DROPPED = 100
 
 
 def kin(relation: Relation) -> list[UUID]:
     """The relation and the keyed table that owns it: they may lie within each other."""
     return [relation.id] if relation.owner_id is None else [relation.id, relation.owner_id]
-
-
-def allowed_locations(uow: UnitOfWork, links: Links, catalog: CatalogName) -> AllowedLocations:
-    """Where the tables of a catalog may lie; NoSuchCatalog."""
-    own = uow.catalogs.get(catalog)
-    roots = _roots(own)
-    others = [one for one in uow.catalogs.list() if one.name != catalog]
-    reserved = {one.warehouse for one in others} - {*roots}
-    warehouses = {own.warehouse, *(one.warehouse for one in others)}
-    reserved |= {f"{one.rstrip('/')}/{name}" for one in warehouses for name in (QUARANTINE, PUBLISHED)}
-    return AllowedLocations(
-        catalog=catalog,
-        roots=tuple(Root.of(one, links) for one in roots),
-        reserved=tuple(Root.of(one, links) for one in sorted(reserved)),
-    )
-
-
-def _roots(catalog: Catalog) -> tuple[str, ...]:
-    return (catalog.warehouse, *StorageConfig.of(catalog.properties).allowed)
 
 
 def check_directories(
@@ -71,6 +66,28 @@ def check_moved(uow: UnitOfWork, links: Links, relation: Relation, before: Json,
     new = [place for place in own_locations(after) if place not in own_locations(before)]
     if new:
         check_directories(uow, links, relation.catalog, new, kin(relation))
+    published = _published(after)
+    if published != _published(before):
+        check_published(uow, links, relation.catalog, after.get("properties") or {})
+
+
+def has_moved(before: Json, after: Json) -> bool:
+    """Whether `check_moved` has anything to look at, which takes no query to know."""
+    return own_locations(before) != own_locations(after) or _published(before) != _published(after)
+
+
+def _published(metadata: Json) -> str | None:
+    location: str | None = (metadata.get("properties") or {}).get(PUBLISH_LOCATION)
+    return location
+
+
+def check_readable(
+    uow: UnitOfWork, links: Links, catalog: CatalogName, location: str, but_for: Collection[UUID] = ()
+) -> None:
+    """LocationRefused for a metadata file that a client names, before it is opened."""
+    allowed = allowed_locations(uow, links, catalog)
+    rule = _foreign_rule(uow, links, allowed, "the request", (), but_for, hint=allowed.refusal(location).hint)
+    rule.check([location])
 
 
 def check_registered(
@@ -80,12 +97,30 @@ def check_registered(
     ids = [*kin(relation), *but_for]
     check_directories(uow, links, relation.catalog, own_locations(metadata), ids)
     allowed = allowed_locations(uow, links, relation.catalog)
-
-    def others(wanted: Collection[str]) -> Iterable[str]:
-        return [one.location for one in uow.dropped.places_meeting(wanted, ids)]
-
-    rule = FileRule(table=str(relation.name), allowed=allowed, own=own_locations(metadata), others=others, links=links)
+    rule = _foreign_rule(uow, links, allowed, str(relation.name), own_locations(metadata), ids)
     rule.check([metadata_location, *named_files(metadata)])
+
+
+def _foreign_rule(
+    uow: UnitOfWork,
+    links: Links,
+    allowed: AllowedLocations,
+    table: str,
+    own: Sequence[str],
+    but_for: Collection[UUID],
+    *,
+    hint: str | None = None,
+) -> FileRule:
+    def others(wanted: Collection[str]) -> Iterable[str]:
+        return [one.location for one in uow.dropped.places_meeting(wanted, but_for)]
+
+    return FileRule(table=table, allowed=allowed, own=own, others=others, links=links, hint=hint)
+
+
+def dropped_before(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[UUID]:
+    """What was dropped under this very name: who may register that has the same rights on either."""
+    listed = uow.dropped.list(catalog, name=str(name), limit=_MOST_DROPPED).items
+    return [one.id for entry in listed for one in uow.dropped.relations_of(entry.id)]
 
 
 def named_files(metadata: Json) -> list[str]:
@@ -120,22 +155,28 @@ def rule_in(
             linked = whole if whole.hive_name is not None else None
             return [one.location for one in now.dropped.places_meeting(wanted, kin(relation), but_for_hive_of=linked)]
 
+    allowed = allowed_locations(uow, links, relation.catalog)
     return FileRule(
         table=str(relation.name),
-        allowed=allowed_locations(uow, links, relation.catalog),
+        allowed=allowed,
         own=(*own, *relation.former_locations),
-        given=hive_locations(uow, relation),
+        given=hive_locations(uow, links, allowed, relation),
         others=others,
         links=links,
     )
 
 
-def hive_locations(uow: UnitOfWork, relation: Relation) -> list[str]:
+def hive_locations(uow: UnitOfWork, links: Links, allowed: AllowedLocations, relation: Relation) -> list[str]:
     """Where the files of the Hive table lie that a table, or the keyed table of a store, was upgraded from."""
     whole = relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
     if whole.hive_name is None:
         return []
     database, _, name = whole.hive_name.partition(".")
     indexed = uow.hive.find(whole.catalog, database, name)
-    own = [published_place(uow, whole)] + ([] if indexed is None else [indexed.location])
+    own = [] if indexed is None else [indexed.location]
+    told = publish_location(uow, whole)
+    with suppress(LocationRefused):
+        if told:
+            allowed.check_published(told, links)
+        own.append(published_place(uow, whole))
     return [*own, *uow.grounds.elsewhere(whole.id, own)]

@@ -22,12 +22,10 @@ from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
-from server.service.locations import check_directories, check_registered
+from server.service.locations import check_directories, check_published, check_registered, dropped_before
 from server.service.metadata import MetadataFiles
 from server.service.policies import policy_of
 from server.service.retire import check_unprotected, refuse_purged_place
-
-_MOST_DROPPED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +105,10 @@ def add_relation(
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
     if new.is_foreign:
-        check_registered(uow, links, relation, new.metadata, metadata_location, _dropped_before(uow, relation))
+        check_registered(uow, links, relation, new.metadata, metadata_location, dropped_before(uow, catalog, new.name))
     else:
         check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+    check_published(uow, links, catalog, new.metadata.get("properties") or {})
     uow.relations.add(relation)
     schema_id, head_id = state_of(new.metadata)
     source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []
@@ -124,12 +123,6 @@ def add_relation(
     uow.events.add(event)
     uow.stats.put(first_stats(uow, relation, new.metadata, event), look_at=now)
     return relation
-
-
-def _dropped_before(uow: UnitOfWork, relation: Relation) -> list[UUID]:
-    """What was dropped under this very name: who may register that has the same rights on either."""
-    listed = uow.dropped.list(relation.catalog, name=str(relation.name), limit=_MOST_DROPPED).items
-    return [one.id for entry in listed for one in uow.dropped.relations_of(entry.id)]
 
 
 def first_stats(uow: UnitOfWork, relation: Relation, metadata: Json, event: CommitEvent) -> TableStats:

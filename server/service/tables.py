@@ -17,15 +17,25 @@ from catalog.imports.newest import number_of
 from catalog.keyed.spec import KeySpec
 from catalog.locations import own_locations
 from catalog.names import CatalogName, Namespace, TableName, same_but_for_case
+from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
+from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
-from server.service.locations import check_directories
+from server.service.locations import check_directories, check_readable, dropped_before
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
-from server.service.relations import NewTable, add_relation, forget_relation, refuse_busy, refuse_store, renamed_event
+from server.service.relations import (
+    NewTable,
+    add_relation,
+    forget_relation,
+    new_relation,
+    refuse_busy,
+    refuse_store,
+    renamed_event,
+)
 from server.service.retire import Drop, retire
 
 
@@ -63,6 +73,7 @@ class Tables:
 
     database: Database
     metadata: MetadataFiles
+    manifest_lists: ManifestLists
 
     def create(
         self, catalog: CatalogName, definition: TableDefinition, *, idempotency: Idempotency | None = None
@@ -107,6 +118,7 @@ class Tables:
             )
         try:
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
+            self._check_committed(catalog, new, updates)
             relation = self.add(catalog, [new], idempotency=idempotency)[0]
         except AlreadyExists as error:
             if not self._is_table(catalog, name):
@@ -114,6 +126,16 @@ class Tables:
             raise RequirementFailed(f"Requirement failed: table already exists: {name}", hint=error.hint) from error
         with reading_back():
             return self._loaded(relation)
+
+    def _check_committed(self, catalog: CatalogName, new: NewTable, updates: Sequence[Json]) -> None:
+        """Its directories come first: they count as the table's own then."""
+        links = self.metadata.files
+        with self.database.reading() as uow:
+            self._check_free(uow, catalog, new.name)
+            check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+            relation = new_relation(catalog, new, None, uow.now())
+        files = CommittedFiles(self.database, links, self.manifest_lists)
+        files.check(relation, None, new.metadata, updates)
 
     def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
@@ -144,6 +166,10 @@ class Tables:
 
         With `overwrite` a plain table of this name gives way, as if it had been dropped.
         """
+        with self.database.reading() as uow:
+            existing = uow.relations.find(catalog, name)
+            known = [*dropped_before(uow, catalog, name), *([existing.id] if existing and overwrite else [])]
+            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
             metadata = checked(document.parsed)
