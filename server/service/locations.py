@@ -5,7 +5,7 @@ No message of this module names another table or its place: its reader may not k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
 from catalog.names import CatalogName, TableName
-from catalog.places import lies_in
+from catalog.places import DATA_PATHS, canonical, lies_in
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
@@ -25,6 +25,7 @@ __all__ = [
     "allowed_locations",
     "check_directories",
     "check_moved",
+    "check_properties",
     "check_published",
     "check_readable",
     "check_registered",
@@ -72,6 +73,12 @@ def check_moved(uow: UnitOfWork, links: Links, relation: Relation, before: Json,
     published = _published(after)
     if published != _published(before):
         check_published(uow, links, relation.catalog, after.get("properties") or {})
+
+
+def check_properties(uow: UnitOfWork, links: Links, catalog: CatalogName, properties: Mapping[str, str]) -> None:
+    """The same for the properties of a table that is made later, at a location of Firn's choice."""
+    check_directories(uow, links, catalog, [properties[key] for key in DATA_PATHS if properties.get(key)])
+    check_published(uow, links, catalog, properties)
 
 
 def has_moved(before: Json, after: Json) -> bool:
@@ -159,10 +166,13 @@ def rule_in(
             return [one.location for one in now.dropped.places_meeting(wanted, kin(relation), but_for_hive_of=linked)]
 
     allowed = allowed_locations(uow, links, relation.catalog)
+    warehouse = canonical(uow.catalogs.get(relation.catalog).warehouse)
+    # Of a registered table somebody else has written where it was: in a landing area that makes nothing its own.
+    former = [one for one in relation.former_locations if lies_in(canonical(one), warehouse)]
     return FileRule(
         table=str(relation.name),
         allowed=allowed,
-        own=(*own, *relation.former_locations),
+        own=(*own, *former),
         given=hive_locations(uow, links, allowed, relation),
         others=others,
         links=links,
