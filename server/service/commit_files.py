@@ -31,17 +31,28 @@ class CommittedFiles:
     links: Links
     manifest_lists: ManifestLists
 
-    def check(self, relation: Relation, before: Json | None, after: Json, updates: Sequence[Json]) -> None:
+    def check(
+        self,
+        relation: Relation,
+        before: Json | None,
+        after: Json,
+        updates: Sequence[Json],
+        *,
+        reads_lists: bool = True,
+    ) -> None:
         """LocationRefused when one of the files lies where this table may have none; nothing is read there.
 
-        `before` is the metadata that the updates are applied to, None of a table that they create.
+        `before` is the metadata that the updates are applied to, None of a table that they create. Without
+        `reads_lists` somebody else looks at what manifest lists name.
         """
         named = list(_named(updates))
         if not named:
             return
         own = [*(() if before is None else own_locations(before)), *own_locations(after)]
         self._check(relation, own, [location for location, _ in named])
-        listed = [one for location, is_list in named if is_list for one in self._manifests(location, updates)]
+        listed = [
+            one for location, is_list in named if is_list and reads_lists for one in self._manifests(location, updates)
+        ]
         self._check(relation, own, listed)
 
     def _check(self, relation: Relation, own: Sequence[str], locations: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
-from catalog.names import CatalogName, TableName
+from catalog.names import CatalogName
 from catalog.places import DATA_PATHS, canonical, lies_in
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
@@ -29,7 +29,7 @@ __all__ = [
     "check_published",
     "check_readable",
     "check_registered",
-    "dropped_before",
+    "dropped_around",
     "file_rule",
     "has_moved",
     "hive_in_tables",
@@ -39,7 +39,6 @@ __all__ = [
     "storage_of",
 ]
 
-_MOST_DROPPED = 100
 _MOST_ASKED = 200
 
 
@@ -127,10 +126,13 @@ def _foreign_rule(
     return FileRule(table=table, allowed=allowed, own=own, others=others, links=links, hint=hint)
 
 
-def dropped_before(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[UUID]:
-    """What was dropped under this very name: who may register that has the same rights on either."""
-    listed = uow.dropped.list(catalog, name=str(name), limit=_MOST_DROPPED).items
-    return [one.id for entry in listed for one in uow.dropped.relations_of(entry.id)]
+def dropped_around(uow: UnitOfWork, catalog: CatalogName, location: str) -> list[UUID]:
+    """What was dropped from this catalog and had the file in its directory: who registers it may read the whole catalog.
+
+    So a table that was dropped can be registered again, under any name; what is being purged cannot.
+    """
+    kept = uow.dropped.kept_at(catalog)
+    return [one for one, place in kept if lies_in(canonical(location), canonical(place))]
 
 
 def named_files(metadata: Json) -> list[str]:

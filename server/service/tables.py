@@ -24,7 +24,7 @@ from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
 from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
-from server.service.locations import check_directories, check_published, check_readable, dropped_before
+from server.service.locations import check_directories, check_published, check_readable, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
 from server.service.relations import (
@@ -168,7 +168,10 @@ class Tables:
         """
         with self.database.reading() as uow:
             existing = uow.relations.find(catalog, name)
-            known = [*dropped_before(uow, catalog, name), *([existing.id] if existing and overwrite else [])]
+            known = [
+                *dropped_around(uow, catalog, metadata_location),
+                *([existing.id] if existing and overwrite else []),
+            ]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
