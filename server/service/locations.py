@@ -127,7 +127,7 @@ def _foreign_rule(
 
 
 def dropped_around(uow: UnitOfWork, catalog: CatalogName, location: str) -> list[UUID]:
-    """What was dropped from this catalog and had the file in its directory: who registers it may read the whole catalog.
+    """What was dropped from this catalog and had the file in its directory: who registers may read all of the catalog.
 
     So a table that was dropped can be registered again, under any name; what is being purged cannot.
     """
