@@ -365,6 +365,7 @@ class ImportOptions(BaseModel):
     dry_run: bool = False
     overwrite: bool = False
     refresh: bool = False
+    allow_locations: list[str] = []
 
 
 class ImportEntry(Wire):
@@ -376,6 +377,7 @@ class ImportEntry(Wire):
     source: str
     metadata_location: str | None = None
     reason: str | None = None
+    hint: str | None = None
     warnings: list[str] = []
 
 

@@ -68,6 +68,7 @@ from server.service.layout import Layouts
 from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
+from server.service.misplaced import MisplacedTables
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
 from server.service.optimizing import Optimizing
@@ -114,10 +115,11 @@ def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
     storage = Storage(settings.file_io)
     metadata = MetadataFiles(storage)
-    tables = Tables(database, metadata)
+    manifest_lists = ManifestLists(storage)
+    tables = Tables(database, metadata, manifest_lists)
     views = Views(database, metadata)
     keyed = KeyedTables(database, metadata, tables)
-    committer = Committer(database, metadata, ManifestLists(storage), {JobKind.SYNC: advance_with_job})
+    committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
@@ -145,7 +147,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         jobs=Jobs(database, times),
         optimizers=optimizers,
         planner=Planner(database),
-        policies=Policies(database),
+        policies=Policies(database, storage),
         blockers=Blockers(database),
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),
@@ -153,6 +155,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         hive=hive,
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
+        misplaced=MisplacedTables(database, metadata),
         own_places=own_places,
         dry_runs=DryRuns(tasks, StoredManifests(storage), own_places),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
@@ -191,7 +194,7 @@ def _hive(
     return HiveServices(
         index=index,
         checks=checks,
-        operations=Operations(database, checks),
+        operations=Operations(database, checks, keyed.metadata.files),
         upgrades=upgrades,
         syncs=syncs,
         hearing=Hearing(database, index, syncs.hints),

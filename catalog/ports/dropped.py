@@ -78,12 +78,17 @@ class DroppedRelations(Protocol):
         *,
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
+        only_tables: bool = False,
     ) -> Sequence[Place]:
         """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
         The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
         Partitions that Hive reads count for every table, those of a linked one for itself, too, unless it is named.
+        With `only_tables` what Hive has does not count.
         """
+
+    def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
+        """What can be brought back to a catalog: each relation's id and location."""
 
     def places_in_purge(self) -> Sequence[Place]:
         """Locations whose files are being deleted."""

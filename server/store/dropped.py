@@ -161,11 +161,26 @@ class SqlDropped:
         *,
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
+        only_tables: bool = False,
     ) -> Sequence[Place]:
         """See server.store.meeting."""
         return list(
-            places_meeting(self.session, locations, but_for, in_purge=in_purge, but_for_hive_of=but_for_hive_of)
+            places_meeting(
+                self.session,
+                locations,
+                but_for,
+                in_purge=in_purge,
+                but_for_hive_of=but_for_hive_of,
+                only_tables=only_tables,
+            )
         )
+
+    def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
+        """Without what is being purged."""
+        query = select(DroppedRelationRow.id, DroppedRelationRow.location)
+        query = query.join(DroppedRow, DroppedRow.id == DroppedRelationRow.dropped_id)
+        query = query.where(DroppedRow.catalog == catalog, DroppedRow.state == DroppedState.DROPPED)
+        return [(relation_id, location) for relation_id, location in self.session.execute(query)]
 
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""
