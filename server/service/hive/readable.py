@@ -19,7 +19,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.ports.hive import TableFiles
 from server.service.hive.books import Linked
-from server.service.hive.fitting import without, without_unfit
+from server.service.hive.fitting import with_digests, without, without_unfit
 from server.service.hive.keys import Keys
 from server.service.hive.look import Looked
 from server.service.hive.state import HiveState, Unit, join
@@ -72,6 +72,7 @@ class Reading:
     def _read(self, found: Looked) -> Readable:
         """Without partitions that have files that cannot be read, or rows without a key."""
         stats: dict[str, FileStats] = {}
+        digests: dict[str, int | None] = {}
         bad: dict[str, _Bad] = {}
         parts = self._parts(found)
         for part in parts:
@@ -84,11 +85,13 @@ class Reading:
         for part, one in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
             if (why := self._why_not(part, one)) is not None:
                 bad.setdefault(part.name, _Bad(why, is_gone=isinstance(one, Unreadable) and one.is_gone))
-            elif part.is_registered and isinstance(one, FileStats):
-                stats[one.location] = one
+            elif isinstance(one, FileStats):
+                digests[one.location] = one.digest
+                if part.is_registered:
+                    stats[one.location] = one
         held = {name: one.why for name, one in bad.items() if not one.is_gone}
         gone = {name: f"{one.why}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
-        return Readable(found=without(found, self.linked, held, gone), stats=stats)
+        return Readable(found=without(with_digests(found, digests), self.linked, held, gone), stats=stats)
 
     def _without_torn(self, before: Looked, found: Looked) -> Looked:
         """What was found, without rebuilds where base stands on files that a partition held back has lost.

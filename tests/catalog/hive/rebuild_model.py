@@ -258,6 +258,7 @@ class Table:
                 self.order.append(f"{name}{part}")
             else:
                 self.published[part] = self.merged
+                self.knew = {name: knew for name, knew in self.knew.items() if name not in self.ground.get(part, {})}
 
     def switch(self, part: Part) -> None:
         """The metastore is pointed at the new directory; what is where it pointed goes on being watched."""
@@ -470,7 +471,7 @@ class Table:
         self.merged = len(self.changes)
 
     def _newest(self, parts: dict[Part, Found]) -> tuple[dict[Key, Row], set[Key], dict[Key, int]]:
-        """The rows that Hive lists there, one for each key; the keys whose row's file is new, and what moved ones knew."""
+        """The rows that Hive lists there, one for each key; the keys whose files are new, and what moved ones knew."""
         best: dict[Key, tuple[bool, int, Row, str]] = {}
         for part, found in parts.items():
             for name, rows in found.files.items():

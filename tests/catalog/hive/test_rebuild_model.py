@@ -35,6 +35,10 @@ def played(rules: Rules, *steps: Step, trusts: bool = False) -> str | None:
         keys = promised(table, what, part, some, number) if trusts else some
         if what.startswith("late"):
             late(table, what, part, keys, number)
+        elif what in {"move", "copy", "move out"}:
+            moved(table, part, number, what)
+        elif what == "move back":
+            moved_back(table, part, number)
         elif what in HIVE_SIDE:
             hive_side(table, what, part, keys, number)
         else:
@@ -74,12 +78,6 @@ def firn_side(table: Table, what: str, part: str, keys: set[str], number: int) -
             table.time_passes()
         case "rename":
             renamed(table, part)
-        case "move" | "copy" | "move out":
-            moved(table, part, number, what)
-        case "move back" if table.away:
-            name, rows, is_news = table.away.pop()
-            if not (is_news and table.trusts):  # then its keys are none that are new
-                arrived(table, part, name, rows, number, is_news=is_news)
 
 
 def renamed(table: Table, part: str) -> None:
@@ -116,6 +114,15 @@ def moved(table: Table, part: str, number: int, how: str) -> None:
         table.away.append((name, rows, False))
     else:
         arrived(table, NEXT[part], name, rows, number)
+
+
+def moved_back(table: Table, part: str, number: int) -> None:
+    """What was taken out of the table comes back, perhaps to another partition."""
+    if not table.away:
+        return
+    name, rows, is_news = table.away.pop()
+    if not (is_news and table.trusts):  # then its keys are none that are new
+        arrived(table, part, name, rows, number, is_news=is_news)
 
 
 def arrived(table: Table, part: str, name: str, rows: dict[str, int], number: int, *, is_news: bool = False) -> None:
