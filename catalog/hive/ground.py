@@ -5,7 +5,7 @@ The table itself is no measure of what Hive has changed: merges replace register
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -16,8 +16,6 @@ TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""
 YOUNG_NS = 60 * TICK_NS
 """A file that was written to so shortly before it was listed may grow: no directory's time tells of that."""
-UNFINISHED_NS = 24 * 3600 * TICK_NS
-"""How long a writer may take: what is unfinished after that was left behind, and only a sweep looks at it again."""
 NO_DIRECTORY_NS = 0
 """The time of a directory that is not there, where directories have times: one that was removed has changed."""
 
@@ -25,16 +23,6 @@ NO_DIRECTORY_NS = 0
 def is_hidden(name: str) -> bool:
     """Whether Hive and Spark pass over a file or directory of this name: unfinished work, markers, checksums."""
     return name.startswith(("_", ".")) or name.endswith("._COPYING_")
-
-
-def is_unfinished_work(name: str) -> bool:
-    """Whether a hidden file or directory of this name holds what a writer of Hadoop, Hive or Spark moves later."""
-    return name.endswith("._COPYING_") or name.startswith(("_temporary", "_tmp.", ".hive-staging", ".spark-staging"))
-
-
-def may_be_going_on(mtime_ns: int | None, began_ns: int) -> bool:
-    """Whether whoever left something unfinished at that time may still be at it when a listing began."""
-    return mtime_ns is not None and abs(began_ns - mtime_ns) < UNFINISHED_NS
 
 
 class Subdirectories(StrEnum):
@@ -227,6 +215,11 @@ class Ground:
     def losing(self, files: tuple[ListedFile, ...], now_ns: int) -> tuple[Loss, ...]:
         """Its losses, and these files with them."""
         return (*self.lost, Loss(now_ns, self.published_through, files)) if files else self.lost
+
+    def with_digests(self, digests: Sequence[int]) -> Ground:
+        """With what its files are known again by, in their order; 0 where that is not known."""
+        pairs = zip(self.files, digests, strict=True)
+        return replace(self, files=tuple(replace(file, digest=one or None) for file, one in pairs))
 
     def left(self, now_ns: int) -> Directory:
         """The directory that it is at, once the metastore points elsewhere."""

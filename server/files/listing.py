@@ -19,9 +19,8 @@ from catalog.hive.ground import (
     ListedFile,
     Listing,
     is_hidden,
-    is_unfinished_work,
-    may_be_going_on,
 )
+from catalog.hive.unfinished import is_unfinished_work, may_be_going_on
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.locations import local_path

@@ -38,7 +38,7 @@ from catalog.hive.ground import (
 A = ListedFile("a", 10, 100 * TICK_NS, "1")
 B = ListedFile("b", 20, 100 * TICK_NS, "2")
 C = ListedFile("c", 30, 150 * TICK_NS, "3")
-NOW = 200 * TICK_NS
+NOW = 220 * TICK_NS
 HIVE = Signals(location="hive", ddl_time=50, statistics=("2", "30"))
 
 

@@ -29,9 +29,7 @@ def a_listing(*files: ListedFile, name: str = "p", at: int = NOW) -> Listing:
 P, Q = a_ground(A), a_ground(B, name="q", published=9)
 
 
-def looked(
-    grounds: Mapping[str, Ground], *there: Listing, gone: Collection[str] = ()
-) -> dict[str, Drift | None]:
+def looked(grounds: Mapping[str, Ground], *there: Listing, gone: Collection[str] = ()) -> dict[str, Drift | None]:
     """What becomes of partitions that are listed, or `gone`; others are not looked at."""
     found = {one.location: drift(grounds.get(one.location), Signals(location=one.location), one) for one in there}
     return found | {name: drift(grounds[name], None, None) for name in gone}
