@@ -13,6 +13,7 @@ import pytest
 from catalog.hive.ground import Ground
 from server.files.listing import Listings
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
+from tests.server.service.hive.test_publish_steps import leased, merged
 from tests.server.service.hive.test_sync_steps import relation_of, taken_over
 
 
@@ -151,3 +152,38 @@ def test_a_table_without_keys_follows_a_move(beside: BesideHive) -> None:
     assert beside.sync(table).changed
     assert {path.rpartition("/")[2] for path in beside.live(table)} == {"000000_0", "000000_0_copy_1"}
     assert beside.sync(table).did == "nothing changed"
+
+
+def test_what_is_moved_to_where_a_partition_was_before_a_publish_holds_it_back(beside: BesideHive) -> None:
+    """Hive shows it nowhere: as upserts its old rows would win over newer ones."""
+    table = hive_table(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    place(table, "y").rename(place(table, "x", "lost"))
+    outcome = beside.sync(table)
+    assert outcome.conflict
+    assert "for example lost, were moved to" in outcome.did
+    assert f"move it to {job.location}/p=x, where Hive reads" in outcome.did
+    assert grounds(beside, table)["p=x"].files[0].digest is not None, "published files are known again too"
+
+
+def test_old_rows_that_come_into_another_partition_contain_no_more_than_they_did(beside: BesideHive) -> None:
+    """Of a directory that was left: all changes that were published since are newer."""
+    table = hive_table(beside, "id")
+    merged(beside, table, "x", 1, 7)
+    job = leased(beside, table, x=(1, 7))
+    beside.published.accept(job.lease, job.location, rows=job.rows)
+    beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
+    relation_id = relation_of(beside, table).id
+    with beside.database.writing() as uow:  # as if changes up to 5 had been merged and published
+        for name, stored in uow.grounds.of(relation_id).items():
+            ground = replace(Ground.from_json(stored), published_through=5)
+            uow.grounds.put(relation_id, {name: ground.to_json()})
+    shutil.copy2(place(table, "x"), place(table, "y", "old rows"))
+    task = taken_over(beside, table)
+    assert (task["mode"], task["since"], task["given"]) == ("rebuild", 0, 5)
+    assert units(task) == [("y", [("000000_0", False)], 5), ("y", [("old rows", True)], 0)]
+    again = grounds(beside, table)["p=y"]
+    assert [(file.path, file.knew) for file in again.files] == [("000000_0", None), ("old rows", 0)]
