@@ -65,6 +65,8 @@ class Rebuild:
     """Of the added files those, by path, that this look has found gone elsewhere: whether their rows win was decided
     before.
     """
+    origins: frozenset[str] = frozenset()
+    """The partitions that had files which came by a move or as copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

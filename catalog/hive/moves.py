@@ -27,6 +27,8 @@ class Known:
     """A file that was taken over before."""
 
     file: ListedFile
+    name: str
+    """The partition's."""
     location: str
     """The directory in which it was."""
     knew: int
@@ -44,6 +46,8 @@ class Move:
     knew: int
     removed: tuple[Removed, ...]
     """Where this look has found it gone."""
+    origins: frozenset[str]
+    """The partitions that had it."""
 
 
 def arrivals(found: Mapping[str, Drift | None]) -> dict[Arrival, ListedFile]:
@@ -97,7 +101,7 @@ def moves(
     for arrival, several in may_be.items():
         if same := [one for one in several if _is_same(one, come[arrival], digests.get(arrival))]:
             removed = tuple(Removed(one.location, one.file) for one in same if one.is_gone_now)
-            found[arrival] = Move(min(one.knew for one in same), removed)
+            found[arrival] = Move(min(one.knew for one in same), removed, frozenset(one.name for one in same))
     return found
 
 
@@ -126,27 +130,28 @@ def _with_moves(change: Drift | None, moved: Mapping[str, Move], now_ns: int) ->
         added=told(change.added),
         ground=replace(change.ground, files=told(change.ground.files)),
         moved={path: move.removed for path, move in moved.items() if move.removed},
+        origins=frozenset(name for move in moved.values() for name in move.origins),
     )
 
 
 def _known(found: Mapping[str, Drift | None], grounds: Mapping[str, Ground]) -> Iterator[Known]:
     """All files that were taken over and are remembered."""
-    for ground in grounds.values():
+    for name, ground in grounds.items():
         places = [(ground.location, ground.files, ground.published_through)]
         places += [(one.location, one.files, one.published_through) for one in ground.watched]
         if ground.publishing is not None:
             places.append((ground.publishing.location, ground.publishing.files, ground.publishing.published_through))
         for location, files, through in places:
             for file in files:
-                yield Known(file, location, _knew(file, through), is_gone=False)
+                yield Known(file, name, location, _knew(file, through), is_gone=False)
         for loss in ground.lost:
             for file in loss.files:
-                yield Known(file, ground.location, _knew(file, loss.knew), is_gone=True)
+                yield Known(file, name, ground.location, _knew(file, loss.knew), is_gone=True)
     for name, change in found.items():
         if isinstance(change, Rebuild | Dropped) and name in grounds:
             place, through = grounds[name].location, grounds[name].published_through
             for file in change.removed:
-                yield Known(file, place, _knew(file, through), is_gone=True, is_gone_now=True)
+                yield Known(file, name, place, _knew(file, through), is_gone=True, is_gone_now=True)
 
 
 def _knew(file: ListedFile, through: int) -> int:

@@ -99,7 +99,11 @@ class Reading:
         They read base's rows of all partitions. What is only added needs none of them.
         """
         held = {name: one for name, one in before.changed.items() if name in found.held and isinstance(one, Rebuild)}
-        if not self.linked.is_keyed or not found.rebuilds or not held:
+        if not self.linked.is_keyed or not found.rebuilds:
+            return found
+        if away := sorted(_origins(found) & found.held.keys()):
+            return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(away[0])))
+        if not held:
             return found
         lost = {
             join(self.linked.grounds[name].location, file.path): name
@@ -109,8 +113,7 @@ class Reading:
         torn = next((lost[file.location] for file in self.files.live_files(self.base) if file.location in lost), None)
         if torn is None:
             return found
-        why = f"rows of partition {torn} are gone, which may have moved here" if torn else "rows of it are gone"
-        return without(found, self.linked, dict.fromkeys(found.rebuilds, why))
+        return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(torn)))
 
     def _parts(self, found: Looked) -> list[_Part]:
         """What is to be read of each partition."""
@@ -163,3 +166,12 @@ class Reading:
     @cached_property
     def _keys(self) -> Keys:
         return Keys.of(self.state, self.linked.spec, current_schema(self.base))
+
+
+def _origins(found: Looked) -> frozenset[str]:
+    """Partitions that have lost files to others, or may have: where one is held back nobody knows."""
+    return frozenset(name for one in found.rebuilds.values() if isinstance(one, Rebuild) for name in one.origins)
+
+
+def _torn(name: str) -> str:
+    return f"rows of partition {name} are gone, which may have moved here" if name else "rows of it are gone"

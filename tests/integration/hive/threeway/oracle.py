@@ -364,8 +364,8 @@ class Oracle:
     def _is_now(self, part: Part, hive: Hive) -> None:
         """The ground of a rebuilt partition."""
         ground, gone = self.grounds.get(part), self._gone(part, hive)
-        for file in gone if ground else ():
-            self.knew.setdefault(file.source, ground.given)
+        for file in gone:
+            self.knew.setdefault(file.source, ground.given if ground else self.given)
         if part not in hive:
             assert ground is not None
             self.grounds[part] = replace(

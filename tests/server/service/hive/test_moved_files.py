@@ -187,3 +187,22 @@ def test_old_rows_that_come_into_another_partition_contain_no_more_than_they_did
     assert units(task) == [("y", [("000000_0", False)], 5), ("y", [("old rows", True)], 0)]
     again = grounds(beside, table)["p=y"]
     assert [(file.path, file.knew) for file in again.files] == [("000000_0", None), ("old rows", 0)]
+
+
+def test_a_file_that_is_moved_out_of_a_partition_that_is_held_back_waits_with_it(beside: BesideHive) -> None:
+    """A rebuild reads base's rows of all partitions, and would fail for the file that is gone, again and again."""
+    table = hive_table(beside, "id")
+    (table.path / "p=x" / "below").mkdir()
+    place(table, "x").rename(place(table, "y", "moved"))
+    added = table.add("z", 9)
+    outcome = beside.sync(table)
+    assert outcome.conflict
+    assert "nobody has said whether the files in them count" in outcome.did
+    assert outcome.job is not None
+    with beside.database.writing() as uow:
+        staged = uow.grounds.staged(outcome.job.id)
+    assert staged is not None
+    assert (staged["task"]["mode"], units(staged["task"])) == ("upsert", [("z", [(added.name, True)], 0)])
+    beside.services.jobs.cancel(outcome.job.id)
+    (table.path / "p=x" / "below").rmdir()
+    assert taken_over(beside, table)["mode"] == "rebuild"
