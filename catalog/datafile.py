@@ -43,6 +43,8 @@ class FileStats:
     upper_bounds: Mapping[int, bytes] = field(default_factory=dict)
     aliases: tuple[tuple[int, str], ...] = ()
     """Columns (by field id) that the file spells in another case than the schema: they belong into the name mapping."""
+    digest: int | None = None
+    """Of the file's end: what it is known again by when it was moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

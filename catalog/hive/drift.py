@@ -7,7 +7,7 @@ that breaks without it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from catalog.hive.ground import (
     TICK_NS,
@@ -44,6 +44,14 @@ class New:
     ground: Ground
 
 
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A file that is gone, and the directory in which it was."""
+
+    location: str
+    file: ListedFile
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
     """More than additions: the partition becomes the rows of `files`, then a replay of what Hive was never given."""
@@ -53,6 +61,12 @@ class Rebuild:
     added: tuple[ListedFile, ...]
     removed: tuple[ListedFile, ...]
     ground: Ground
+    moved: Mapping[str, tuple[Removed, ...]] = field(default_factory=dict)
+    """Of the added files those, by path, that this look has found gone elsewhere: whether their rows win was decided
+    before.
+    """
+    origins: frozenset[str] = frozenset()
+    """The partitions that had files which came by a move or as copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +106,7 @@ def drift(
 
     `now` is what the metastore says, None where it has no such partition; `listing` is of the directory that it names
     and began after it was asked.  `given` is the change sequence that Hive has been given: what it makes of itself, it
-    makes knowing that.  What of it belongs together is for `Ground.at` to say, before, and for `regrouped`, after.
+    makes knowing that.  What of it belongs together is for `Ground.at` to say, before, and for `moves`, after.
     The listing looks into sub-directories if these are read; `may_leave` is whether files that were read in them may go
     because they are to be ignored now.
     """
@@ -139,27 +153,8 @@ def unclear_words(directory: str, names: Collection[str]) -> str | None:
     )
 
 
-def regrouped(found: Mapping[str, Drift | None], grounds: Collection[Ground], now_ns: int) -> dict[str, Drift | None]:
-    """The same, with files that another partition has lost taken for what they are: none that somebody has added.
-
-    A rename or an exchange of partitions moves files; their rows are no newer than they were.
-    """
-    gone = {_looks(file) for ground in grounds for file in ground.lost}
-    gone |= {_looks(file) for one in found.values() if isinstance(one, Rebuild | Dropped) for file in one.removed}
-    return {
-        name: _as_rebuild(one, "files came from another partition", now_ns)
-        if isinstance(one, Additions | New) and any(_looks(file) in gone for file in one.files)
-        else one
-        for name, one in found.items()
-    }
-
-
-def _looks(file: ListedFile) -> tuple[str, int, int]:
-    """By what a file is known again in another directory: moving one keeps its name, size and time."""
-    return file.path.rpartition("/")[2], file.size, file.mtime_ns
-
-
-def _as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
+def as_rebuild(change: Additions | New, reason: str, lost_ns: int) -> Rebuild:
+    """The same, of files that nobody has added: their rows are no newer than the changes that were made here."""
     ground = replace(change.ground, lost_ns=lost_ns)
     return Rebuild(reason=reason, files=ground.files, added=change.files, removed=(), ground=ground)
 
@@ -188,7 +183,12 @@ def late_news(directory: Directory, listing: Listing) -> LateNews:
     added = [file for file in listing.files if file.path not in before or not before[file.path].same_as(file)]
     come = tuple(file for file in added if listing.is_settled(file))
     time = listing.directory_mtime_ns
-    is_quiet = len(come) == len(added) and time is not None and time // TICK_NS < listing.began_ns // TICK_NS
+    is_quiet = (
+        len(come) == len(added)
+        and not listing.may_grow
+        and time is not None
+        and time // TICK_NS < listing.began_ns // TICK_NS
+    )
     is_quiet = is_quiet and all((one.mtime_ns or 0) // TICK_NS < listing.began_ns // TICK_NS for one in listing.below)
     files = sorted((*stay, *come), key=lambda file: file.path) if come else directory.files
     return LateNews(
@@ -221,11 +221,13 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
     if fresh and (relocated or removed or ground.is_dropped):
         return _postponed(fresh, "the partition moved" if relocated else "files of it vanished or were replaced")
     believed = [file for file in listing.files if file not in fresh]
+    if not relocated:
+        believed = [_remembered(file, before.get(file.path)) for file in believed]
     lost = ground.files if relocated else removed
     new_ground = replace(
         ground_after(now, listing, believed, published_through=ground.published_through),
         lost_ns=listing.began_ns if lost else ground.lost_ns,
-        lost=lost or ground.lost,
+        lost=ground.losing(lost, listing.began_ns),
         watched=ground.watched_but(now.location),
         appended_through=ground.appended_through,
     )
@@ -249,7 +251,14 @@ def _compared(ground: Ground, now: Signals, listing: Listing) -> Drift:
         return additions
     # An overwrite takes its time between the old files' end and the new ones' coming. Taken for added rows, they
     # would be newer than every change that was made here before, as they would not be had they come at once.
-    return _as_rebuild(additions, "files came soon after others had vanished: one overwrite", ground.lost_ns)
+    return as_rebuild(additions, "files came soon after others had vanished: one overwrite", ground.lost_ns)
+
+
+def _remembered(file: ListedFile, known: ListedFile | None) -> ListedFile:
+    """With what no listing says of a file that was taken over before."""
+    if known is None or not known.same_as(file):
+        return file
+    return replace(file, digest=known.digest, knew=known.knew)
 
 
 def _reason(ground: Ground, now: Signals, removed: Collection[ListedFile], after: Collection[str]) -> str:

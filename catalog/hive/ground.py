@@ -5,8 +5,8 @@ The table itself is no measure of what Hive has changed: merges replace register
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
@@ -14,6 +14,8 @@ from catalog.places import canonical
 
 TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""
+YOUNG_NS = 60 * TICK_NS
+"""A file that was written to so shortly before it was listed may grow: no directory's time tells of that."""
 NO_DIRECTORY_NS = 0
 """The time of a directory that is not there, where directories have times: one that was removed has changed."""
 
@@ -42,6 +44,10 @@ class ListedFile:
     size: int
     mtime_ns: int
     identity: str | None = None  # inode, file id or ETag, where the storage has one
+    digest: int | None = field(default=None, compare=False)
+    """Of the file's end, with its footer: known once it was read. A file that was moved is known again by it."""
+    knew: int | None = field(default=None, compare=False)
+    """The change sequence that the file contains, where it was moved and another partition's is not its own."""
 
     def same_as(self, other: ListedFile) -> bool:
         """Whether both may be the same file, as far as a listing can tell."""
@@ -71,12 +77,21 @@ class Listing:
     below: tuple[Below, ...] = ()
     """Those below it that were, at every level; `files` has what they hold."""
     directory_mtime_ns: int | None = None
+    is_being_written: bool = False
+    """Whether it saw files without bytes, or unfinished work: closing such a file moves no directory's time."""
+    keeps_times: bool = True
+    """Whether files keep their times when they are moved there: object stores make copies."""
 
     def is_settled(self, file: ListedFile) -> bool:
         """Whether what replaces the file from now on will look different from it."""
         if self.unique_identities and file.identity is not None:
             return True
         return file.mtime_ns // TICK_NS < self.began_ns // TICK_NS
+
+    @property
+    def may_grow(self) -> bool:
+        """Whether what it shows may become more without a sign: it has to be listed again."""
+        return self.is_being_written or any(file.mtime_ns > self.began_ns - YOUNG_NS for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +156,15 @@ class Directory:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Files of a partition that were found gone at some time, and the change sequence that they contained."""
+
+    at_ns: int
+    knew: int
+    files: tuple[ListedFile, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
     """What was last taken over of one partition.
@@ -160,8 +184,8 @@ class Ground:
     """Those that were looked into, at every level."""
     lost_ns: int | None = None
     """When files of it were last found gone, or files that another partition had lost were found in it."""
-    lost: tuple[ListedFile, ...] = ()
-    """Those that were found gone then."""
+    lost: tuple[Loss, ...] = ()
+    """Those that were found gone then, or not much earlier: they may come elsewhere."""
     is_dropped: bool = False
     """Whether Hive has no such partition: it is remembered for as long as it may come back unchanged."""
     appended_through: int = 0
@@ -178,7 +202,8 @@ class Ground:
     def at(self, now_ns: int, *, overwrite_ns: int) -> Ground | None:
         """Without what is over: losses older than an overwrite may take; None for one that was dropped before that."""
         if self.lost_ns is not None and now_ns - self.lost_ns < overwrite_ns:
-            return self
+            lost = tuple(one for one in self.lost if now_ns - one.at_ns < overwrite_ns)
+            return self if len(lost) == len(self.lost) else replace(self, lost=lost)
         if self.is_dropped and not (self.watched or self.publishing):
             return None
         return self.without_losses()
@@ -186,6 +211,15 @@ class Ground:
     def without_losses(self) -> Ground:
         """Once nothing that comes belongs to what went."""
         return self if self.lost_ns is None else replace(self, lost_ns=None, lost=())
+
+    def losing(self, files: tuple[ListedFile, ...], now_ns: int) -> tuple[Loss, ...]:
+        """Its losses, and these files with them."""
+        return (*self.lost, Loss(now_ns, self.published_through, files)) if files else self.lost
+
+    def with_digests(self, digests: Sequence[int]) -> Ground:
+        """With what its files are known again by, in their order; 0 where that is not known."""
+        pairs = zip(self.files, digests, strict=True)
+        return replace(self, files=tuple(replace(file, digest=one or None) for file, one in pairs))
 
     def left(self, now_ns: int) -> Directory:
         """The directory that it is at, once the metastore points elsewhere."""
@@ -256,7 +290,7 @@ class Ground:
 
     def dropped(self, now_ns: int) -> Ground:
         """Once Hive has the partition no more."""
-        return replace(self, files=(), lost_ns=now_ns, lost=self.files, is_dropped=True)
+        return replace(self, files=(), lost_ns=now_ns, lost=self.losing(self.files, now_ns), is_dropped=True)
 
     def to_json(self) -> Json:
         """As the database keeps it: short, because there is one for each of perhaps 100,000 partitions."""
@@ -271,7 +305,7 @@ class Ground:
             "unread": list(self.subdirectories),
             "below": _below_json(self.below),
             "lost_at": self.lost_ns,
-            "lost": _files_json(self.lost),
+            "lost": [[one.at_ns, one.knew, _files_json(one.files)] for one in self.lost],
             "dropped": self.is_dropped,
             "appended": self.appended_through,
             "publishing": self.publishing and self.publishing.to_json(),
@@ -290,7 +324,7 @@ class Ground:
             subdirectories=tuple(stored["unread"]),
             below=tuple(Below(*one) for one in stored["below"]),
             lost_ns=stored["lost_at"],
-            lost=tuple(ListedFile(*file) for file in stored["lost"]),
+            lost=tuple(Loss(at, knew, tuple(ListedFile(*one) for one in files)) for at, knew, files in stored["lost"]),
             is_dropped=stored["dropped"],
             appended_through=stored["appended"],
             publishing=stored["publishing"] and Directory.from_json(stored["publishing"]),
@@ -299,7 +333,15 @@ class Ground:
 
 
 def _files_json(files: Iterable[ListedFile]) -> list[list[object]]:
-    return [[file.path, file.size, file.mtime_ns, file.identity] for file in files]
+    return [_file_json(file) for file in files]
+
+
+def _file_json(file: ListedFile) -> list[object]:
+    """Without what is mostly unknown: there may be a million of them."""
+    told = [file.path, file.size, file.mtime_ns, file.identity]
+    if file.knew is not None:
+        return [*told, file.digest, file.knew]
+    return told if file.digest is None else [*told, file.digest]
 
 
 def _below_json(below: Iterable[Below]) -> list[list[object]]:
@@ -323,7 +365,9 @@ def ground_after(signals: Signals, listing: Listing, taken: Iterable[ListedFile]
         signals=signals,
         files=files,
         published_through=published_through,
-        settled=len(files) == len(listing.files) and all(time // TICK_NS < began // TICK_NS for time in times),
+        settled=len(files) == len(listing.files)
+        and all(time // TICK_NS < began // TICK_NS for time in times)
+        and not listing.may_grow,
         directory_mtime_ns=listing.directory_mtime_ns,
         subdirectories=listing.subdirectories,
         below=listing.below,

@@ -120,5 +120,6 @@ def not_yet_there(directory: Directory, before: int) -> Ground:
 
 
 def same_through(ground: Ground, through: int) -> Ground:
-    """A partition that no change up to there has touched: Hive's own files say all of it."""
-    return replace(ground, published_through=max(ground.published_through, through))
+    """A partition that no change up to there has touched: Hive's own files say all of it, moved ones too."""
+    files = tuple(file if file.knew is None else replace(file, knew=None) for file in ground.files)
+    return replace(ground, files=files, published_through=max(ground.published_through, through))

@@ -128,6 +128,12 @@ class TableFiles(Protocol):
     ) -> Iterator[FileStats | Unreadable]:
         """The same, with files that cannot be read among the others; Unavailable when the storage does not answer."""
 
+    def digests(self, locations: Sequence[str]) -> Iterator[int | None]:
+        """What the files are known again by when they were moved (`FileStats.digest`), in the order asked.
+
+        None for one that is gone or may not be read; Unavailable when the storage does not answer.
+        """
+
     def write_snapshot(
         self,
         metadata: Json,

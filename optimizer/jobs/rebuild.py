@@ -133,7 +133,7 @@ class _Rebuild:
         lost = every.join(F.broadcast(dead), "_source", "left_semi")
         keys = [frame.select(*self._keys) for frame in (pending, inside, lost, hive)]
         history = alive.join(reduce(DataFrame.union, keys).distinct(), self._key, "left_semi")
-        if not self.task.behind:
+        if self.task.since >= self.task.given:
             return history
         rows = Rows(alive=alive, lost=lost, hive=hive, listed=self._hive_rows.every(), rest=self.rest)
         given = Given(self.task.given, self.task.behind, self.predicate)

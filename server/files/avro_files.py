@@ -15,6 +15,7 @@ import fastavro
 from catalog.datafile import FileFormat, FileStats
 from catalog.errors import CatalogError
 from server.files.columns import FileColumn, Match, match
+from server.files.digests import TAIL, digest_of
 from server.files.layout import WrongLayout
 
 MAGIC = b"Obj\x01"
@@ -61,6 +62,7 @@ class AvroFiles:
             format=FileFormat.AVRO,
             null_counts=nulls | (_nulls(file, uncounted) if uncounted else {}),
             aliases=found.aliases,
+            digest=_digest(file, size),
         )
 
     def _match(self, schema: bytes) -> Match:
@@ -96,6 +98,11 @@ def _rows(file: BinaryIO, size: int, marker: bytes) -> int:
             raise ValueError("a block of it does not end where it should")
         rows += count
     return rows
+
+
+def _digest(file: BinaryIO, size: int) -> int:
+    file.seek(max(0, size - TAIL))
+    return digest_of(file.read(TAIL))
 
 
 def _long(file: BinaryIO) -> int:

@@ -17,6 +17,7 @@ from server.ahead import in_threads
 from server.files import avro_files, orc_files
 from server.files.avro_files import AvroFiles
 from server.files.calendar import check_calendar, old_days
+from server.files.digests import TAIL, digest_of
 from server.files.layout import Column, Layout, Layouts, RowsAlone, WrongLayout
 from server.files.orc_files import OrcFiles
 from server.files.parquet import (
@@ -34,7 +35,6 @@ from server.files.storage import Storage
 
 R = TypeVar("R")
 
-_TAIL = 32 * 1024
 _CHUNK = 64
 _NO_STATISTICS = Statistics()
 _DECODING = (TException, EOFError, AttributeError, TypeError, ValueError, IndexError, StopIteration, RuntimeError)
@@ -121,7 +121,7 @@ class Footers:
                 return self._read_avro(location)
 
     def _read_parquet(self, location: str) -> FileStats:
-        tail, size = self._storage.tail(location, _TAIL)
+        tail, size = self._storage.tail(location, TAIL)
         length = _footer_length(location, tail, size)
         if length + TRAILER > len(tail):
             tail, size = self._storage.tail(location, length + TRAILER)
@@ -129,7 +129,7 @@ class Footers:
             data = tail[-TRAILER - length : -TRAILER]
             footer = decode_footer(data)
             layout = self._layouts.of(footer.schema)
-            stats = _stats(location, size, footer, layout)
+            stats = _stats(location, size, footer, layout, digest_of(tail))
             if (column := old_days(stats, layout)) is not None:
                 check_calendar(column, decode_marks(data))
             return stats
@@ -139,7 +139,7 @@ class Footers:
             raise _damaged(location, "its footer cannot be decoded") from error
 
     def _read_orc(self, location: str) -> FileStats:
-        tail, size = self._storage.tail(location, _TAIL)
+        tail, size = self._storage.tail(location, TAIL)
         try:
             length = OrcFiles.length(tail)
             if length > size:
@@ -195,7 +195,7 @@ def _damaged(location: str, why: str, form: FileFormat = FileFormat.PARQUET) -> 
     )
 
 
-def _stats(location: str, size: int, footer: FileMetaData, layout: Layout) -> FileStats:
+def _stats(location: str, size: int, footer: FileMetaData, layout: Layout, digest: int) -> FileStats:
     groups = footer.row_groups
     facts = _Facts()
     for column in layout.columns:
@@ -211,6 +211,7 @@ def _stats(location: str, size: int, footer: FileMetaData, layout: Layout) -> Fi
         lower_bounds=facts.lower,
         upper_bounds=facts.upper,
         aliases=layout.aliases,
+        digest=digest,
     )
 
 

@@ -13,7 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from catalog.errors import Denied, NotFound, Unavailable
-from catalog.hive.ground import NO_DIRECTORY_NS, Below, ListedFile, Listing, is_hidden
+from catalog.hive.ground import (
+    NO_DIRECTORY_NS,
+    Below,
+    ListedFile,
+    Listing,
+    is_hidden,
+)
+from catalog.hive.unfinished import is_unfinished_work, may_be_going_on
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
 from server.files.locations import local_path
@@ -70,9 +77,12 @@ class Listings:
                 return self._listed(location, recursive=recursive)
             except NotFound:
                 if not recursive or not self._is_there(location):
-                    is_told = local_path(location) is not None or has_times(location)
+                    is_told = keeps_times(location)
                     gone = NO_DIRECTORY_NS if is_told else None
-                    return Listing(location=location, files=(), began_ns=time.time_ns(), directory_mtime_ns=gone)
+                    began_ns, keeps = time.time_ns(), keeps_times(location)
+                    return Listing(
+                        location=location, files=(), began_ns=began_ns, directory_mtime_ns=gone, keeps_times=keeps
+                    )
         raise Unavailable(f"cannot list {location}: directories below it go while they are looked into")
 
     def _is_there(self, location: str) -> bool:
@@ -109,6 +119,7 @@ class Listings:
         unread: list[str] = []
         below: list[Below] = []
         pending, seen = [""], set[tuple[int, int]]()
+        unfinished: list[int] = []
         while pending:
             prefix = pending.pop()
             if recursive:
@@ -116,11 +127,14 @@ class Listings:
             with os.scandir(os.path.join(path, prefix)) as entries:  # noqa: PTH118 - a Path per file is slow
                 for entry in entries:
                     if is_hidden(entry.name):
-                        continue
-                    if entry.is_dir():
+                        unfinished += _times_of_work(entry)
+                    elif entry.is_dir():
                         (pending if recursive else unread).append(f"{prefix}{entry.name}/")
                     elif found := _local_file(entry, prefix):
-                        files.append(found)
+                        if found.size:
+                            files.append(found)
+                        else:
+                            unfinished.append(found.mtime_ns)
         return Listing(
             location=location,
             files=tuple(sorted(files, key=lambda file: file.path)),
@@ -128,19 +142,24 @@ class Listings:
             subdirectories=tuple(sorted(name.rstrip("/") for name in unread)),
             below=tuple(sorted(below, key=lambda one: one.path)),
             directory_mtime_ns=modified_ns,
+            is_being_written=any(may_be_going_on(one, began_ns) for one in unfinished),
         )
 
     def _list_remote(self, location: str, *, recursive: bool) -> Listing:
         began_ns, modified_ns = time.time_ns() - _SKEW_NS, self.modified_ns(location)
         files: list[ListedFile] = []
         below: list[Below] = []
+        unfinished: list[int | None] = []
         for entry in self._entries(location, recursive=recursive):
-            if any(map(is_hidden, entry.path.split("/"))):
-                continue
-            if entry.is_directory:
+            names = entry.path.split("/")
+            if any(map(is_hidden, names)):
+                unfinished += [entry.mtime_ns] if any(map(is_unfinished_work, names)) else []
+            elif entry.is_directory:
                 below.append(Below(entry.path, entry.mtime_ns if has_times(location) else None))
             elif entry.size:
                 files.append(ListedFile(path=entry.path, size=entry.size, mtime_ns=entry.mtime_ns or began_ns))
+            else:
+                unfinished.append(entry.mtime_ns)
         below.sort(key=lambda one: one.path)
         return Listing(
             location=location,
@@ -149,6 +168,8 @@ class Listings:
             subdirectories=() if recursive else tuple(one.path for one in below),
             below=tuple(below) if recursive else (),
             directory_mtime_ns=modified_ns,
+            is_being_written=any(may_be_going_on(one, began_ns) for one in unfinished),
+            keeps_times=has_times(location),
         )
 
     def _entries(self, location: str, *, recursive: bool) -> Iterator[RemoteEntry]:
@@ -162,10 +183,9 @@ class Listings:
         while pending:
             prefix = pending.pop()
             for entry in self._remote.entries(f"{location.rstrip('/')}/{prefix}", recursive=False):
-                if not is_hidden(entry.path):
-                    found = replace(entry, path=f"{prefix}{entry.path}")
-                    pending += [f"{found.path}/"] if found.is_directory else []
-                    yield found
+                found = replace(entry, path=f"{prefix}{entry.path}")
+                pending += [f"{found.path}/"] if found.is_directory and not is_hidden(entry.path) else []
+                yield found
 
 
 def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Below]:
@@ -178,12 +198,25 @@ def _entered(location: str, path: str, prefix: str, seen: set[tuple[int, int]]) 
         yield Below(prefix.rstrip("/"), stat.st_mtime_ns)
 
 
+def keeps_times(location: str) -> bool:
+    """Whether files there keep their times when they are moved, and directories have any."""
+    return local_path(location) is not None or has_times(location)
+
+
+def _times_of_work(entry: os.DirEntry[str]) -> list[int]:
+    """When somebody last did unfinished work of this name; none for other hidden names."""
+    if not is_unfinished_work(entry.name):
+        return []
+    try:
+        return [entry.stat().st_mtime_ns]
+    except FileNotFoundError:
+        return []
+
+
 def _local_file(entry: os.DirEntry[str], prefix: str) -> ListedFile | None:
-    """None for a file without bytes, which engines pass over, and for one that went while the directory was read."""
+    """None for a file that went while the directory was read."""
     try:
         stat = entry.stat()
     except FileNotFoundError:
-        return None
-    if not stat.st_size:
         return None
     return ListedFile(f"{prefix}{entry.name}", stat.st_size, stat.st_mtime_ns, str(stat.st_ino))

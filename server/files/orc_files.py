@@ -12,6 +12,7 @@ from typing import Any
 from catalog.datafile import FileFormat, FileStats
 from server.files.bounds import cut_text
 from server.files.columns import FileColumn, Found, Match, match
+from server.files.digests import digest_of
 from server.files.layout import RowsAlone, WrongLayout
 from server.files.orc import NotOrc, OrcFooter, OrcStatistics, OrcType, decode_tail, row_columns, tail_length
 
@@ -64,6 +65,7 @@ class OrcFiles:
             lower_bounds={field_id: made[0] for field_id, made in bounds.items()},
             upper_bounds={field_id: made[1] for field_id, made in bounds.items() if made[1] is not None},
             aliases=found.aliases,
+            digest=digest_of(tail),
         )
 
     def _match(self, footer: OrcFooter) -> Match:

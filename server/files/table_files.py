@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
-from catalog.errors import Denied
+from catalog.errors import Denied, NotFound
 from catalog.hive.ground import Listing
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
+from server.ahead import in_threads
+from server.files.digests import TAIL, digest_of
 from server.files.footers import Footers
 from server.files.listing import Listings
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
+
+_CHUNK = 16
 
 
 class TableFiles:
@@ -55,6 +59,22 @@ class TableFiles:
         nulls_of: Collection[int] = (),
     ) -> Iterator[FileStats | Unreadable]:
         return self._footers(schema, nulls_of).examine_all(locations, formats)
+
+    def digests(self, locations: Sequence[str]) -> Iterator[int | None]:
+        return in_threads(
+            lambda some: [self._digest(one) for one in some],
+            locations,
+            threads=self._footer_threads,
+            at_once=_CHUNK,
+            name="digests",
+        )
+
+    def _digest(self, location: str) -> int | None:
+        try:
+            tail, _ = self._storage.tail(location, TAIL)
+        except (NotFound, Denied):
+            return None
+        return digest_of(tail)
 
     def _footers(self, schema: Json, nulls_of: Collection[int]) -> Footers:
         return Footers(self._storage, schema, threads=self._footer_threads, nulls_of=nulls_of)

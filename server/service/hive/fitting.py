@@ -10,6 +10,7 @@ from catalog.datafile import FileFormat, FileStats
 from catalog.errors import Invalid
 from catalog.hive.columns import FileCheck, FileRule
 from catalog.hive.drift import Dropped, Rebuild
+from catalog.hive.ground import ListedFile
 from catalog.ports.hive import TableFiles
 from server.service.hive.books import Linked
 from server.service.hive.look import Changed, Looked
@@ -49,6 +50,25 @@ def without(
         postponed={**found.postponed, **gone},
         late=[one for one in found.late if one.name not in waiting],
     )
+
+
+def with_digests(found: Looked, digests: Mapping[str, int | None]) -> Looked:
+    """What was found, with files known again by what was read of them; `digests` are by location."""
+
+    def digested(directory: str, files: Sequence[ListedFile]) -> tuple[ListedFile, ...]:
+        told = ((file, digests.get(join(directory, file.path))) for file in files)
+        return tuple(file if digest is None else replace(file, digest=digest) for file, digest in told)
+
+    changed = dict(found.changed)
+    for name, change in found.changed.items():
+        if not isinstance(change, Dropped):
+            ground = replace(change.ground, files=digested(change.ground.location, change.ground.files))
+            changed[name] = replace(change, ground=ground)
+    late = [
+        replace(one, directory=replace(one.directory, files=digested(one.directory.location, one.directory.files)))
+        for one in found.late
+    ]
+    return replace(found, changed=changed, late=late)
 
 
 def _why_unfit(

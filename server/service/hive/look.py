@@ -13,13 +13,13 @@ from catalog.hive.drift import (
     Drift,
     Dropped,
     Held,
+    LateNews,
     New,
     Postponed,
     Rebuild,
     Unchanged,
     drift,
     late_news,
-    regrouped,
     unclear_words,
 )
 from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
@@ -29,6 +29,7 @@ from catalog.hive.nested import innermost
 from catalog.hive.publishing import most_given
 from catalog.places import canonical
 from catalog.ports.hive import TableFiles
+from server.service.hive.moving import Moving
 from server.service.hive.state import HiveState, Unit, join
 
 Changed = Additions | New | Rebuild | Dropped
@@ -206,11 +207,13 @@ def look(
         if unit.name not in found.held and (everything or _speaks(unit, known.get(unit.name), files, depth))
     ]
     results: dict[str, Drift | None] = {}
+    copying: set[str] = set()
     listings = files.listings_or_why([unit.location for unit in to_list], recursive=depth.reads)
     for unit, listing in zip(to_list, listings, strict=True):
         if isinstance(listing, Denied):
             results[unit.name] = Held(reason=_denied(listing))
             continue
+        copying |= set() if listing.keeps_times else {unit.name}
         results[unit.name] = result = drift(
             known.get(unit.name),
             unit.signals,
@@ -225,11 +228,13 @@ def look(
         results[name] = drift(known[name], None, None)
         if results[name] is None and known[name] != grounds[name]:
             found.refreshed[name] = known[name]  # it stays dropped, and no overwrite of it can go on
+    moving = Moving(files, known, results)
     if when.overwrite_ns:
-        results = regrouped(results, known.values(), began_ns)
+        places = {name: unit.location for name, unit in found.units.items()}
+        results = moving.with_moves(places, copying, began_ns)
     for name, result in results.items():
         _note(found, name, result, grounds)
-    lost_late = _look_back(found, known, files, when, depth)
+    lost_late = _look_back(found, known, files, when, depth, moving)
     return replace(found, listed=len(to_list), lost_late=lost_late)
 
 
@@ -252,7 +257,7 @@ def own_place_words(unit: Unit, place: str) -> str:
 
 
 def _look_back(
-    found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth
+    found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth, moving: Moving
 ) -> frozenset[str]:
     """What writers did that knew a directory before its partition was published elsewhere (rule 3.5); what has gone.
 
@@ -279,15 +284,35 @@ def _look_back(
         if news.is_overwritten and name in found.units:
             found.overwritten.setdefault(name, one.location)
             continue
+        if name in found.units and (why := _moved_back(one, news, listing, moving)):
+            found.held.setdefault(name, f"{why}: move it to {found.units[name].location}, where Hive reads")
+            continue
         lost |= {join(one.location, file.path) for file in news.gone}
         if news.come:
             found.late.append(Late(name=name, files=news.come, directory=news.directory))
-        elif one.location in over and name not in found.changed and len(listing.files) <= len(one.files):
+        elif _is_over(one, listing, over) and name not in found.changed:
             found.refreshed[name] = ground.without_watched(one.location)
             found.unwatched.append(one.location)
         elif news.directory != one:
             found.refreshed[name] = ground.with_watched(news.directory)
     return frozenset(lost)
+
+
+def _is_over(directory: Directory, listing: Listing, over: Collection[str]) -> bool:
+    """Whether a directory was watched for long enough, and nobody is writing to it."""
+    has_news = len(listing.files) > len(directory.files) or listing.is_being_written
+    return directory.location in over and not has_news
+
+
+def _moved_back(directory: Directory, news: LateNews, listing: Listing, moving: Moving) -> str | None:
+    """Why what came to a directory that was left is no news of rows: Hive shows it nowhere, and it may be old."""
+    moved = moving.moved_to(directory.location, news.come, is_copy=not listing.keeps_times)
+    if not moved:
+        return None
+    return (
+        f"{len(moved)} files that were known elsewhere, for example {moved[0]}, were moved to {directory.location}, "
+        "where it was before it was published"
+    )
 
 
 def _listed_back(

@@ -205,7 +205,7 @@ class PublishedFiles:
             directory, _, name = file.path.rpartition("/")
             part = found.setdefault(record, _Part(join(location, directory) if directory else location))
             part.entries.append(DataFileEntry(stats=one, partition=record))
-            part.listed.append(replace(file, path=name))
+            part.listed.append(replace(file, path=name, digest=one.digest))
         return found
 
     def _commit(

@@ -19,7 +19,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from catalog.ports.hive import TableFiles
 from server.service.hive.books import Linked
-from server.service.hive.fitting import without, without_unfit
+from server.service.hive.fitting import with_digests, without, without_unfit
 from server.service.hive.keys import Keys
 from server.service.hive.look import Looked
 from server.service.hive.state import HiveState, Unit, join
@@ -72,6 +72,7 @@ class Reading:
     def _read(self, found: Looked) -> Readable:
         """Without partitions that have files that cannot be read, or rows without a key."""
         stats: dict[str, FileStats] = {}
+        digests: dict[str, int | None] = {}
         bad: dict[str, _Bad] = {}
         parts = self._parts(found)
         for part in parts:
@@ -84,11 +85,13 @@ class Reading:
         for part, one in chain(self._examined(registered, bad, nulls_of), self._examined(read, bad, ())):
             if (why := self._why_not(part, one)) is not None:
                 bad.setdefault(part.name, _Bad(why, is_gone=isinstance(one, Unreadable) and one.is_gone))
-            elif part.is_registered and isinstance(one, FileStats):
-                stats[one.location] = one
+            elif isinstance(one, FileStats):
+                digests[one.location] = one.digest
+                if part.is_registered:
+                    stats[one.location] = one
         held = {name: one.why for name, one in bad.items() if not one.is_gone}
         gone = {name: f"{one.why}, and was listed a moment ago" for name, one in bad.items() if one.is_gone}
-        return Readable(found=without(found, self.linked, held, gone), stats=stats)
+        return Readable(found=without(with_digests(found, digests), self.linked, held, gone), stats=stats)
 
     def _without_torn(self, before: Looked, found: Looked) -> Looked:
         """What was found, without rebuilds where base stands on files that a partition held back has lost.
@@ -96,7 +99,11 @@ class Reading:
         They read base's rows of all partitions. What is only added needs none of them.
         """
         held = {name: one for name, one in before.changed.items() if name in found.held and isinstance(one, Rebuild)}
-        if not self.linked.is_keyed or not found.rebuilds or not held:
+        if not self.linked.is_keyed or not found.rebuilds:
+            return found
+        if away := sorted(_origins(found) & found.held.keys()):
+            return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(away[0])))
+        if not held:
             return found
         lost = {
             join(self.linked.grounds[name].location, file.path): name
@@ -106,8 +113,7 @@ class Reading:
         torn = next((lost[file.location] for file in self.files.live_files(self.base) if file.location in lost), None)
         if torn is None:
             return found
-        why = f"rows of partition {torn} are gone, which may have moved here" if torn else "rows of it are gone"
-        return without(found, self.linked, dict.fromkeys(found.rebuilds, why))
+        return without(found, self.linked, dict.fromkeys(found.rebuilds, _torn(torn)))
 
     def _parts(self, found: Looked) -> list[_Part]:
         """What is to be read of each partition."""
@@ -160,3 +166,12 @@ class Reading:
     @cached_property
     def _keys(self) -> Keys:
         return Keys.of(self.state, self.linked.spec, current_schema(self.base))
+
+
+def _origins(found: Looked) -> frozenset[str]:
+    """Partitions that have lost files to others, or may have: where one is held back nobody knows."""
+    return frozenset(name for one in found.rebuilds.values() if isinstance(one, Rebuild) for name in one.origins)
+
+
+def _torn(name: str) -> str:
+    return f"rows of partition {name} are gone, which may have moved here" if name else "rows of it are gone"

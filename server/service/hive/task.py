@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.datafile import FileFormat
@@ -16,7 +16,7 @@ from catalog.hive.names import NULL_NAME, partition_values
 from catalog.hive.publishing import most_given
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from server.service.hive.books import Linked, next_sources, source_of
+from server.service.hive.books import Linked, next_sources, source_of, sources_of
 from server.service.hive.look import Changed, Late, Looked
 from server.service.hive.state import HiveState, Unit, join
 
@@ -43,9 +43,12 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
     """
     names, found = current_names(base), taken.found
     is_rebuild = any(isinstance(change, Rebuild | Dropped) for change in taken.changed.values())
-    units = [(name, _files(found.units.get(name), change)) for name, change in taken.changed.items()]
-    units += [(one.name, _come(one.directory.location, one.files)) for one in taken.late]
-    units += [(name, _known(ground)) for name, ground in taken.again.items()]
+    read = [(name, _files(found.units.get(name), change, linked)) for name, change in taken.changed.items()]
+    read += [(one.name, _come(one.directory.location, one.files)) for one in taken.late]
+    read += [(name, _known(ground)) for name, ground in taken.again.items()]
+    units = [
+        (name, knew, files) for name, some in read for knew, files in _by_knowledge(some, _knew(linked, found, name))
+    ]
     return {
         "mode": "rebuild" if is_rebuild else "upsert",
         "writer": WRITER,
@@ -55,34 +58,37 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
         "units": [
             {
                 "values": told_values(state.table, name),
-                "files": files,
+                "files": [file.to_json() for file in files],
                 "format": _format(found.units.get(name)),
-                "knew": _knew(linked, found, name),
+                "knew": knew,
             }
-            for name, files in units
+            for name, knew, files in units
         ],
         "dead": sorted(next_sources(linked, found, taken.changed, taken.late).dead),
-        **_given(linked, taken, state.table),
+        **_given(linked, taken, state.table, min((knew for _, knew, files in units if files), default=None)),
     }
 
 
-def _given(linked: Linked, taken: Taken, table: HiveTable) -> Json:
+def _given(linked: Linked, taken: Taken, table: HiveTable, least: int | None) -> Json:
     """What is replayed: changes after `since`, and of those not what Hive's side knew, told apart by partition.
 
     By a sequence field older changes lose by themselves: only what all partitions have been given is left out there.
+    Files hold the changes up to `least` or later ones.
     """
     grounds, most = linked.grounds, most_given(linked.grounds.values(), linked.given)
-    if not table.partition_columns or linked.spec is None or linked.spec.sequence_field is not None:
+    has_sequence = linked.spec is None or linked.spec.sequence_field is not None
+    if not table.partition_columns or has_sequence:
         rebuilt = [grounds[name] for name in taken.changed if name in grounds]
-        since = min([linked.given, *(one.published_through for one in rebuilt)])
-        return {"since": since, "given": since, "behind": []}
+        told = min([linked.given, *(one.published_through for one in rebuilt)])
+        since = told if least is None else min(told, least)
+        return {"since": since, "given": since if has_sequence else told, "behind": []}
     since = min([linked.given, *(one.published_through for one in grounds.values())])
     behind = defaultdict[int, list[list[str | None]]](list)
     for name, ground in grounds.items():
         if ground.published_through < most:
             behind[ground.published_through].append(told_values(table, name))
     return {
-        "since": since,
+        "since": since if least is None else min(since, least),
         "given": most,
         "behind": [{"through": through, "partitions": partitions} for through, partitions in sorted(behind.items())],
     }
@@ -94,12 +100,47 @@ def _knew(linked: Linked, found: Looked, name: str) -> int:
     return linked.given if ground is None or name in found.asleep else ground.published_through
 
 
-def _files(unit: Unit | None, change: Changed) -> list[Json]:
-    """The files to read; `added` ones were not there before, so their keys may live in other partitions."""
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file whose rows are read; keys of `added` ones may live in other partitions."""
+
+    location: str
+    file: ListedFile
+    added: bool
+
+    def to_json(self) -> Json:
+        source, mtime_ns = source_of(self.location, self.file), self.file.mtime_ns
+        return {"location": self.location, "source": source, "mtime_ns": mtime_ns, "added": self.added}
+
+
+def _by_knowledge(files: Sequence[_Read], knew: int) -> Iterator[tuple[int, list[_Read]]]:
+    """The files of a partition that contain the same changes: moved ones those of where they were written for."""
+    by_knowledge: dict[int, list[_Read]] = {} if files else {knew: []}
+    for one in files:
+        by_knowledge.setdefault(knew if one.file.knew is None else one.file.knew, []).append(one)
+    yield from by_knowledge.items()
+
+
+def _files(unit: Unit | None, change: Changed, linked: Linked) -> list[_Read]:
+    """The files to read; `added` ones were not there before."""
     if unit is None or isinstance(change, Dropped):
         return []
     added = {file.path for file in (change.added if isinstance(change, Rebuild) else change.files)}
-    return [_file(unit.location, file) | {"added": file.path in added} for file in change.files]
+    added -= _decided_before(change, linked) if isinstance(change, Rebuild) else set()
+    return [_Read(join(unit.location, file.path), file, file.path in added) for file in change.files]
+
+
+def _decided_before(change: Rebuild, linked: Linked) -> set[str]:
+    """Moved files whose rows are base's, or have lost to rows of other partitions: they win over none of them now.
+
+    Rows that went into the change store are not: these changes are left out from now on.
+    """
+    live = sources_of(linked.link).live
+    return {
+        path
+        for path, removed in change.moved.items()
+        if all(source_of(join(one.location, one.file.path), one.file) not in live for one in removed)
+    }
 
 
 def _format(unit: Unit | None) -> str:
@@ -107,17 +148,12 @@ def _format(unit: Unit | None) -> str:
     return str(FileFormat.PARQUET if unit is None else unit.format)
 
 
-def _come(location: str, files: Sequence[ListedFile]) -> list[Json]:
-    return [_file(location, file) | {"added": True} for file in files]
+def _come(location: str, files: Sequence[ListedFile]) -> list[_Read]:
+    return [_Read(join(location, file.path), file, added=True) for file in files]
 
 
-def _known(ground: Ground) -> list[Json]:
-    return [_file(ground.location, file) | {"added": False} for file in ground.files]
-
-
-def _file(directory: str, file: ListedFile) -> Json:
-    location = join(directory, file.path)
-    return {"location": location, "source": source_of(location, file), "mtime_ns": file.mtime_ns}
+def _known(ground: Ground) -> list[_Read]:
+    return [_Read(join(ground.location, file.path), file, added=False) for file in ground.files]
 
 
 def told_values(table: HiveTable, name: str) -> list[str | None]:

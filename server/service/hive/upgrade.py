@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -68,9 +69,12 @@ class _Tally:
     files: int = 0
     rows: int = 0
     aliases: set[tuple[int, str]] = field(default_factory=set)
+    digests: dict[str, array[int]] = field(default_factory=dict)
+    """By unit, of its files in their order: all that is kept of each of them."""
 
-    def add(self, stats: FileStats) -> None:
+    def add(self, unit: Unit, stats: FileStats) -> None:
         self.files += 1
+        self.digests.setdefault(unit.name, array("Q")).append(stats.digest or 0)
         self.rows += stats.record_count
         self.aliases.update(stats.aliases)
         self.nulls.add(stats)
@@ -219,11 +223,11 @@ class Upgrades:
 
         stats = self.files.footers(schema, locations(), formats, nulls_of=nulls_of)
         told = time.monotonic()
-        for record, _, ground in parts:
+        for record, unit, ground in parts:
             for _ in ground.files:
                 one = next(stats)
                 formats.pop(one.location, None)
-                tally.add(one)
+                tally.add(unit, one)
                 if time.monotonic() - told > REPORT_EVERY_SECONDS:
                     told = time.monotonic()
                     attempt.step("reading footers", tally.files, total)
@@ -275,7 +279,8 @@ class Upgrades:
         def finish(uow: UnitOfWork, relation_id: RelationId) -> None:
             now = uow.now()
             current = attempt.current(uow)
-            uow.grounds.put(relation_id, {unit: one.to_json() for unit, one in grounds.items()})
+            told = {unit: one.with_digests(tally.digests.get(unit, ())).to_json() for unit, one in grounds.items()}
+            uow.grounds.put(relation_id, told)
             uow.grounds.put_link(relation_id, {**link_of(state.table), "swept_at": now.isoformat()}, now)
             found = {"table": str(name), "files": tally.files, "rows": tally.rows}
             result = {**current.result, **found}

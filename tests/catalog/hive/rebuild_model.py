@@ -42,6 +42,14 @@ class Rules:
     """What comes into a partition soon after files of it vanished belongs to one overwrite: it is rebuilt again."""
     moves: bool = True
     """A file that was another partition's a moment ago is no news: the partition that it came to is rebuilt."""
+    renames: bool = True
+    """A file is known again by what it holds and when it was written, whatever it is called after a move."""
+    copies: bool = True
+    """So is one that is still listed where it was: it was copied, or moved after that directory was listed."""
+    moved_know: bool = True
+    """A moved file holds the changes that the partition was given from which it comes, and no others."""
+    moved_are_known: bool = True
+    """Rows of a file that was moved win over no row of another partition that they had lost to before."""
     given: bool = True
     """What Hive was given with a publish is not replayed: its side may have removed it since."""
     reread: bool = True
@@ -100,13 +108,24 @@ class Table:
     refilling: set[Part] = field(default_factory=set)
     """Partitions that lost files a moment ago which a sync knew, or were given such; forgotten when time passes."""
     seen_refilling: set[Part] = field(default_factory=set)
-    """The same as syncs have seen it, and the files that they have lost."""
-    seen_lost: set[str] = field(default_factory=set)
+    """The same as syncs have seen it, and the files that they have lost, with the changes that these held."""
+    seen_lost: dict[str, int] = field(default_factory=dict)
     awake: set[Part] = field(default_factory=set)
     """Partitions that Hive had at the last sync, or a moment before: what it makes of them it makes knowing them."""
     olds: set[str] = field(default_factory=set)
     """Files whose rows are none that Hive's side has added: the rest of an overwrite, or moved from elsewhere."""
 
+    origins: dict[str, str] = field(default_factory=dict)
+    """Names of files that were moved or copied, each with the name under which the file was written."""
+    knew: dict[str, int] = field(default_factory=dict)
+    """The changes that moved files hold: those of the partition that they were written for."""
+    copied: set[tuple[Key, int]] = field(default_factory=set)
+    """Rows of files that were copied: a copy wins over rows that the file had lost to, as any file that comes does.
+
+    It must, because the file that it was made of may go, and nobody reads the copy again then.
+    """
+    away: list[tuple[str, dict[Key, int], bool]] = field(default_factory=list)
+    """Files that were taken out of the table, and whether that was so long ago that they are forgotten."""
     lost: dict[str, set[Key]] = field(default_factory=dict)
     """The keys of files that are gone."""
     published: dict[Part, int] = field(default_factory=dict)
@@ -154,7 +173,11 @@ class Table:
             self.lost_late |= {key for name in names for key in files[name]}
         elif names & known.keys():
             self.refilling.add(part)
-        for key, value in {item for name in names for item in files[name].items()}:
+        self.shows(part, {item for name in names for item in files[name].items()}, watched)
+
+    def shows(self, part: Part, rows: set[tuple[Key, int]], watched: Watched | None = None) -> None:
+        """Hive's side makes something of rows that it reads there, knowing the changes that it sees in them."""
+        for key, value in rows:
             knew = watched.published if watched else self.published.get(part, self.given)
             same = [one.seq for one in self.changes if (one.key, one.row) == (key, Row(part, value))]
             if shown := [seq for seq in same if seq <= knew]:  # it has seen that change's row, and what was before it
@@ -194,6 +217,7 @@ class Table:
             if part in self.ground or (self.rules.apart and through < most)
         }
         self.seen_lost.clear()
+        self.away = [(name, rows, True) for name, rows, _ in self.away]
 
     def upgrade(self) -> None:
         self.ground = {part: dict(files) for part, files in self.hive.items()}
@@ -234,6 +258,7 @@ class Table:
                 self.order.append(f"{name}{part}")
             else:
                 self.published[part] = self.merged
+                self.knew = {name: knew for name, knew in self.knew.items() if name not in self.ground.get(part, {})}
 
     def switch(self, part: Part) -> None:
         """The metastore is pointed at the new directory; what is where it pointed goes on being watched."""
@@ -241,6 +266,8 @@ class Table:
         ground, here = self.ground.get(part, {}), self.hive.get(part, {})
         if ground.keys() - here.keys() or (here and not ground):
             return  # Hive has changed it meanwhile: the publish is given up
+        if self.origins.keys() & here.keys() - ground.keys():
+            return  # so it is wherever files came; that a moment is left in which they may come is tried with others
         if ground:
             self.watched.append(Watched(part, dict(ground), dict(here), self.published.get(part, self.given)))
         self.late |= here.keys() - ground.keys()
@@ -262,7 +289,11 @@ class Table:
             given = min(self.given, *(self.published.get(part, self.given) for part in rebuilt))
             if self.rules.apart:
                 given = min(given, *self.published.values())
-            self._rebuild({part: Found.of(self, part) for part in rebuilt}, given)
+            there = {
+                name for files in [*self.hive.values(), *self.ground.values()] for name in files
+            }  # some are reread
+            given = min([given, *(self.knew[name] for name in there & self.knew.keys())])
+            self._rebuild({part: self._found(part, gone) for part in rebuilt}, given)
             for part in rebuilt:
                 self._known(part)
             self.sync()  # what is only added comes after, as upserts: it is newer than all changes there are
@@ -348,8 +379,48 @@ class Table:
         """Partitions that were given files which others have lost."""
         if not self.rules.moves:
             return set()
-        self.seen_lost |= {name for part in gone for name in self.ground[part].keys() - self.hive.get(part, {}).keys()}
-        return {part for part in self.hive if self._added(part) & self.seen_lost}
+        self.seen_lost |= {
+            name: self.published.get(part, self.given)
+            for part in gone
+            for name in self.ground[part].keys() - self.hive.get(part, {}).keys()
+        }
+        known = {self._content_of(name) for name in self.seen_lost}
+        if self.rules.copies:
+            known |= {self._content_of(name) for files in self.ground.values() for name in files}
+            known |= {self._content_of(name) for one in self.watched for name in one.listed}
+        moved = {
+            part: {name for name in self._added(part) if self._content_of(name) in known} for part in sorted(self.hive)
+        }
+        if self.rules.moved_know:
+            self.knew |= {name: self._knew(self._content_of(name)) for names in moved.values() for name in names}
+        return {part for part, names in moved.items() if names}
+
+    def _knew(self, content: str) -> int:
+        """The changes that a file holds which was known elsewhere before it came where it is."""
+        files = [(name, self.published.get(part, self.given)) for part, held in self.ground.items() for name in held]
+        files += [(name, one.published) for one in self.watched for name in one.listed]
+        files += [*self.seen_lost.items()]
+        return min(self.knew.get(name, through) for name, through in files if self._content_of(name) == content)
+
+    def _found(self, part: Part, gone: set[Part]) -> Found:
+        """A file that another partition has lost just now is not new: whether its rows win was decided before.
+
+        But for one whose rows went into the changes: these are left out from now on.
+        """
+        found = Found.of(self, part)
+        lost = {
+            self._content_of(name)
+            for one in gone
+            for name in self.ground[one].keys() - self.hive.get(one, {}).keys()
+            if f"{one}/{name}" not in self.live
+        }
+        if self.rules.moved_are_known:
+            found.known |= {name: rows for name, rows in found.files.items() if self._content_of(name) in lost}
+        return found
+
+    def _content_of(self, name: str) -> str:
+        """By what a file is known again."""
+        return self.origins.get(name, name) if self.rules.renames else name
 
     def _rebuild(self, parts: dict[Part, Found], given: int) -> None:
         vanished = {
@@ -360,7 +431,7 @@ class Table:
         if self.rules.reread:
             again = {part for part in self.ground.keys() - parts.keys() if self._differs(part)}
             parts = parts | {part: Found(dict(self.ground[part]), dict(self.ground[part])) for part in again}
-        hive, added = self._newest(parts)
+        hive, added, knew = self._newest(parts)
         rest = {key: kept for key, rows in self.base.items() if (kept := [r for r in rows if r.part not in parts])}
         there = {(row.part, key) for key, rows in rest.items() for row in rows}
         there |= {(part, key) for part, found in parts.items() for rows in found.files.values() for key in rows}
@@ -369,6 +440,7 @@ class Table:
                 del rest[key]
             else:
                 del hive[key]
+                knew.pop(key, None)
         before = {key: [hive[key]] if key in hive else rest.get(key, []) for key in hive.keys() | rest.keys()}
         since = [one for one in self.changes if one.seq > given or not self.rules.given]
         alive = [one for one in since if one.source not in self.dead]
@@ -390,7 +462,7 @@ class Table:
                 for key, one in last.items()
                 if (one.row is None or one.seq <= self.given_to(one.row.part))
                 and (
-                    any(one.seq <= self.known_in(row.part) for row in before.get(key, []))
+                    any(one.seq <= knew.get(key, self.known_in(row.part)) for row in before.get(key, []))
                     or (one.row and key not in fell and (one.row.part, key) not in there)
                 )
             }
@@ -398,17 +470,20 @@ class Table:
         self.base = replayed(ground, [one for one in alive if one.key in keys])
         self.merged = len(self.changes)
 
-    def _newest(self, parts: dict[Part, Found]) -> tuple[dict[Key, Row], set[Key]]:
-        """The rows that Hive lists there, one for each key, and the keys whose row's file is new."""
-        best: dict[Key, tuple[bool, int, Row]] = {}
+    def _newest(self, parts: dict[Part, Found]) -> tuple[dict[Key, Row], set[Key], dict[Key, int]]:
+        """The rows that Hive lists there, one for each key; the keys whose files are new, and what moved ones knew."""
+        best: dict[Key, tuple[bool, int, Row, str]] = {}
         for part, found in parts.items():
             for name, rows in found.files.items():
                 is_new = name not in found.known
                 for key, value in rows.items():
-                    best[key] = max(
-                        best.get(key, (False, -1, Row("", 0))), (is_new, self.order.index(name), Row(part, value))
-                    )
-        return {key: row for key, (_, _, row) in best.items()}, {key for key, (is_new, _, _) in best.items() if is_new}
+                    one = is_new, self.order.index(name), Row(part, value), name
+                    best[key] = max(best.get(key, (False, -1, Row("", 0), "")), one)
+        return (
+            {key: row for key, (_, _, row, _) in best.items()},
+            {key for key, (is_new, _, _, _) in best.items() if is_new},
+            {key: self.knew[name] for key, (_, _, _, name) in best.items() if name in self.knew},
+        )
 
     def settle(self) -> str | None:
         """Nobody writes any more: after syncs, a merge and a publish both sides show the same rows."""
@@ -449,6 +524,8 @@ class Table:
             newest = listed.get(key, [])[-1:]
             theirs = self._said().get(key, [])
             said = [newest, theirs[-1:]]
+            said += [[row] for row in listed.get(key, []) if newest and row.value == newest[0].value]  # copies of it
+            said += [[row] for row in rows if (key, row.value) in self.copied]
             if (
                 any(key in one.files.get(name, {}) for one in self.watched for name in self.late)
                 or key in self.lost_late

@@ -19,7 +19,6 @@ from catalog.hive.drift import (
     Unchanged,
     drift,
     late_news,
-    regrouped,
 )
 from catalog.hive.ground import (
     TICK_NS,
@@ -39,7 +38,7 @@ from catalog.hive.ground import (
 A = ListedFile("a", 10, 100 * TICK_NS, "1")
 B = ListedFile("b", 20, 100 * TICK_NS, "2")
 C = ListedFile("c", 30, 150 * TICK_NS, "3")
-NOW = 200 * TICK_NS
+NOW = 220 * TICK_NS
 HIVE = Signals(location="hive", ddl_time=50, statistics=("2", "30"))
 
 
@@ -274,24 +273,6 @@ def test_a_partition_that_was_dropped_and_comes_back_brings_no_new_rows() -> Non
     young = ListedFile("c", 5, NOW + 2 * TICK_NS)
     assert isinstance(drift(tombstone, HIVE, a_listing(A, young, at=NOW + 2 * TICK_NS)), Postponed)
     assert tombstone.at(NOW + HOUR, overwrite_ns=HOUR) is None
-
-
-def test_files_that_another_partition_has_lost_are_no_additions() -> None:
-    """RENAME and EXCHANGE PARTITION move files."""
-    gone = drift(GROUND, None, None)
-    there = Signals(location="there")
-    came = drift(None, there, a_listing(A, B, location="there"))
-    assert isinstance(gone, Dropped)
-    assert isinstance(came, New)
-    found = regrouped({"p": gone, "q": came}, [GROUND], NOW)
-    assert found["p"] == gone
-    assert isinstance(found["q"], Rebuild)
-    assert found["q"].ground.lost_ns == NOW
-    later = regrouped({"q": came}, [GROUND.dropped(NOW)], NOW + TICK_NS)
-    assert isinstance(later["q"], Rebuild)
-    other = drift(None, there, a_listing(ListedFile("a", 11, A.mtime_ns), location="there"))
-    assert isinstance(other, New)
-    assert regrouped({"q": other}, [GROUND.dropped(NOW)], NOW)["q"] == other
 
 
 def test_files_below_new_directories_hold_the_partition_back() -> None:

@@ -19,6 +19,7 @@ STEPS = st.one_of(
     st.tuples(st.just("upsert"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.just("delete"), PARTS, st.sets(KEYS, min_size=1, max_size=1)),
     st.tuples(st.sampled_from(["merge", "sync", "time passes", "rename"]), PARTS, st.just(set[str]())),
+    st.tuples(st.sampled_from(["move", "copy", "move out", "move back"]), PARTS, st.just(set[str]())),
     st.tuples(st.sampled_from(["publish", "switch"]), PARTS, st.just(set[str]())),
     st.tuples(st.sampled_from(["late add", "late overwrite", "late removal"]), PARTS, st.sets(KEYS, min_size=1)),
 )
@@ -34,6 +35,10 @@ def played(rules: Rules, *steps: Step, trusts: bool = False) -> str | None:
         keys = promised(table, what, part, some, number) if trusts else some
         if what.startswith("late"):
             late(table, what, part, keys, number)
+        elif what in {"move", "copy", "move out"}:
+            moved(table, part, number, what)
+        elif what == "move back":
+            moved_back(table, part, number)
         elif what in HIVE_SIDE:
             hive_side(table, what, part, keys, number)
         else:
@@ -42,8 +47,12 @@ def played(rules: Rules, *steps: Step, trusts: bool = False) -> str | None:
 
 
 def promised(table: Table, what: str, part: str, keys: set[str], number: int) -> set[str]:
-    """The keys of a step if Hive's side keeps its promise: what it adds is new, or was in what it overwrites."""
-    there = {key for rows in table.hive.get(part, {}).values() for key in rows}
+    """The keys of a step if Hive's side keeps its promise: what it adds is new, or was in what it overwrites.
+
+    What was moved and is overwritten before a sync has seen it, the partition never had.
+    """
+    unseen = table.origins.keys() - table.ground.get(part, {}).keys()
+    there = {key for name, rows in table.hive.get(part, {}).items() if name not in unseen for key in rows}
     if what in HIVE_SIDE:
         return {key if what == "overwrite" and key in there else f"{key}{number}" for key in keys}
     added = sorted(key for key in table.view() if len(key) > 1)
@@ -83,6 +92,52 @@ def renamed(table: Table, part: str) -> None:
         table.free |= {key for rows in files.values() for key in rows}
     table.hive[other] = table.hive.pop(part)
     table.olds |= files.keys()
+
+
+NEXT = {"p": "q", "q": "r", "r": "p"}
+
+
+def moved(table: Table, part: str, number: int, how: str) -> None:
+    """Of the files that a sync has taken over the newest goes, or is copied, to where others may be already."""
+    known = table.hive.get(part, {}).keys() & table.ground.get(part, {}).keys()
+    if not known:
+        return
+    name = max(known, key=table.order.index)
+    rows = table.hive[part][name]
+    if how == "copy":
+        table.shows(part, {*rows.items()})
+        table.copied |= {*rows.items()}
+    else:
+        table.loses(part, {name})
+        del table.hive[part][name]
+    if how == "move out":
+        table.away.append((name, rows, False))
+    else:
+        arrived(table, NEXT[part], name, rows, number)
+
+
+def moved_back(table: Table, part: str, number: int) -> None:
+    """What was taken out of the table comes back, perhaps to another partition."""
+    if not table.away:
+        return
+    name, rows, is_news = table.away.pop()
+    if not (is_news and table.trusts):  # then its keys are none that are new
+        arrived(table, part, name, rows, number, is_news=is_news)
+
+
+def arrived(table: Table, part: str, name: str, rows: dict[str, int], number: int, *, is_news: bool = False) -> None:
+    """A file that was written earlier comes under another name, with the time that it had."""
+    new = f"{name}-{number}"
+    table.origins[new] = table.origins.get(name, name)
+    table.order.insert(table.order.index(name) + 1, new)
+    if is_news:
+        for key in rows:
+            table.answers(part, key)
+    else:
+        table.olds.add(new)
+    if part in table.open or part in table.refilling | table.seen_refilling:
+        table.free |= rows.keys()
+    table.hive.setdefault(part, {})[new] = rows
 
 
 def late(table: Table, what: str, part: str, keys: set[str], number: int) -> None:
@@ -165,6 +220,24 @@ HISTORIES: dict[str, list[Step]] = {
         ("time passes", "p", set()),
         ("upsert", "p", {"a"}),
         ("rename", "p", set()),
+    ],
+    "renames": [
+        ("upsert", "p", {"a"}),
+        ("move", "p", set()),
+    ],
+    "copies": [
+        ("upsert", "p", {"a"}),
+        ("copy", "p", set()),
+    ],
+    "moved_know": [
+        ("upsert", "p", {"a"}),
+        ("publish", "p", set()),
+        ("copy", "p", set()),
+    ],
+    "moved_are_known": [
+        ("overwrite", "p", {"b"}),
+        ("sync", "p", set()),
+        ("move", "q", set()),
     ],
     "given": [
         ("delete", "p", {"c"}),

@@ -77,6 +77,32 @@ def test_rows_that_come_back_or_move_do_not_win_over_changes_made_here(orders: H
     assert orders.rows() == [(1, "mine", "x"), (2, "theirs", "z"), (3, "c", "y")]
 
 
+def test_files_that_are_moved_to_another_partition_under_another_name_take_no_change_away(side: Side) -> None:
+    """`LOAD DATA` renames what it moves where the name is taken; its rows were taken for new ones."""
+    rows = "SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
+    table = side.table(COLUMNS, PARTITION, rows)
+    x, y = table.path / "p=x", table.path / "p=y"
+    for directory in (x, y):
+        (file,) = directory.glob("part-*")
+        file.rename(directory / "000000_0")
+    table.upgrade("id")
+    table.change("SELECT 1, 'mine', 'x'")
+    into = f"INTO TABLE {table.name} PARTITION (p='y')"
+    side.hive.sql(f"LOAD DATA INPATH 'file:{x}/000000_0' {into}")
+    assert sorted(path.name for path in y.iterdir() if path.name[0] != ".") == ["000000_0", "000000_0_copy_1"]
+    assert table.sync()["did"] == "partitions rewritten or moved: 2"
+    assert table.rows() == [(1, "mine", "x"), (2, "b", "y"), (3, "c", "y")]
+    table.change("SELECT 2, 'mine too', 'y'")
+    (y / "000000_0_copy_1").rename(x / "by hand")
+    table.sync(everything=True)
+    assert table.rows() == [(1, "mine", "x"), (2, "mine too", "y"), (3, "c", "y")]
+    # Hive has got all of it; then somebody moves the file once more, of a directory that nobody reads any more.
+    table.publish()
+    side.hive.sql(f"LOAD DATA INPATH 'file:{x}/by hand' {into}")
+    table.sync(everything=True)
+    assert table.rows() == [(1, "mine", "x"), (2, "mine too", "y"), (3, "c", "y")]
+
+
 def test_a_dropped_partition_takes_its_rows_along_but_not_those_of_firn(orders: HiveTable) -> None:
     orders.insert("VALUES (2, 'moved by hive', 'y')")
     orders.sync()  # key 2 lives in y now

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,8 +24,10 @@ from catalog.datafile import FileFormat, FileStats
 from catalog.errors import NotFound
 from server.files.bounds import BOUND_LENGTH, bounds_for
 from server.files.footers import BadFile, Footers
+from server.files.listing import Listings
 from server.files.parquet import Statistics
 from server.files.storage import Storage
+from server.files.table_files import TableFiles
 
 
 def a_schema(*columns: tuple[str, Any]) -> dict[str, Any]:
@@ -331,3 +334,27 @@ def test_old_unsigned_statistics_of_text_are_not_trusted() -> None:
     assert text.of([old]) == (None, None)
     old.min, old.max = b"\xff\xff\xff\xff", b"\x01\x00\x00\x00"
     assert number.of([old]) == (b"\xff\xff\xff\xff", b"\x01\x00\x00\x00")
+
+
+@pytest.mark.parametrize("form", [*FileFormat])
+def test_a_file_is_known_again_by_its_digest_and_told_from_others(tmp_path: Path, form: FileFormat) -> None:
+    def written(name: str, *values: int) -> str:
+        table = pa.table({"n": pa.array(values, pa.int64())})
+        path = tmp_path / name
+        if form is FileFormat.PARQUET:
+            pq.write_table(table, path)
+        elif form is FileFormat.ORC:
+            orc.write_table(table, path)
+        else:
+            schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": ["null", "long"]}]}
+            with path.open("wb") as file:
+                fastavro.writer(file, schema, table.to_pylist())
+        return path.as_uri()
+
+    files = TableFiles(Storage(), Listings(), footer_threads=2)
+    one, other = written("a", 1, 2, 3), written("b", 1, 3, 3)
+    shutil.copy(tmp_path / "a", tmp_path / "moved")
+    moved, gone = (tmp_path / "moved").as_uri(), (tmp_path / "gone").as_uri()
+    told = [Footers(Storage(), a_schema(("n", "long"))).read(at, form).digest for at in (one, other, moved)]
+    assert told[0] == told[2] != told[1]
+    assert list(files.digests([one, other, moved, gone])) == [*told, None]

@@ -198,3 +198,28 @@ def test_many_directories_come_in_their_order(tmp_path: Path) -> None:
         write(tmp_path, f"p={n}/f{n}")
     found = Listings().list_all([f"file:{tmp_path}/p={n}" for n in range(100)])
     assert [paths(listing) for listing in found] == [[f"f{n}"] for n in range(100)]
+
+
+def tells_of_a_writer(directory: Path) -> bool:
+    return Listings().list(f"file:{directory}").is_being_written
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("name", ["empty", "f._COPYING_", "_tmp.000000_0", ".hive-staging_hive_1", "_temporary"])
+def test_what_somebody_may_still_be_writing_is_told_for_a_day(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "a", "_SUCCESS", ".a.crc")
+    assert not tells_of_a_writer(tmp_path)
+    (tmp_path / name).touch()
+    assert tells_of_a_writer(tmp_path)
+    for days, expected in ((0.9, True), (1.1, False), (-1.1, False)):
+        then = time.time() - days * 86_400
+        os.utime(tmp_path / name, (then, then))
+        assert tells_of_a_writer(tmp_path) is expected
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_file_without_bytes_below_is_told_where_those_count(tmp_path: Path) -> None:
+    write(tmp_path, "a", "x/b")
+    (tmp_path / "x" / "empty").touch()
+    assert not tells_of_a_writer(tmp_path)
+    assert Listings().list(f"file:{tmp_path}", recursive=True).is_being_written

@@ -45,6 +45,8 @@ class HiveUsers:
     managed: bool = False
     columns: dict[str, str] = field(default_factory=lambda: {"id": "BIGINT", "v": "STRING"})
     written: int = 0
+    opened: list[Path] = field(default_factory=list)
+    """Files that are being written in place: nothing of them is seen yet."""
     _rows: dict[tuple[str, int, int], tuple[Row, ...]] = field(default_factory=dict)
 
     def create(self) -> None:
@@ -75,12 +77,12 @@ class HiveUsers:
             return {None if one.values == [NULL] else one.values[0]: plain(one.sd.location) for one in found}
 
     def files(self, location: str) -> frozenset[File]:
-        """Data files of a directory, as Hive lists them: hidden ones are none."""
+        """Data files of a directory, as Hive lists them: hidden ones are none, and empty ones hold nothing."""
         directory = Path(location)
         if not location or not directory.is_dir():
             return frozenset()
         found = (path for path in directory.iterdir() if not path.name.startswith(("_", ".")) and path.is_file())
-        return frozenset(self._file(location, path) for path in found)
+        return frozenset(self._file(location, path) for path in found if path.stat().st_size)
 
     def _file(self, location: str, path: Path) -> File:
         stat = path.stat()
@@ -241,6 +243,47 @@ class HiveUsers:
         self.write_file(str(path.parent), rows, path.name)
         return f"{part}: {path.name} {told([(row, part) for row in rows])}"
 
+    def move_a_file(self) -> str:
+        """To another partition, under another name: by hand, or as LOAD DATA has it."""
+        part, is_loaded = self.listed_part(), self.random.random() < 0.3
+        others = sorted((one for one in self.locations() if one != part), key=str)
+        path = self._file_of(part)
+        if path is None or not others:
+            return f"{part} has none, or there is no other"
+        other = self.random.choice(others)
+        self.written += 1
+        renamed = path.rename(path.with_name(f"moved-{self.written}.parquet"))
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        if is_loaded and other is not None and "%" not in str(renamed):
+            self.engine.sql(f"LOAD DATA INPATH '{renamed}' INTO TABLE {self.name} PARTITION (p={literal(other)})")
+        else:
+            directory = Path(self.locations()[other])
+            directory.mkdir(parents=True, exist_ok=True)
+            renamed.rename(directory / renamed.name)
+        return f"{renamed.name} of {part} to {other}"
+
+    def open_in_place(self) -> str:
+        """What is written under its last name is listed before it holds anything."""
+        part = self.listed_part()
+        self.written += 1
+        path = Path(self.locations()[part]) / f"in-place-{self.written}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        self.opened.append(path)
+        return f"{part}: {path.name}"
+
+    def close_in_place(self) -> str:
+        """The oldest one, if nobody has removed it or its directory: no directory's time moves."""
+        path = self.opened.pop(0) if self.opened else None
+        if path is None or not path.is_file():
+            return "there is none"
+        rows = self.new_rows()
+        whole = self.write_file(str(self.directory / "to close"), rows)
+        with path.open("r+b") as file:
+            file.write(whole.read_bytes())
+        os.utime(path, ns=(LONG_AGO_NS + self.written, LONG_AGO_NS + self.written))
+        return f"{path.name}: {told([(row, None) for row in rows])}"
+
     def leave_unfinished_work(self) -> str:
         """What writers that died, or are at it, have in a partition's directory is none of its files."""
         location = Path(self.locations()[self.listed_part()])
@@ -396,6 +439,8 @@ OF_ALL: Mapping[str, int] = {
     "remove_a_file": 3,
     "replace_a_file": 2,
     "leave_unfinished_work": 1,
+    "open_in_place": 2,
+    "close_in_place": 2,
     "truncate": 2,
     "add_column": 1,
 }
@@ -404,6 +449,7 @@ OF_PARTITIONS: Mapping[str, int] = {
     "drop_partition": 3,
     "drop_and_add_partition": 1,
     "rename_partition": 2,
+    "move_a_file": 4,
     "set_location": 2,
     "repair": 2,
     "exchange_partition": 2,

@@ -30,9 +30,9 @@ class File:
     rows: tuple[Row, ...] = field(compare=False)
 
     @property
-    def looks(self) -> tuple[str, int, int]:
-        """By what it is known again when it was moved."""
-        return self.name, self.size, self.mtime_ns
+    def looks(self) -> tuple[int, str]:
+        """By what it is known again when it was moved: no two writes of a history write the same rows."""
+        return self.mtime_ns // 10**9, repr(self.rows)
 
     @property
     def source(self) -> str:
@@ -100,6 +100,8 @@ class Read:
     source: str
     added: bool
     order: tuple[int, str, int]
+    knew: int
+    """The changes that its file holds."""
 
 
 @dataclass
@@ -115,6 +117,10 @@ class Oracle:
     live: set[str] = field(default_factory=set)
     """Files whose rows were appended to the changes, and that are where they were."""
     dead: set[str] = field(default_factory=set)
+    knew: dict[str, int] = field(default_factory=dict)
+    """The changes that files hold which were moved, or are gone, by source; others hold those of their partition."""
+    decided: set[str] = field(default_factory=set)
+    """Moved files, by source, that this sync has found gone elsewhere: whether their rows win was decided before."""
     is_published: bool = False
     given_before: int = 0
     """What Hive had been given when it had a partition."""
@@ -181,6 +187,8 @@ class Oracle:
             is_known = ground is not None and not ground.is_dropped
             if ground is not None and is_known and part in standing:
                 self.grounds[part] = replace(ground, given=max(ground.given, self.merged))
+                for file in ground.files:
+                    self.knew.pop(file.source, None)
             elif is_known or self._in_base(part) or part not in before:
                 self._given(part, before, after, given)
         self.is_published = True
@@ -269,10 +277,26 @@ class Oracle:
                 rebuilt.add(part)
             elif place.files - ground.files:
                 (rebuilt if ground.is_refilling else added).add(part)
-        lost = {file.looks for one in self.grounds.values() for file in one.lost}
-        lost |= {file.looks for part in rebuilt | vanished for file in self._gone(part, hive)}
-        moved = {part for part in added if any(file.looks in lost for file in self._come(part, hive))}
+        self.decided = set()
+        moved = {part for part in rebuilt | added if self._know_again(part, hive, rebuilt | vanished)}
         return rebuilt | vanished | moved, added - moved
+
+    def _know_again(self, part: Part, hive: Hive, changed: set[Part]) -> bool:
+        """Whether files came that were known elsewhere; what they hold is noted (decision 64)."""
+        gone = {file for one in changed for file in self._gone(one, hive)}
+        known = [(file, one.given) for one in self.grounds.values() for file in one.files | one.lost]
+        known += [(file, left.given) for one in self.grounds.values() for left in one.watched for file in left.files]
+        found = False
+        for file in self._come(part, hive):
+            same = [(one, self.knew.get(one.source, given)) for one, given in known if one.looks == file.looks]
+            if not same:
+                continue
+            found = True
+            self.knew[file.source] = min(knew for _, knew in same)
+            now = [one for one, _ in same if one in gone]
+            if now and not {one.source for one in now} & self.live:
+                self.decided.add(file.source)
+        return found
 
     def _gone(self, part: Part, hive: Hive) -> frozenset[File]:
         ground = self.grounds.get(part)
@@ -285,15 +309,16 @@ class Oracle:
 
     def _rebuild(self, hive: Hive, rebuilt: set[Part], standing: set[Part]) -> None:
         """What Hive lists there, then the changes that it was never given (decisions 12 and 39)."""
-        since = min([self.given, *(one.given for one in self.grounds.values())])
-        knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
-        dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
-        self.live, self.dead = self.live - dying, self.dead | dying
         read = {part: hive[part].files if part in hive else frozenset[File]() for part in rebuilt}
         if self.is_published:  # a key may have lost its row to one that vanishes now (decision 39, point 5)
             again = {part for part, one in self.grounds.items() if part in hive and not one.is_dropped}
             read |= {part: self.grounds[part].files for part in again - standing - rebuilt}
-        rows = self._newest(read, {part: self._come(part, hive) for part in rebuilt if part in hive})
+        since = min([self.given, *(one.given for one in self.grounds.values())])
+        since = min([since, *(self.knew.get(file.source, since) for files in read.values() for file in files)])
+        knew = {part: self._knew(part) for part in {*self.grounds, *hive}}
+        dying = {file.source for part in rebuilt for file in self._gone(part, hive)} & self.live
+        self.live, self.dead = self.live - dying, self.dead | dying
+        rows = self._newest(read, {part: self._come(part, hive) for part in rebuilt if part in hive}, knew)
         rest = {key: row for key, row in self.base.items() if self.part_of(row) not in read}
         lies = {(part, row["id"]) for part, files in read.items() for file in files for row in file.rows}
         lies |= {(self.part_of(row), key) for key, row in rest.items()}
@@ -306,6 +331,7 @@ class Oracle:
         ground = rest | {key: self.placed(one.row, one.part) for key, one in rows.items()}
         if self.partitioned:
             here = {key: knew.get(self.part_of(row), self.given) for key, row in ground.items()}
+            here |= {key: one.knew for key, one in rows.items()}
             keys -= self._known(alive, [one for one in every if one.source in self.dead], here, lies)
         self.base = replayed(ground, [one for one in alive if one.key in keys])
         self.merged = self.commits
@@ -338,9 +364,13 @@ class Oracle:
     def _is_now(self, part: Part, hive: Hive) -> None:
         """The ground of a rebuilt partition."""
         ground, gone = self.grounds.get(part), self._gone(part, hive)
+        for file in gone:
+            self.knew.setdefault(file.source, ground.given if ground else self.given)
         if part not in hive:
             assert ground is not None
-            self.grounds[part] = replace(ground, files=frozenset(), lost=gone, is_refilling=True, is_dropped=True)
+            self.grounds[part] = replace(
+                ground, files=frozenset(), lost=gone | ground.lost, is_refilling=True, is_dropped=True
+            )
         elif ground is None:
             self.grounds[part] = Ground(hive[part].location, hive[part].files, self.given, is_refilling=True)
         else:
@@ -349,7 +379,7 @@ class Oracle:
                 ground,
                 location=hive[part].location,
                 files=hive[part].files,
-                lost=gone or ground.lost,
+                lost=gone | ground.lost,
                 is_refilling=is_refilling,
                 is_dropped=False,
                 is_asleep=False,
@@ -361,14 +391,18 @@ class Oracle:
         ground = self.grounds[part]
         return not ground.is_dropped and ground.location == hive[part].location
 
-    def _newest(self, read: Mapping[Part, frozenset[File]], new: Mapping[Part, frozenset[File]]) -> dict[Key, Read]:
+    def _newest(
+        self, read: Mapping[Part, frozenset[File]], new: Mapping[Part, frozenset[File]], knew: Mapping[Part, int]
+    ) -> dict[Key, Read]:
         """One row for each key: of new files before others, of those written later before older ones."""
         found: dict[Key, Read] = {}
         for part, files in read.items():
             for file in files:
                 for at, row in enumerate(file.rows):
                     order = (file.mtime_ns, f"{file.directory}/{file.name}", at)
-                    one = Read(row, part, file.source, file in new.get(part, ()), order)
+                    is_new = file in new.get(part, ()) and file.source not in self.decided
+                    held = self.knew.get(file.source, knew.get(part, self.given))
+                    one = Read(row, part, file.source, is_new, order, held)
                     known = found.get(row["id"])
                     if known is None or (known.added, known.order) < (one.added, one.order):
                         found[row["id"]] = one
@@ -392,7 +426,7 @@ class Oracle:
         read = {part: come.get(part, none) | late.get(part, none) for part in {*come, *late}}
         if added or any(late.values()):
             self.commits += 1
-            for key, one in self._newest(read, read).items():
+            for key, one in self._newest(read, read, {}).items():
                 self.changes.append(Change(self.commits, key, self.placed(one.row, one.part), one.source))
             sources = {file.source for come in read.values() for file in come}
             self.live, self.dead = self.live | sources, self.dead - sources
