@@ -22,6 +22,7 @@ from catalog.errors import CatalogError, Invalid
 from server import logs, port
 from server.app import VERSION, create_app
 from server.assembly import build_access, build_services, ensure_default_catalog, open_database
+from server.read_timeouts import TimedProtocol
 from server.schedule import build_background
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
@@ -135,7 +136,15 @@ def _serve(settings: Settings) -> int:
     else:
         background = build_background(settings, services)
         app = create_app(settings, services, background, lambda: print(announcement, flush=True))
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            lifespan="on",
+            http=TimedProtocol,
+            ws="none",
+        )
         uvicorn.Server(config).run(sockets=[taken])
     lock.close()
     return 0

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
 
 from catalog.errors import CatalogError, CommitUnknown
+from server import body_limits
 from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
 from server.api import convert as api_convert
@@ -63,8 +64,10 @@ from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.iceberg.shortcut import Shortcut
 from server.iceberg.wire import body_value
+from server.loopback_only import LoopbackOnly
 from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
 from server.schedule import Background
+from server.security_headers import SecurityHeaders
 from server.service.services import Services
 from server.settings import AccessSettings, Settings
 
@@ -121,7 +124,7 @@ def create_app(
     api = create_api(settings, services, background)
     enter = gate(rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
     iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
-    below: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
+    below = {"/iceberg/v1/": (iceberg, body_limits.ICEBERG), "/api/v1/": (api, body_limits.API)}
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -139,9 +142,8 @@ def create_app(
         services.reports.flush()
 
     app: ASGIApp = Below(create_site(services, lifespan), below, settings.max_body_bytes)
-    if services.access.enabled:
-        app = Authenticate(app, services.access)
-    return RequestRecords(SlashesInNames(app))
+    app = Authenticate(app, services.access) if services.access.enabled else LoopbackOnly(app)
+    return RequestRecords(SlashesInNames(app), SecurityHeaders(settings.access.oidc_issuer))
 
 
 def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:

@@ -85,6 +85,11 @@ def unroutable(_request: Request, error: Exception) -> JSONResponse:
     return _body(error.status_code, "not_found" if error.status_code == 404 else "malformed", error.detail, None)
 
 
+def turned_away(status: int, message: str) -> JSONResponse:
+    """A request that no route is to see."""
+    return _body(status, "forbidden" if status == 403 else "malformed", message, None)
+
+
 def unexpected(_request: Request, _error: Exception) -> JSONResponse:
     """A bug; the log has the trace."""
     return _body(500, "internal", "internal error", "the server's log has it under this request's id")
