@@ -107,14 +107,18 @@ def test_half_of_a_second_request_is_hung_up_on(impatient: str) -> None:
         assert heard.count(b"HTTP/1.1 ") == 2 or heard.endswith(b"3 bytes")
 
 
+def _send_for(connection: socket.socket, seconds: float) -> None:
+    give_up = time.monotonic() + seconds
+    while time.monotonic() < give_up:
+        connection.sendall(b"x" * 100_000)
+
+
 def test_a_body_that_nobody_reads_is_not_received_for_ever() -> None:
     with listening(_refusing, Impatient) as url, connected(url) as connection:
         connection.sendall(HEAD + b"Content-Length: 1000000000\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 401 ")
-        began = time.monotonic()
         with pytest.raises(OSError, match=r"(?i)reset|broken pipe"):
-            while time.monotonic() < began + PATIENCE:
-                connection.sendall(b"x" * 100_000)
+            _send_for(connection, PATIENCE)
 
 
 def test_a_large_body_that_keeps_coming_is_read_to_its_end() -> None:
