@@ -16,8 +16,9 @@ KIB = 1024
 MIB = 1024 * KIB
 
 FORM = 64 * KIB  # names, secrets, a few settings
+FILTER = 512 * KIB  # ten thousand values
 DOCUMENT = 2 * MIB  # properties, policies, lists of tables or of partitions
-METADATA = 16 * MIB  # schemas of ten thousand columns, filters with long lists, an optimizer's lists of files
+METADATA = 16 * MIB  # schemas of ten thousand columns, an optimizer's lists of files
 COMMIT = None
 """`max_body_bytes`. A commit names a manifest list, not its files: with 10,000 files it is as small as with one. Large
 are only those that carry a whole table's metadata over, with all its snapshots."""
@@ -38,7 +39,7 @@ ICEBERG: Limits = {
     ("POST", f"{_NAMESPACE}/tables"): METADATA,
     ("POST", f"{_NAMESPACE}/register"): FORM,
     ("POST", _TABLE): COMMIT,
-    ("POST", f"{_TABLE}/plan"): METADATA,
+    ("POST", f"{_TABLE}/plan"): FILTER,
     ("POST", f"{_TABLE}/tasks"): FORM,
     ("POST", f"{_TABLE}/sign"): DOCUMENT,  # a deletion of many objects comes with its list
     ("POST", f"{_TABLE}/unregister"): FORM,

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message
 
 from server import body_limits
 from server.app import create_app
-from server.body_limits import COMMIT, DOCUMENT, FORM, METADATA, MIB
+from server.body_limits import COMMIT, DOCUMENT, FILTER, FORM, METADATA, MIB
 from server.guard import rules
 from server.schedule import build_background
 from server.settings import Settings
@@ -107,11 +107,12 @@ def sent_to(app: ASGIApp, path: str, headers: Mapping[str, str]) -> tuple[int, i
 LIMITED = [
     (TOKENS, FORM),
     ("/iceberg/v1/lake/namespaces/db/properties", DOCUMENT),
-    (f"{TABLE}/plan", METADATA),
+    (f"{TABLE}/plan", FILTER),
     (TABLE, 64 * MIB),
     ("/iceberg/v1/lake/transactions/commit", 64 * MIB),
     ("/api/v1/groups", FORM),
     ("/api/v1/catalogs", DOCUMENT),
+    ("/api/v1/catalogs/lake/tables", METADATA),
 ]
 
 
