@@ -50,6 +50,7 @@ from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
 from server.api import upkeep as api_upkeep
 from server.api import views as api_views
+from server.api.texts import check_texts
 from server.console import mount_console
 from server.guard import rules
 from server.guard.authenticate import Authenticate
@@ -178,7 +179,8 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 
     A server makes one; tests make one each, by the thousand.
     """
-    return _routes_of(_API, [Depends(gate(rules.API, "/api/v1"))] if guarded else [])
+    gates = [Depends(gate(rules.API, "/api/v1"))] if guarded else []
+    return _routes_of(_API, [*gates, Depends(check_texts)])
 
 
 @cache

@@ -55,7 +55,7 @@ def _file(root: Path, path: str) -> Path | None:
     try:
         file = (root / path).resolve()
         return file if path and file.is_file() and file.is_relative_to(root) else None
-    except OSError:  # a page about a table whose name no file could have
+    except (OSError, ValueError):  # a page about a table whose name no file could have: too long, or with a NUL in it
         return None
 
 

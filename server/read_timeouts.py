@@ -11,11 +11,11 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_ANSWER = b"request was not sent in time"
-_TIMED_OUT = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(_ANSWER), _ANSWER)
-)
+_WRAPPING = 16
+"""Bytes that a byte of a body may be wrapped in, so that small chunks are no offence."""
+_ANSWER = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LATE = _ANSWER % b"408 Request Timeout"
+_TOO_LARGE = _ANSWER % b"431 Request Header Fields Too Large"
 
 
 class TimedProtocol(HttpToolsProtocol):
@@ -29,6 +29,8 @@ class TimedProtocol(HttpToolsProtocol):
     body_seconds = 30.0
     """In each such span the client sends `least_body_bytes`, or the end."""
     least_body_bytes = 16 * 1024
+    most_header_bytes = 256 * 1024
+    """Of the headers of one request, and of what chunks of a body are wrapped in: the parser keeps all of it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -36,6 +38,8 @@ class TimedProtocol(HttpToolsProtocol):
         """Since when the client owes the rest of something; None: it owes nothing."""
         self._owes_body = False
         self._body_bytes = 0
+        self._other_bytes = 0
+        """Of this request, besides its body."""
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -51,7 +55,10 @@ class TimedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._waits_since is None and (self.cycle is None or self.cycle.response_complete):
             self._expect_headers()  # even if it is an empty line before a request, which the parser passes over
+        self._other_bytes += len(data)
         super().data_received(data)
+        if self._other_bytes > self.most_header_bytes and not self.transport.is_closing():
+            self._hang_up(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -61,17 +68,20 @@ class TimedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._waits_since, self._owes_body, self._body_bytes = self.loop.time(), True, 0
+        self._other_bytes = 0
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
+        left = self._other_bytes - (1 + _WRAPPING) * len(body)
+        self._other_bytes = max(left, -self.most_header_bytes)  # a large body is no licence for large trailers
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._waits_since = None
+        self._waits_since, self._other_bytes = None, 0
         super().on_message_complete()
 
     def _expect_headers(self) -> None:
-        self._waits_since, self._owes_body = self.loop.time(), False
+        self._waits_since, self._owes_body, self._other_bytes = self.loop.time(), False, 0
 
     def _look_again(self) -> None:
         """One timer for each connection, instead of one for each request."""
@@ -82,7 +92,7 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._waits_since is not None and self._is_late(self.loop.time() - self._waits_since):
-            self._hang_up()
+            self._hang_up(_TOO_LATE)
             return
         self._look_again()
 
@@ -99,7 +109,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._waits_since, self._body_bytes = self.loop.time(), 0
         return is_slow
 
-    def _hang_up(self) -> None:
-        if not self._owes_body or not self.cycle.response_started:
-            self.transport.write(_TIMED_OUT)
+    def _hang_up(self, answer: bytes) -> None:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self.transport.write(answer)
         self.transport.close()

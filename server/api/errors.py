@@ -103,5 +103,11 @@ def _challenge(error: CatalogError) -> dict[str, str]:
 def _body(
     status: int, code: str, message: str, hint: str | None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    problem = Problem(code=code, message=message, hint=hint, request_id=request_id.get())
+    shown = None if hint is None else _writable(hint)
+    problem = Problem(code=code, message=_writable(message), hint=shown, request_id=request_id.get())
     return JSONResponse({"error": problem.model_dump()}, status, headers)
+
+
+def _writable(text: str) -> str:
+    """A message may quote what a client has sent, half a surrogate pair among it."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

@@ -124,7 +124,31 @@ def test_a_body_that_nobody_reads_is_not_received_for_ever() -> None:
 def test_a_large_body_that_keeps_coming_is_read_to_its_end() -> None:
     with listening(_size_of_body, Unhurried) as url, connected(url) as connection:
         connection.sendall(HEAD + b"Connection: close\r\nContent-Length: 40000\r\n\r\n")
-        for _ in range(10):
-            connection.sendall(b"x" * 4000)
-            time.sleep(0.1)
+        for _ in range(5):
+            connection.sendall(b"x" * 8000)
+            time.sleep(0.1)  # in all longer than a span of the time-out, which is the server's loop's own time
         assert b"40000 bytes" in answer(connection)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"GET /",
+        HEAD + b"X-Endless: ",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 1000 + b"0\r\nX-Trailer: ",
+    ],
+    ids=["url", "header", "extension", "trailer"],
+)
+def test_headers_without_an_end_are_not_kept(before: bytes) -> None:
+    with listening(_size_of_body, Unhurried) as url, connected(url) as connection:
+        connection.sendall(before)
+        with pytest.raises(OSError, match=r"(?i)reset|broken pipe"):
+            _send_for(connection, PATIENCE)
+
+
+def test_small_chunks_are_no_offence(impatient: str) -> None:
+    with connected(impatient) as connection:
+        chunks = b"1\r\na\r\n" * 100_000
+        connection.sendall(HEAD + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+        assert b"100000 bytes" in answer(connection)

@@ -61,7 +61,9 @@ def test_what_is_not_named_of_a_launch_stays(administered: Api) -> None:
     path = f"{GROUPS}/default/launch"
     wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2**35, "scaling": {"maximum": 3}}
     made = good(administered.http.put(path, json=wanted))
-    changed = good(administered.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}}))
+    changed = good(
+        administered.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}})
+    )
     scaling = made["scaling"] | {"idle_seconds": 5}
     assert changed == made | {"memory": "4g", "memory_limit": None, "scaling": scaling}
     assert good(administered.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
