@@ -9,7 +9,7 @@ from fastapi import Request
 
 from catalog.errors import Invalid
 
-_MAY_BE_HALF = re.compile(rb"\\\\u[dD][89a-fA-F]")
+_MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 async def check_texts(request: Request) -> None:

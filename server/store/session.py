@@ -18,6 +18,7 @@ ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
 
 BUSY_SECONDS = 30
+CHECKPOINT_MILLISECONDS = 500
 _DATABASES = "write sqlite:////PATH or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
@@ -81,6 +82,21 @@ class Sessions:
         """A snapshot to read from; nothing that is written here stays."""
         with answering(), self._reading() as session:
             yield ReadSession(session)
+
+    def truncate_log(self) -> bool:
+        """See catalog.ports.store.Database. Writers wait meanwhile, so readers are waited for only briefly."""
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with answering():
+            connection = self.engine.raw_connection()  # outside of a transaction, which SQLAlchemy would begin
+        try:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={CHECKPOINT_MILLISECONDS}")
+            ((busy, _, _),) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        finally:
+            connection.close()
+        return not busy
 
     @contextmanager
     def writing(self) -> Iterator[WriteSession]:
