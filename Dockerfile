@@ -24,7 +24,7 @@ COPY --from=console /src/web/dist web/dist
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm AS base
-RUN useradd --create-home --uid 10001 firn && install -d -o firn -g firn /data
+RUN useradd --create-home --uid 10001 firn && install -d -m 700 -o firn -g firn /data
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /data
 

@@ -101,7 +101,7 @@ def open_database(settings: Settings) -> Database:
     """The database that the settings name, its schema up to date."""
     url = settings.resolved_database_url
     if url.startswith("sqlite"):
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(url)
     upgrade_schema(engine)
     return SqlDatabase(Sessions(engine))
