@@ -6,7 +6,7 @@
 
 FROM node:20-slim AS console
 WORKDIR /src
-COPY web/package.json web/package-lock.json web/
+COPY web/package.json web/package-lock.json web/.npmrc web/
 RUN npm --prefix web ci --no-audit --no-fund
 COPY web web
 RUN npm --prefix web run build

@@ -11,8 +11,9 @@ from importlib.metadata import version
 from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
@@ -201,10 +202,11 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     app = FastAPI(
         title="Firn management API",
         version=VERSION,
-        docs_url="/docs",
+        docs_url=None,  # FastAPI's page takes its scripts from other hosts; the console's build has one of its own
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.add_route("/docs", _to_docs, include_in_schema=False)
     app.state.services = services
     app.state.version = VERSION
     app.state.database_kind = settings.resolved_database_url.partition(":")[0].partition("+")[0]
@@ -221,6 +223,11 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     app.add_exception_handler(HTTPException, api_errors.unroutable)
     app.add_exception_handler(Exception, api_errors.unexpected)
     return app
+
+
+async def _to_docs(_request: Request) -> RedirectResponse:
+    """Where the page was, and where people look for it."""
+    return RedirectResponse("/docs")
 
 
 def _oidc_login(settings: AccessSettings) -> dict[str, str] | None:

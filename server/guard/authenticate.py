@@ -29,7 +29,6 @@ OPEN = frozenset(
         "/api/v1/login",
         "/api/v1/openapi.json",
         "/api/v1/docs",
-        "/api/v1/docs/oauth2-redirect",
     }
 )
 """What is answered without a token, beside the console's files: how to get in, whether the server lives, and documents
