@@ -6,7 +6,7 @@ SwaggerUI({
   url: '/api/v1/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
-  docExpansion: 'none',
+  docExpansion: 'list',
   filter: true,
   // Otherwise a badge is asked of a host of Swagger's.
   validatorUrl: null,
