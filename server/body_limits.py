@@ -62,6 +62,7 @@ _OF_TABLES: Limits = {
     },
     ("POST", f"{_CATALOG}/tables"): METADATA,
     ("PATCH", f"{_ITEM}/properties"): DOCUMENT,
+    ("PATCH", f"{_ITEM}/policy"): DOCUMENT,
     ("POST", f"{_ITEM}/quarantine/restore"): METADATA,
     ("POST", f"{_ITEM}/protect"): FORM,
     ("POST", f"{_ITEM}/unprotect"): FORM,
