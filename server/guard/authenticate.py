@@ -24,6 +24,7 @@ OPEN = frozenset(
     {
         "/healthz",
         "/readyz",
+        "/docs",
         "/iceberg/v1/oauth/tokens",
         "/iceberg/v1/openapi.json",
         "/api/v1/login",
