@@ -6,7 +6,7 @@
 
 FROM node:20-slim AS console
 WORKDIR /src
-COPY web/package.json web/package-lock.json web/
+COPY web/package.json web/package-lock.json web/.npmrc web/
 RUN npm --prefix web ci --no-audit --no-fund
 COPY web web
 RUN npm --prefix web run build
@@ -24,7 +24,7 @@ COPY --from=console /src/web/dist web/dist
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm AS base
-RUN useradd --create-home --uid 10001 firn && install -d -o firn -g firn /data
+RUN useradd --create-home --uid 10001 firn && install -d -m 700 -o firn -g firn /data
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /data
 

@@ -120,6 +120,6 @@ def drive(address: tuple[str, int], clients: Sequence[Iterator[bytes]], seconds:
 
 def request(method: str, path: str, body: bytes = b"", headers: str = "") -> bytes:
     """A request as it goes over the wire."""
-    head = f"{method} {path} HTTP/1.1\r\nHost: firn\r\nContent-Length: {len(body)}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
     kind = "Content-Type: application/json\r\n" if body else ""
     return f"{head}{kind}{headers}\r\n".encode() + body

@@ -89,17 +89,24 @@ def checked_namespace(namespace: Namespace) -> Namespace:
     return namespace
 
 
+def normalized(name: str) -> str:
+    """What two names have in common that look and mean the same but are written with other code points (NFC)."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def folded(name: str) -> str:
     """What two names have in common that differ in case only, or in how accents are put together."""
     if name.isascii():
         return name.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+    return normalized(normalized(name).casefold())
 
 
 def same_but_for_case(held: object, wanted: object) -> str | None:
     """What to add to "already exists" when it is another name that does; None when it is the very name."""
     if str(held) == str(wanted):
         return None
+    if normalized(str(held)) == normalized(str(wanted)):
+        return f"{wanted} and {held}, which is there, are one name: they differ in how Unicode writes a character"
     return f"in this catalog {wanted} and {held}, which is there, are one name: they differ in case only"
 
 
@@ -114,7 +121,7 @@ def _check_part(part: str) -> None:
 
 
 def _check_length(what: str, text: str, longest: int) -> None:
-    size = len(text) if text.isascii() else max(len(one.encode()) for one in (text, folded(text)))
+    size = len(text) if text.isascii() else max(len(form.encode()) for form in (text, folded(text), normalized(text)))
     if size > longest:
         raise Invalid(
             f"invalid {what} {text[:40]!r}…: it has {size:,} bytes in UTF-8, at most {longest:,} can be stored",

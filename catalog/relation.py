@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from catalog.errors import Invalid
-from catalog.names import CatalogName, RelationId, TableName, folded
+from catalog.names import CatalogName, RelationId, TableName, folded, normalized
 
 CASE_INSENSITIVE = "firn.names.case-insensitive"
 """A catalog's property, chosen when it is created and never changed: names that differ in case only are one name."""
@@ -65,7 +65,7 @@ class Catalog:
 
     def unique(self, name: str) -> str:
         """What no second name in the same place may have in common with this one."""
-        return folded(name) if self.ignores_case else name
+        return folded(name) if self.ignores_case else normalized(name)
 
 
 def check_case_setting(properties: Mapping[str, str]) -> None:

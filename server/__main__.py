@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import logging
 import os
 import socket
+import stat
 import sys
 import tomllib
 from pathlib import Path
@@ -22,11 +24,13 @@ from catalog.errors import CatalogError, Invalid
 from server import logs, port
 from server.app import VERSION, create_app
 from server.assembly import build_access, build_services, ensure_default_catalog, open_database
+from server.read_timeouts import TimedProtocol
 from server.schedule import build_background
 from server.settings import Settings, load_settings
 from server.workers import serve_with_workers
 
 WRONG_USAGE = 2
+log = logging.getLogger(__name__)
 
 
 class CannotStart(Exception):
@@ -135,7 +139,15 @@ def _serve(settings: Settings) -> int:
     else:
         background = build_background(settings, services)
         app = create_app(settings, services, background, lambda: print(announcement, flush=True))
-        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=10, lifespan="on")
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            lifespan="on",
+            http=TimedProtocol,
+            ws="none",
+        )
         uvicorn.Server(config).run(sockets=[taken])
     lock.close()
     return 0
@@ -159,8 +171,9 @@ def _lock_data_dir(settings: Settings) -> IO[str]:
     """
     path = settings.data_dir.absolute()
     try:
-        path.mkdir(exist_ok=True)
-        lock = (path / "server.lock").open("a+", encoding="ascii")
+        path.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(path / "server.lock", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        lock = os.fdopen(descriptor, "a+", encoding="ascii")
     except FileNotFoundError as error:
         raise CannotStart(f"cannot make {path}: {path.parent} does not exist; correct the path, or make it") from error
     except OSError as error:
@@ -173,6 +186,7 @@ def _lock_data_dir(settings: Settings) -> IO[str]:
             f"another Firn server (pid {lock.read().strip() or 'unknown'}) uses {path}; stop it, choose another "
             "--data-dir, or set a PostgreSQL FIRN_DATABASE_URL to run several servers"
         ) from error
+    _warn_of_others(path)
     try:
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -180,6 +194,17 @@ def _lock_data_dir(settings: Settings) -> IO[str]:
     except OSError as error:
         raise CannotStart(f"cannot write into the data directory {path}: {error.strerror}") from error
     return lock
+
+
+def _warn_of_others(data_dir: Path) -> None:
+    """Not mended: somebody may have opened it to engines that run as other users and read a warehouse in it."""
+    mode = stat.S_IMODE(data_dir.stat().st_mode)
+    if mode & 0o077:
+        log.warning(
+            "others than the server's user may enter the data directory, which holds tables and a key; "
+            "close it with chmod 700, or keep the warehouse elsewhere if they have to read it",
+            extra={"directory": str(data_dir), "mode": f"{mode:03o}"},
+        )
 
 
 if __name__ == "__main__":

@@ -11,13 +11,15 @@ from importlib.metadata import version
 from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Lifespan
 
 from catalog.errors import CatalogError, CommitUnknown
+from server import body_limits
 from server.api import audit as api_audit
 from server.api import catalogs as api_catalogs
 from server.api import convert as api_convert
@@ -49,6 +51,7 @@ from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
 from server.api import upkeep as api_upkeep
 from server.api import views as api_views
+from server.api.texts import check_texts
 from server.console import mount_console
 from server.guard import rules
 from server.guard.authenticate import Authenticate
@@ -63,8 +66,10 @@ from server.iceberg import tables as iceberg_tables
 from server.iceberg import views as iceberg_views
 from server.iceberg.shortcut import Shortcut
 from server.iceberg.wire import body_value
+from server.loopback_only import LoopbackOnly
 from server.middleware import Below, RequestRecords, SlashesInNames, restore_slashes
 from server.schedule import Background
+from server.security_headers import SecurityHeaders
 from server.service.services import Services
 from server.settings import AccessSettings, Settings
 
@@ -121,7 +126,7 @@ def create_app(
     api = create_api(settings, services, background)
     enter = gate(rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
     iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
-    below: dict[str, ASGIApp] = {"/iceberg/v1/": iceberg, "/api/v1/": api}
+    below = {"/iceberg/v1/": (iceberg, body_limits.ICEBERG), "/api/v1/": (api, body_limits.API)}
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -139,9 +144,8 @@ def create_app(
         services.reports.flush()
 
     app: ASGIApp = Below(create_site(services, lifespan), below, settings.max_body_bytes)
-    if services.access.enabled:
-        app = Authenticate(app, services.access)
-    return RequestRecords(SlashesInNames(app))
+    app = Authenticate(app, services.access) if services.access.enabled else LoopbackOnly(app)
+    return RequestRecords(SlashesInNames(app), SecurityHeaders(settings.access.oidc_issuer))
 
 
 def create_site(services: Services, lifespan: Lifespan[FastAPI]) -> FastAPI:
@@ -176,7 +180,8 @@ def _api_routes(*, guarded: bool) -> list[BaseRoute]:
 
     A server makes one; tests make one each, by the thousand.
     """
-    return _routes_of(_API, [Depends(gate(rules.API, "/api/v1"))] if guarded else [])
+    gates = [Depends(gate(rules.API, "/api/v1"))] if guarded else []
+    return _routes_of(_API, [*gates, Depends(check_texts)])
 
 
 @cache
@@ -197,10 +202,11 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     app = FastAPI(
         title="Firn management API",
         version=VERSION,
-        docs_url="/docs",
+        docs_url=None,  # FastAPI's page takes its scripts from other hosts; the console's build has one of its own
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.add_route("/docs", _to_docs, include_in_schema=False)
     app.state.services = services
     app.state.version = VERSION
     app.state.database_kind = settings.resolved_database_url.partition(":")[0].partition("+")[0]
@@ -217,6 +223,11 @@ def create_api(settings: Settings, services: Services | None, background: Backgr
     app.add_exception_handler(HTTPException, api_errors.unroutable)
     app.add_exception_handler(Exception, api_errors.unexpected)
     return app
+
+
+async def _to_docs(_request: Request) -> RedirectResponse:
+    """Where the page was, and where people look for it."""
+    return RedirectResponse("/docs")
 
 
 def _oidc_login(settings: AccessSettings) -> dict[str, str] | None:

@@ -27,6 +27,7 @@ from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from server.foreign.rest import RestCatalogs
 from server.identity.oidc import OidcIssuer, OidcSettings
+from server.identity.sealing import Sealer
 from server.launch.processes import Processes
 from server.metastore.locks import Locking, LockSettings
 from server.metastore.registry import MetastoreRegistry, MetastoreWays
@@ -100,7 +101,7 @@ def open_database(settings: Settings) -> Database:
     """The database that the settings name, its schema up to date."""
     url = settings.resolved_database_url
     if url.startswith("sqlite"):
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(url)
     upgrade_schema(engine)
     return SqlDatabase(Sessions(engine))
@@ -153,7 +154,12 @@ def build_services(settings: Settings, database: Database) -> Services:
         optimizing=Optimizing(database, times.lasts),
         tasks=tasks,
         hive=hive,
-        imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
+        imports=Imports(
+            database,
+            Sources(files, metadata, metastores, RestCatalogs()),
+            Registrar(database, metadata),
+            _sealer(settings),
+        ),
         layouts=Layouts(database, metadata, files),
         misplaced=MisplacedTables(database, metadata),
         own_places=own_places,
@@ -297,6 +303,11 @@ def _oidc(settings: AccessSettings, issuer: str) -> OidcSettings:
         roles_claim=settings.oidc_roles_claim,
         roles={group: RoleName(role) for group, role in settings.oidc_roles.items()},
     )
+
+
+def _sealer(settings: Settings) -> Sealer:
+    secret = settings.secret_key
+    return Sealer(None if secret is None else secret.get_secret_value(), settings.data_dir.absolute())
 
 
 def _lease_times(lease: LeaseSettings) -> LeaseTimes:

@@ -18,7 +18,7 @@ _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Firn
 <style>body{font:15px/1.5 system-ui;max-width:38em;margin:12vh auto;padding:0 1em;color-scheme:light dark}</style>
 <h1>Firn answers, its console is not built</h1>
 <p>Build it in the source tree with <code>make console</code> (Node 20 or newer), then load this page again.</p>
-<p>The management API works without it: <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</p></html>"""
+<p>The management API works without it: see <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</p></html>"""
 
 
 def built_console() -> Path | None:
@@ -29,12 +29,21 @@ def built_console() -> Path | None:
 
 
 def mount_console(app: FastAPI, built: Callable[[], Path | None] = built_console) -> None:
-    """Serve the console for every path that nothing else has; call it after all other routes.
+    """Serve the API's documentation, and the console for every path that nothing else has.
+
+    Call it after all other routes.
 
     Paths of the console's own pages get its index, so that a link to a page works. Unknown files and unknown paths of
     the APIs stay 404: a program that asks for JSON must not be given a page. A console built while the server runs is
     found by the next request.
     """
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> Response:
+        root = built()
+        if root is None:
+            return HTMLResponse(_NOT_BUILT, 503, headers=_LOOK_AGAIN)
+        return FileResponse(root / "docs.html", headers=_LOOK_AGAIN)
 
     @app.get("/{path:path}", include_in_schema=False)
     def console(request: Request, path: str) -> Response:
@@ -55,7 +64,7 @@ def _file(root: Path, path: str) -> Path | None:
     try:
         file = (root / path).resolve()
         return file if path and file.is_file() and file.is_relative_to(root) else None
-    except OSError:  # a page about a table whose name no file could have
+    except (OSError, ValueError):  # a page about a table whose name no file could have: too long, or with a NUL in it
         return None
 
 

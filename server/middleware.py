@@ -11,11 +11,12 @@ from urllib.parse import unquote
 from uuid import uuid4
 
 from fastapi import Request
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from server.body_limits import Limits, limited
 from server.logs import request_id
 from server.prometheus import REQUESTS, SECONDS
+from server.security_headers import SecurityHeaders
 from server.service.caller import Caller, caller
 
 log = logging.getLogger(__name__)
@@ -31,10 +32,14 @@ _SANE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestRecords:
-    """ASGI middleware: gives each request its id, its caller, a line in the log and a place in the metrics."""
+    """ASGI middleware: gives each request its id, its caller, a line in the log and a place in the metrics.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Each answer tells browsers what they may do with it, by `headers`.
+    """
+
+    def __init__(self, app: ASGIApp, headers: SecurityHeaders) -> None:
         self.app = app
+        self.headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wrap one request."""
@@ -53,7 +58,8 @@ class RequestRecords:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), (_HEADER, identity.encode())]
+                guards = self.headers.of(scope["path"])
+                message["headers"] = [*message.get("headers", []), (_HEADER, identity.encode()), *guards]
             await send(message)
 
         try:
@@ -107,10 +113,10 @@ class Below:
     """ASGI middleware: hands what is below a path to the application there.
 
     As mounting it would, without routing each request twice and wrapping it in exception handlers twice. Bodies are
-    read up to a limit; beyond it each application answers in its own way.
+    read up to their route's limit; beyond it each application answers in its own way.
     """
 
-    def __init__(self, app: ASGIApp, applications: Mapping[str, ASGIApp], max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, applications: Mapping[str, tuple[ASGIApp, Limits]], max_body_bytes: int) -> None:
         self.app = app
         self.applications = applications
         self.max_body_bytes = max_body_bytes
@@ -118,26 +124,12 @@ class Below:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand over one request."""
         if scope["type"] == "http":
-            for path, application in self.applications.items():
+            for path, (application, limits) in self.applications.items():
                 if scope["path"].startswith(path):
-                    limited = _limited(receive, self.max_body_bytes)
-                    await application({**scope, "root_path": path.rstrip("/")}, limited, send)
+                    inner = {**scope, "root_path": path.rstrip("/")}
+                    await application(inner, limited(receive, inner, limits, self.max_body_bytes), send)
                     return
         await self.app(scope, receive, send)
-
-
-def _limited(receive: Receive, most: int) -> Receive:
-    size = 0
-
-    async def limited() -> Message:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > most:
-            raise HTTPException(413, f"the body is larger than {most} bytes")
-        return message
-
-    return limited
 
 
 def named(path_params: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ _SHARED = "PROMETHEUS_MULTIPROC_DIR"
 def share_counts(directory: Path) -> None:
     """Let the processes that are started from here on count together, from zero."""
     shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
+    directory.mkdir(mode=0o700)
     os.environ[_SHARED] = str(directory)
 
 

@@ -218,6 +218,11 @@ class Settings(BaseSettings):
     )
     warehouse: str | None = Field(default=None, description="Warehouse of the catalog `lake` that a fresh server has.")
     metastore: str | None = Field(default=None, description="Metastore of the catalog `lake`, thrift://HOST:PORT.")
+    secret_key: SecretStr | None = Field(
+        default=None,
+        min_length=32,
+        description="Encrypts credentials in the database; unset: the key in the data directory, `secret.key`.",
+    )
     threads: PositiveInt = Field(default=64, description="Requests that are worked on at one time.")
     workers: PositiveInt = Field(default=1, description="Processes that answer; one fills about one core.")
     max_body_bytes: PositiveInt = Field(default=64 * 1024 * 1024, description="Largest request that is read.")

@@ -22,6 +22,7 @@ from server import logs
 from server.app import create_app
 from server.assembly import build_services, connect_database
 from server.prometheus import share_counts
+from server.read_timeouts import TimedProtocol
 from server.schedule import build_background
 from server.settings import Settings
 
@@ -62,6 +63,8 @@ def serve_with_workers(settings: Settings, shared: socket.socket, announcement: 
         access_log=False,
         timeout_graceful_shutdown=10,
         lifespan="on",
+        http=TimedProtocol,
+        ws="none",
     )
     _Workers(config, sockets=[shared]).run()
 

@@ -176,7 +176,7 @@ class Issuer:
         return count
 
     def _order(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self.http.post(f"/{what}", json=body).raise_for_status().json()
+        answer: dict[str, Any] = self.http.post(f"/{what}", content=json.dumps(body)).raise_for_status().json()
         return answer
 
 

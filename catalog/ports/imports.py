@@ -39,11 +39,22 @@ class ImportEntries(Protocol):
     def remove_ended_before(self, moment: datetime) -> int:
         """Forget what imports that ended before then have found; how many entries that were."""
 
-    def keep_secrets(self, operation_id: OperationId, secrets: Secrets) -> None:
-        """Until `forget_secrets`; nothing else in the database holds them, and no answer shows them."""
+    def keep_secrets(self, operation_id: OperationId, sealed: str) -> None:
+        """Until `forget_secrets`, encrypted; nothing else in the database holds them, and no answer shows them."""
 
-    def secrets(self, operation_id: OperationId) -> Secrets: ...
-    def forget_secrets(self, operation_id: OperationId) -> None: ...
+    def secrets(self, operation_id: OperationId) -> str | None:
+        """As they were kept; None where none were needed."""
+
+    def forget_secrets(self, operation_id: OperationId) -> None:
+        """Overwritten in the file of the database; see Database.truncate_log for its log."""
+
+
+class Sealer(Protocol):
+    """Encrypts the credentials of imports with a key that the database does not hold."""
+
+    def seal(self, operation_id: OperationId, credentials: Secrets) -> str: ...
+    def unseal(self, operation_id: OperationId, sealed: str) -> Secrets:
+        """Invalid when they were sealed with another key, or for another operation."""
 
 
 class ForeignCatalog(Protocol):

@@ -441,6 +441,12 @@ class Database(Protocol):
         A courtesy and no fence: who waits too long for it has it anyway.
         """
 
+    def truncate_log(self) -> bool:
+        """Cut off what the database's log still holds of rows that were deleted; False when somebody reads it just now.
+
+        Only SQLite's log lies beside the database and is cut; PostgreSQL looks after its own.
+        """
+
     def writing(self) -> AbstractContextManager[UnitOfWork]:
         """A transaction that commits when the block ends.
 

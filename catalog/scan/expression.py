@@ -109,6 +109,12 @@ Expression = Always | And | Or | Predicate
 TRUE = Always(True)
 FALSE = Always(False)
 
+MOST_PREDICATES = 1_000
+MOST_LITERALS = 10_000
+DEEPEST = 250
+"""Each file of a table is asked every predicate, and each literal is converted once for every way to partition."""
+_SMALLER = "ask for a range instead of single values, or let the client plan the scan"
+
 
 def both(left: Expression, right: Expression) -> Expression:
     """And, as short as it can be said."""
@@ -160,11 +166,22 @@ def predicates(expression: Expression) -> Iterator[Predicate]:
 
 
 def parsed(value: object) -> Expression:
-    """The specification's JSON as a tree without NOT; Invalid says what is wrong with it."""
-    return _parsed(value, negated=False)
+    """The specification's JSON as a tree without NOT; Invalid says what is wrong with it, or that it is too large."""
+    expression = _parsed(value, negated=False, depth=0)
+    asked = list(predicates(expression))
+    literals = sum(len(predicate.literals) for predicate in asked)
+    if len(asked) > MOST_PREDICATES or literals > MOST_LITERALS:
+        raise Invalid(
+            f"the filter has {len(asked):,} predicates with {literals:,} values; the server takes {MOST_PREDICATES:,} "
+            f"predicates with {MOST_LITERALS:,} values",
+            hint=_SMALLER,
+        )
+    return expression
 
 
-def _parsed(value: object, *, negated: bool) -> Expression:
+def _parsed(value: object, *, negated: bool, depth: int) -> Expression:
+    if depth > DEEPEST:
+        raise Invalid(f"the filter is nested more than {DEEPEST} levels deep", hint=_SMALLER)
     if isinstance(value, bool):
         return Always(value is not negated)
     if not isinstance(value, dict):
@@ -176,9 +193,10 @@ def _parsed(value: object, *, negated: bool) -> Expression:
         case "literal":
             return Always(flag(value, "value", "filter") is not negated)
         case "not":
-            return _parsed(_part(value, "child"), negated=not negated)
+            return _parsed(_part(value, "child"), negated=not negated, depth=depth + 1)
         case "and" | "or":
-            left, right = (_parsed(_part(value, side), negated=negated) for side in ("left", "right"))
+            left = _parsed(_part(value, "left"), negated=negated, depth=depth + 1)
+            right = _parsed(_part(value, "right"), negated=negated, depth=depth + 1)
             return both(left, right) if (kind == "and") is not negated else either(left, right)
     try:
         op = Op(kind)
@@ -254,6 +272,8 @@ def _literals(value: object) -> tuple[Any, ...]:
         value = value.get("values")
     if not isinstance(value, list):
         raise Invalid(f"invalid filter: values must be a list, not {_shown(value)}")
+    if len(value) > MOST_LITERALS:
+        raise Invalid(f"the filter has {len(value):,} values, more than the {MOST_LITERALS:,} allowed", hint=_SMALLER)
     return tuple(_literal(item) for item in value)
 
 
@@ -309,6 +329,14 @@ def _check_fit(predicate: Predicate, field: Field) -> None:
         raise Invalid(f"{field.name} is a {field.root}: it cannot be NaN")
     if predicate.op in PREFIXES and field.root != "string":
         raise Invalid(f"{field.name} is a {field.root}: it has no prefixes")
+
+
+def written_bytes(expression: Expression) -> int:
+    """About how long its JSON is."""
+    return sum(
+        64 + sum(len(literal) if isinstance(literal, str) else 16 for literal in predicate.literals)
+        for predicate in predicates(expression)
+    )
 
 
 def to_json(expression: Expression) -> bool | Json:

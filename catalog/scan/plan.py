@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NewType
 from uuid import UUID, uuid4
@@ -39,6 +39,9 @@ class Slice:
 
 Task = tuple[Slice, ...]
 
+MOST_BYTES_OF_FILTERS = 16 * 1024 * 1024
+"""In one answer: each file comes with what is left of the filter to be asked of its rows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
@@ -48,6 +51,11 @@ class ScanLimits:
     task_files: int
     manifests: int
     plan_seconds: int
+
+    def for_filter(self, written: int) -> ScanLimits:
+        """The limits for a filter of so many bytes, which every file of an answer may come with."""
+        files = max(1, MOST_BYTES_OF_FILTERS // max(1, written))
+        return replace(self, inline_files=min(self.inline_files, files), task_files=min(self.task_files, files))
 
     def fits(self, sizes: Sequence[ManifestSize]) -> bool:
         """Whether all of it goes into one answer."""

@@ -16,12 +16,12 @@ LOCK_SECONDS = 15.0
 
 
 def prepared(directory: Path, *, what: str) -> None:
-    """Make the directory, its own name only, and see that it can be written; raises DataDirUnusable.
+    """Make the directory, its own name only, for this user alone; DataDirUnusable when it cannot be written.
 
     Missing parents are not made: a mistyped path would start an empty metastore instead of the one that was meant.
     """
     try:
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
         raise DataDirUnusable(
             f"{directory} cannot be made for {what}: {directory.parent} does not exist. Correct the path, or make it."
@@ -40,7 +40,7 @@ def exclusive(directory: Path, *, what: str, wait_seconds: float = LOCK_SECONDS)
     a successor cannot start on files that a dying predecessor still writes.  Raises AlreadyRunning if another process
     holds it for longer than a dying one could.
     """
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         give_up = time.monotonic() + wait_seconds
         while not _taken(descriptor):

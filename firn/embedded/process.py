@@ -42,7 +42,7 @@ class GuardedProcess:
         `keep_open` are descriptors, of locks, that are released only when the command is gone.  With `pipe_stdout` its
         standard output comes to us instead of going into the log.  `environment` is added to ours.
         """
-        with log.open("ab") as output:
+        with os.fdopen(private_log(log), "ab") as output:
             # In a session of its own, so that Ctrl-C reaches only us and the child is ended in order.
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *command],
@@ -85,6 +85,13 @@ class GuardedProcess:
             self._guard.wait()
         if self._guard.stdout is not None:
             self._guard.stdout.close()
+
+
+def private_log(log: Path) -> int:
+    """A descriptor to append to a log that only its owner may read: what programs say may hold what nobody else may."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)  # it may be of an earlier version, which left it open to others
+    return descriptor
 
 
 def last_lines(log: Path, count: int = 15) -> str:

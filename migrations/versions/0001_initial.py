@@ -67,6 +67,7 @@ def upgrade() -> None:
     op.create_table(
         "catalog",
         sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("normalized", sa.String(length=255), nullable=False),
         sa.Column("warehouse", sa.Text(), nullable=False),
         sa.Column("metastore_uri", sa.Text(), nullable=True),
         sa.Column("properties", sa.JSON(), nullable=False),
@@ -74,6 +75,7 @@ def upgrade() -> None:
         sa.Column("away_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("away_why", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_catalog")),
+        sa.UniqueConstraint("normalized", name=op.f("uq_catalog_normalized")),
     )
     op.create_table(
         "commit_event",
@@ -418,8 +420,7 @@ def upgrade() -> None:
     op.create_table(
         "operation_secret",
         sa.Column("operation_id", sa.Uuid(), nullable=False),
-        sa.Column("token", sa.Text(), nullable=True),
-        sa.Column("credential", sa.Text(), nullable=True),
+        sa.Column("sealed", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("operation_id", name=op.f("pk_operation_secret")),
     )
     op.create_table(

@@ -85,6 +85,11 @@ def unroutable(_request: Request, error: Exception) -> JSONResponse:
     return _body(error.status_code, "not_found" if error.status_code == 404 else "malformed", error.detail, None)
 
 
+def turned_away(status: int, message: str) -> JSONResponse:
+    """A request that no route is to see."""
+    return _body(status, "forbidden" if status == 403 else "malformed", message, None)
+
+
 def unexpected(_request: Request, _error: Exception) -> JSONResponse:
     """A bug; the log has the trace."""
     return _body(500, "internal", "internal error", "the server's log has it under this request's id")
@@ -98,5 +103,11 @@ def _challenge(error: CatalogError) -> dict[str, str]:
 def _body(
     status: int, code: str, message: str, hint: str | None, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    problem = Problem(code=code, message=message, hint=hint, request_id=request_id.get())
+    shown = None if hint is None else _writable(hint)
+    problem = Problem(code=code, message=_writable(message), hint=shown, request_id=request_id.get())
     return JSONResponse({"error": problem.model_dump()}, status, headers)
+
+
+def _writable(text: str) -> str:
+    """A message may quote what a client has sent, half a surrogate pair among it."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

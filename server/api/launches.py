@@ -6,9 +6,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from pydantic import Field
 
+from catalog.errors import Forbidden
 from catalog.group import GroupName
 from catalog.iceberg.json import HIGHEST_INT, HIGHEST_LONG
 from catalog.launch.fleet import Standing
@@ -114,19 +115,42 @@ class LaunchOut(LaunchIn):
         )
 
 
+def check_may_run_commands(services: ServicesDep) -> None:
+    """Forbidden while access control is off: a launch is a command of the server's user, and nobody is known to ask."""
+    if not services.access.enabled:
+        raise Forbidden(
+            "a launch runs commands on the server's machine, which needs access control, and that is off",
+            hint="start the server with FIRN_ACCESS__ENABLED=true (docs/security.md); for optimizers of this machine "
+            "without it, set FIRN_OPTIMIZERS__LOCAL, or run `firn optimizer`",
+        )
+
+
+_RUNS_COMMANDS = [Depends(check_may_run_commands)]
+
+
 @router.get("/{group}/launch", summary="Show how a group's optimizers are started", responses=refusals(404))
 def show_launch(services: ServicesDep, group: str) -> LaunchOut:
     """And how many there are."""
     return LaunchOut.of(services.fleet.show(GroupName(group)))
 
 
-@router.put("/{group}/launch", summary="Set how a group's optimizers are started", responses=refusals(400, 404))
+@router.put(
+    "/{group}/launch",
+    summary="Set how a group's optimizers are started",
+    responses=refusals(400, 403, 404),
+    dependencies=_RUNS_COMMANDS,
+)
 def set_launch(services: ServicesDep, group: str, body: LaunchIn) -> LaunchOut:
     """Those that run already stay as they are; starts that were given up are tried again."""
     return LaunchOut.of(services.fleet.set(GroupName(group), body.launch()))
 
 
-@router.patch("/{group}/launch", summary="Change how a group's optimizers are started", responses=refusals(400, 404))
+@router.patch(
+    "/{group}/launch",
+    summary="Change how a group's optimizers are started",
+    responses=refusals(400, 403, 404),
+    dependencies=_RUNS_COMMANDS,
+)
 def change_launch(services: ServicesDep, group: str, body: LaunchChangeIn) -> LaunchOut:
     """What is named; `scaling` takes some of its own alike. Otherwise as setting all of it."""
     return LaunchOut.of(services.fleet.alter(GroupName(group), *body.changes()))

@@ -28,6 +28,8 @@ from server.files.locations import local_path
 
 SEEN_FILES = 100_000
 SEEN_SECONDS = 60
+SCHEMES = frozenset(SCHEMA_TO_FILE_IO) - {"hf"}
+"""What locations may begin with. Hugging Face's hub is no place for tables: PyIceberg cannot write there."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
@@ -238,9 +240,10 @@ class Storage:
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
             raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")
-        if scheme not in SCHEMA_TO_FILE_IO:
-            known = ", ".join(sorted(SCHEMA_TO_FILE_IO))
-            raise Invalid(f"{location!r}: there is no storage for {scheme}", hint=f"Known are {known}.")
+        if scheme not in SCHEMES:
+            raise Invalid(
+                f"{location!r}: there is no storage for {scheme}", hint=f"Known are {', '.join(sorted(SCHEMES))}."
+            )
         if scheme not in self._remote:
             self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location))
         return self._remote[scheme]
@@ -254,6 +257,11 @@ def told(verb: str, location: str) -> Iterator[None]:
         raise NotFound(f"{location} does not exist") from error
     except FileExistsError as error:
         raise AlreadyExists(f"{location} exists already") from error
+    except ImportError as error:  # PyIceberg looks for the client of a storage when the first file is opened
+        raise Invalid(
+            f"cannot {verb} {location}: the server has no client for this storage ({error})",
+            hint="Install the Python package that PyIceberg names for it, or use another storage.",
+        ) from error
     except OSError as error:
         raise storage_failure(verb, location, error) from error
     except ValueError as error:  # a scheme that nobody knows, a bucket that cannot be one, a NUL in a path

@@ -24,12 +24,12 @@ OPEN = frozenset(
     {
         "/healthz",
         "/readyz",
+        "/docs",
         "/iceberg/v1/oauth/tokens",
         "/iceberg/v1/openapi.json",
         "/api/v1/login",
         "/api/v1/openapi.json",
         "/api/v1/docs",
-        "/api/v1/docs/oauth2-redirect",
     }
 )
 """What is answered without a token, beside the console's files: how to get in, whether the server lives, and documents

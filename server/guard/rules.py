@@ -19,6 +19,7 @@ SERVER: Rules = {
     ("GET", "/healthz"): PUBLIC,
     ("GET", "/readyz"): PUBLIC,
     ("GET", "/metrics"): routine(on.server(LIST)),
+    ("GET", "/docs"): PUBLIC,
     ("GET", "/{path:path}"): PUBLIC,  # the console's files
 }
 

@@ -50,9 +50,13 @@ def _completed(planned: Planned) -> dict[str, Any]:
 def _files(files: Sequence[FileTask]) -> dict[str, Any]:
     """Files and the deletes that they refer to, each of these once."""
     numbers: dict[DeleteFile, int] = {}
+    residuals: dict[int, Any] = {}  # files of one partition share theirs
     tasks = []
     for file in files:
-        task: dict[str, Any] = {"data-file": file.content, "residual-filter": to_json(file.residual)}
+        key = id(file.residual)
+        if key not in residuals:
+            residuals[key] = to_json(file.residual)
+        task: dict[str, Any] = {"data-file": file.content, "residual-filter": residuals[key]}
         if file.deletes:
             task["delete-file-references"] = [numbers.setdefault(one, len(numbers)) for one in file.deletes]
         tasks.append(task)

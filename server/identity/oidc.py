@@ -72,20 +72,25 @@ class OidcIssuer:
         except jwt.PyJWTError as error:
             log.info("a token of the issuer was refused", extra={"why": str(error)})
             return None
-        return self._read(claims)
+        try:
+            return self._read(claims)
+        except (ValueError, TypeError, ArithmeticError, OSError) as error:  # well signed, yet no time or text
+            log.info("a token of the issuer was refused: a claim cannot be read", extra={"why": str(error)})
+            return None
 
     def _read(self, claims: Mapping[str, Any]) -> Claims:
-        subject = str(claims["sub"])
+        subject = _checked_text(str(claims["sub"]))
         name = claims.get(self.settings.name_claim)
         values = _values(claims, self.settings.roles_claim)
         mapped = self.settings.roles
-        roles = {mapped[one] for one in values if one in mapped} if mapped else {RoleName(one) for one in values}
+        named = {RoleName(value) for value in values if _is_text(value)}
+        roles = {mapped[value] for value in values if value in mapped} if mapped else named
         return Claims(
             issuer=self.settings.issuer,
             subject=subject,
-            name=as_name(name if isinstance(name, str) and name else subject),
+            name=as_name(_checked_text(name) if isinstance(name, str) and name else subject),
             roles=frozenset(roles),
-            expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+            expires_at=datetime.fromtimestamp(int(claims["exp"]), UTC),
         )
 
     def _key_of(self, token: str) -> jwt.PyJWK | None:
@@ -144,6 +149,22 @@ def _signing_keys(document: Mapping[str, Any]) -> dict[str, jwt.PyJWK]:
         except jwt.PyJWTError:
             log.info("a key of the issuer is not understood", extra={"kid": one.get("kid")})
     return keys
+
+
+def _checked_text(text: str) -> str:
+    """The text itself; ValueError for one that no database stores."""
+    text.encode()  # UnicodeEncodeError, a ValueError, for half a surrogate pair
+    if "\0" in text:
+        raise ValueError("a claim holds a NUL")
+    return text
+
+
+def _is_text(text: str) -> bool:
+    try:
+        _checked_text(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:

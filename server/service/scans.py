@@ -12,6 +12,7 @@ from catalog.iceberg.json import Json
 from catalog.names import CatalogName, TableName
 from catalog.ports.scan import FileTask, ScanFiles
 from catalog.ports.store import Database
+from catalog.scan.expression import written_bytes
 from catalog.scan.plan import (
     ManifestSize,
     PlanId,
@@ -60,14 +61,15 @@ class Scans:
         request = ScanRequest.parse(body)
         location, metadata = self._table(catalog, name)
         scan = Scan.of(metadata, request)
+        limits = self.limits.for_filter(written_bytes(scan.filter))
         sizes = self.files.sizes(scan)
-        if self.limits.fits(sizes):
+        if limits.fits(sizes):
             files = list(_enough(self.files.tasks(scan, whole(sizes)), request.min_rows))
             return Planned(plan_id=inline_plan_id(), files=files)
-        first = self._first_rows(scan, sizes)
+        first = _first_rows(self.files, scan, sizes, limits)
         if first is not None:
             return Planned(plan_id=inline_plan_id(), files=first)
-        plan = self._keep(location, scan, _pinned(body, scan), tuple(cut(sizes, self.limits)))
+        plan = self._keep(location, scan, _pinned(body, scan), tuple(cut(sizes, limits)))
         return Planned(plan_id=str(plan.id), tasks=plan.task_names())
 
     def result(self, catalog: CatalogName, name: TableName, plan_id: str) -> Planned | None:
@@ -122,14 +124,6 @@ class Scans:
                 return None
         return plan
 
-    def _first_rows(self, scan: Scan, sizes: Sequence[ManifestSize]) -> Sequence[FileTask] | None:
-        """Files with as many rows as the client asked for, if they are found within one answer."""
-        if scan.min_rows is None:
-            return None
-        near = whole(sizes[: self.limits.manifests])
-        files = list(islice(_enough(self.files.tasks(scan, near), scan.min_rows), self.limits.inline_files))
-        return files if sum(one.certain_rows for one in files) >= scan.min_rows else None
-
     def _keep(self, location: str, scan: Scan, request: Json, tasks: tuple[Task, ...]) -> ScanPlan:
         """Store a plan. Whether or not a lost answer was applied, nothing refers to it yet: asking again is safe."""
         try:
@@ -147,6 +141,17 @@ class Scans:
         except CommitUnknown as error:
             raise Unavailable("the plan could not be stored", hint="Plan the scan again.") from error
         return plan
+
+
+def _first_rows(
+    files: ScanFiles, scan: Scan, sizes: Sequence[ManifestSize], limits: ScanLimits
+) -> Sequence[FileTask] | None:
+    """Files with as many rows as the client asked for, if they are found within one answer."""
+    if scan.min_rows is None:
+        return None
+    near = whole(sizes[: limits.manifests])
+    first = list(islice(_enough(files.tasks(scan, near), scan.min_rows), limits.inline_files))
+    return first if sum(task.certain_rows for task in first) >= scan.min_rows else None
 
 
 def _enough(files: Iterator[FileTask], rows: int | None) -> Iterator[FileTask]:

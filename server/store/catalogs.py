@@ -19,6 +19,7 @@ from catalog.names import (
     decode_namespace,
     dotted,
     encode_namespace,
+    normalized,
     same_but_for_case,
 )
 from catalog.ports.page import Page
@@ -46,6 +47,7 @@ class SqlCatalogs:
         """AlreadyExists when the name is taken."""
         row = CatalogRow(
             name=catalog.name,
+            normalized=normalized(catalog.name),
             warehouse=catalog.warehouse,
             metastore_uri=catalog.metastore_uri,
             properties=catalog.properties,
@@ -55,7 +57,9 @@ class SqlCatalogs:
             with self.session.begin_nested():
                 self.session.add(row)
         except IntegrityError as error:
-            raise AlreadyExists(f"catalog {catalog.name!r} already exists") from error
+            holder = self.session.scalar(select(CatalogRow.name).where(CatalogRow.normalized == row.normalized))
+            hint = same_but_for_case(holder or catalog.name, catalog.name)
+            raise AlreadyExists(f"catalog {catalog.name!r} already exists", hint=hint) from error
 
     def get(self, name: CatalogName) -> Catalog:
         """NoSuchCatalog when there is none."""

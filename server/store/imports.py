@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import delete, or_, select, update
 
 from catalog.imports.entry import Entry, EntryKind, EntryState
-from catalog.imports.spec import Secrets
 from catalog.names import SEPARATOR, encode_namespace
 from catalog.operation import OperationId, OperationKind
 from catalog.places import spellings
@@ -90,19 +89,24 @@ class SqlImportEntries:
         gone = delete(ImportEntryRow).where(ImportEntryRow.operation_id.in_(ended)).returning(ImportEntryRow.number)
         return len(self.session.execute(gone, execution_options={"synchronize_session": False}).all())
 
-    def keep_secrets(self, operation_id: OperationId, secrets: Secrets) -> None:
+    def keep_secrets(self, operation_id: OperationId, sealed: str) -> None:
         """Insert or replace."""
-        values = {"operation_id": operation_id, "token": secrets.token, "credential": secrets.credential}
-        upsert(self.session, OperationSecretRow, values)
+        upsert(self.session, OperationSecretRow, {"operation_id": operation_id, "sealed": sealed})
 
-    def secrets(self, operation_id: OperationId) -> Secrets:
-        """None were needed where none are kept."""
+    def secrets(self, operation_id: OperationId) -> str | None:
+        """As they were kept."""
         row = self.session.get(OperationSecretRow, operation_id)
-        return Secrets() if row is None else Secrets(token=row.token, credential=row.credential)
+        return None if row is None else row.sealed
 
     def forget_secrets(self, operation_id: OperationId) -> None:
-        """The operation has ended."""
+        """The operation has ended. SQLite leaves deleted rows in its file unless it is told to overwrite them."""
+        connection = self.session.connection()
+        is_sqlite = connection.dialect.name == "sqlite"
+        if is_sqlite:
+            connection.exec_driver_sql("PRAGMA secure_delete=ON")
         self.session.execute(delete(OperationSecretRow).where(OperationSecretRow.operation_id == operation_id))
+        if is_sqlite:
+            connection.exec_driver_sql("PRAGMA secure_delete=OFF")
 
 
 def _values(entry: Entry) -> Mapping[str, Any]:

@@ -74,10 +74,12 @@ class Row(DeclarativeBase):
 
 
 class CatalogRow(Row):
-    """A named warehouse."""
+    """A named warehouse; no second one may share `normalized` (catalog.names.normalized)."""
 
     __tablename__ = "catalog"
+    __table_args__ = (UniqueConstraint("normalized"),)
     name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    normalized: Mapped[str] = mapped_column(String(255))
     warehouse: Mapped[str] = mapped_column(Text)
     metastore_uri: Mapped[str | None] = mapped_column(Text)
     properties: Mapped[dict[str, str]]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NewType
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
@@ -18,6 +21,9 @@ ReadSession = NewType("ReadSession", Session)
 WriteSession = NewType("WriteSession", ReadSession)  # a writer may read; a reader may not write
 
 BUSY_SECONDS = 30
+OTHERS = 0o077
+"""Bits of a file's mode that let others than its owner in."""
+CHECKPOINT_MILLISECONDS = 500
 _DATABASES = "write sqlite:////PATH or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
@@ -35,12 +41,28 @@ def open_engine(url: str) -> Engine:
 
 
 def _open_sqlite(url: str) -> Engine:
+    _keep_private(make_url(url).database)
     engine = create_engine(
         url, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}, pool_size=32, max_overflow=64
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _keep_private(path: str | None) -> None:
+    """The file is for its owner alone; SQLite gives its log the same mode. What else is wrong with it SQLite tells."""
+    if not path or path == ":memory:" or path.startswith("file:"):
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) & OTHERS:
+                for file in (path, f"{path}-wal", f"{path}-shm"):
+                    with suppress(OSError):  # it is somebody else's, or there is none
+                        Path(file).chmod(0o600)
+        finally:
+            os.close(descriptor)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
@@ -81,6 +103,21 @@ class Sessions:
         """A snapshot to read from; nothing that is written here stays."""
         with answering(), self._reading() as session:
             yield ReadSession(session)
+
+    def truncate_log(self) -> bool:
+        """See catalog.ports.store.Database. Writers wait meanwhile, so readers are waited for only briefly."""
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with answering():
+            connection = self.engine.raw_connection()  # outside of a transaction, which SQLAlchemy would begin
+        try:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={CHECKPOINT_MILLISECONDS}")
+            ((busy, _, _),) = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        finally:
+            connection.close()
+        return not busy
 
     @contextmanager
     def writing(self) -> Iterator[WriteSession]:

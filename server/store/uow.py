@@ -106,6 +106,10 @@ class SqlDatabase:
         """A turn among all servers."""
         return self._turns.of(tables)
 
+    def truncate_log(self) -> bool:
+        """Cut SQLite's log."""
+        return self._sessions.truncate_log()
+
     @contextmanager
     def writing(self) -> Iterator[store.UnitOfWork]:
         """A transaction that commits when the block ends."""

@@ -244,9 +244,8 @@ class ImportEntryRow(Row):
 
 
 class OperationSecretRow(Row):
-    """What a running operation needs to be let in elsewhere; gone when it ends, and never shown."""
+    """What a running operation needs to be let in elsewhere, encrypted; gone when it ends, and never shown."""
 
     __tablename__ = "operation_secret"
     operation_id: Mapped[UUID] = mapped_column(primary_key=True)
-    token: Mapped[str | None] = mapped_column(Text)
-    credential: Mapped[str | None] = mapped_column(Text)
+    sealed: Mapped[str] = mapped_column(Text)

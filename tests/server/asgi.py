@@ -24,7 +24,7 @@ class Client:
     def request(self, method: str, path: str, **how: Any) -> httpx.Response:
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://firn", trust_env=False) as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", trust_env=False) as client:
                 return await client.request(method, path, **how)
 
         # A loop in a thread of its own: Playwright, once started, keeps one running in the main thread of its process.

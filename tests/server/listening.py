@@ -10,11 +10,13 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from server.read_timeouts import TimedProtocol
+
 
 @contextmanager
-def listening(app: ASGIApp) -> Iterator[str]:
+def listening(app: ASGIApp, protocol: type[TimedProtocol] = TimedProtocol) -> Iterator[str]:
     """The app's address, while a server in a thread of this process answers for it."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", log_config=None))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", ws="none", http=protocol, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

@@ -86,3 +86,9 @@ def test_without_a_build_the_page_says_how_to_make_one() -> None:
         answer = client.get("/")
     assert answer.status_code == 503
     assert "make console" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/index.html%00.js", "/assets/%00", "/a%ff%fe", "/%ed%b3%84", "/" + "x" * 5_000])
+def test_a_name_that_no_file_could_have_is_no_crash(browser: httpx.Client, path: str) -> None:
+    assert browser.get(path, headers={"accept": "text/css"}).status_code == 404
+    assert browser.get(path).status_code in (200, 404)

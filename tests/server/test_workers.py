@@ -49,7 +49,7 @@ class Served:
     def answered(self, path: str) -> tuple[int, str]:
         """The worker that answers over a new connection, and what it says."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
             with connection.makefile("rb") as answer:
                 length = next(int(line[15:]) for line in answer if line.lower().startswith(b"content-length:"))
                 while answer.readline().strip():

@@ -13,6 +13,7 @@ from catalog.imports.entry import Entry, EntryState
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
 from catalog.names import CatalogName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
+from catalog.ports.imports import Sealer
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from server.service.allowed import allow_locations, allowed_locations
@@ -38,6 +39,8 @@ class Signals:
     """`halted` ends running imports before the server stops; `poke` lets started ones begin at once."""
 
     halted: threading.Event = field(default_factory=threading.Event)
+    leaves_traces: bool = True
+    """Whether the database's log may still hold credentials of imports that have ended, also before this start."""
     poke: Callable[[], None] = field(default=lambda: None)
 
 
@@ -48,6 +51,7 @@ class Imports:
     database: Database
     sources: Sources
     registrar: Registrar
+    sealer: Sealer
     signals: Signals = field(default_factory=Signals)
 
     def start(self, catalog: CatalogName, spec: ImportSpec, secrets: Secrets) -> Operation:
@@ -77,7 +81,7 @@ class Imports:
             )
             uow.operations.add(operation)
             if secrets != Secrets():
-                uow.imports.keep_secrets(operation.id, secrets)
+                uow.imports.keep_secrets(operation.id, self.sealer.seal(operation.id, secrets))
         self.signals.poke()
         return operation
 
@@ -133,7 +137,13 @@ class Imports:
                 status = replace(status, waiting=status.waiting + 1)
             else:
                 status = replace(status, finished=status.finished + ended, failed=status.failed + (not ended))
+        self._leave_no_traces(status)
         return status
+
+    def _leave_no_traces(self, status: ImportStatus) -> None:
+        """Now, or at the next activation while somebody reads."""
+        if status.finished or status.failed or self.signals.leaves_traces:
+            self.signals.leaves_traces = not self.database.truncate_log()
 
     def _carried_on(self, operation: Operation) -> bool | None:
         """Whether it has succeeded; None when it goes on later, here or elsewhere."""
@@ -163,7 +173,8 @@ class Imports:
         spec = ImportSpec.from_json(operation.params)
         with self.database.reading() as uow:
             catalog = uow.catalogs.get(operation.catalog)
-            secrets = uow.imports.secrets(operation.id)
+            sealed = uow.imports.secrets(operation.id)
+        secrets = Secrets() if sealed is None else self.sealer.unseal(operation.id, sealed)
         source = self.sources.of(spec, secrets)
         try:
             carrier = Carrier(attempt, spec, catalog, source, self.registrar, self.signals.halted)

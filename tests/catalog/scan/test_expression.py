@@ -9,7 +9,16 @@ import pytest
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.schema import index
-from catalog.scan.expression import NEGATED, Op, bound, parsed, to_json
+from catalog.scan.expression import (
+    DEEPEST,
+    MOST_LITERALS,
+    MOST_PREDICATES,
+    NEGATED,
+    Op,
+    bound,
+    parsed,
+    to_json,
+)
 
 SCHEMA: Json = {
     "type": "struct",
@@ -112,3 +121,51 @@ def test_what_no_column_can_be_asked_is_refused(asked: Any) -> None:
 def test_two_columns_that_differ_in_case_are_told_apart_by_those_who_ask_exactly() -> None:
     exact = bound(parsed({"type": "is-null", "term": "SAME"}), index(SCHEMA), case_sensitive=True)
     assert to_json(exact) == {"type": "is-null", "term": "SAME"}
+
+
+def balanced(leaf: Json, count: int) -> Json:
+    """So many times the same predicate, in a tree that is no deeper than it has to be."""
+    if count == 1:
+        return leaf
+    return {"type": "or", "left": balanced(leaf, count // 2), "right": balanced(leaf, count - count // 2)}
+
+
+def chained(leaf: Json, depth: int) -> Json:
+    """A filter as deep as it is long, as `a OR b OR c` is written."""
+    written = leaf
+    for _ in range(depth):
+        written = {"type": "or", "left": written, "right": leaf}
+    return written
+
+
+@pytest.mark.parametrize("op", ["in", "not-in"])
+def test_a_list_of_a_hundred_thousand_values_is_refused_before_any_is_looked_at(op: str) -> None:
+    values = [object()] * 100_000  # the first would be refused for what it is
+    with pytest.raises(Invalid, match=r"100,000 values, more than the 10,000 allowed"):
+        parsed({"type": op, "term": "x", "values": values})
+
+
+def test_values_are_counted_over_the_whole_filter() -> None:
+    half = {"type": "in", "term": "x", "values": list(range(MOST_LITERALS // 2))}
+    assert parsed(balanced(half, 2))
+    with pytest.raises(Invalid, match=r"15,000 values"):
+        parsed(balanced(half, 3))
+
+
+def test_predicates_are_counted() -> None:
+    unary = {"type": "is-null", "term": "x"}
+    assert parsed(balanced(unary, MOST_PREDICATES))
+    with pytest.raises(Invalid, match=r"1,001 predicates"):
+        parsed(balanced(unary, MOST_PREDICATES + 1))
+
+
+def test_depth_is_bounded_where_every_walk_over_the_filter_still_ends() -> None:
+    deepest = parsed(chained({"type": "eq", "term": "id", "value": 1}, DEEPEST))
+    assert to_json(bound(deepest, index(SCHEMA), case_sensitive=True))
+    with pytest.raises(Invalid, match="250 levels"):
+        parsed(chained(X, DEEPEST + 1))
+    inverted: Any = X
+    for _ in range(DEEPEST + 1):
+        inverted = {"type": "not", "child": inverted}
+    with pytest.raises(Invalid, match="250 levels"):
+        parsed(inverted)

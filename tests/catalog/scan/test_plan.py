@@ -10,6 +10,7 @@ from catalog.errors import NoSuchPlan, NoSuchPlanTask
 from catalog.relation import RelationKind
 from catalog.scan.mode import CONFIG, PROPERTY, planning_config
 from catalog.scan.plan import (
+    MOST_BYTES_OF_FILTERS,
     ManifestSize,
     ScanLimits,
     Slice,
@@ -86,3 +87,14 @@ def test_other_names_are_nobodys(name: str) -> None:
 def test_who_plans(kind: RelationKind, asked: str | None, told: str | None) -> None:
     metadata = {"properties": {} if asked is None else {PROPERTY: asked}}
     assert planning_config(kind, metadata) == ({} if told is None else {CONFIG: told})
+
+
+def test_the_longer_a_filter_the_fewer_files_come_with_what_is_left_of_it_in_one_answer() -> None:
+    limits = ScanLimits(inline_files=1000, task_files=500, manifests=50, plan_seconds=60)
+    assert limits.for_filter(64) == limits
+    for written in (0, 100_000, 500_000, 10**9):
+        cut_down = limits.for_filter(written)
+        most = max(written, MOST_BYTES_OF_FILTERS)
+        assert cut_down.task_files * written <= most
+        assert cut_down.inline_files * written <= most
+        assert cut_down.task_files >= 1

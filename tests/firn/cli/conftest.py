@@ -36,14 +36,15 @@ class Said:
 
 @dataclass(frozen=True)
 class Command:
-    """The command line, told of a server."""
+    """The command line, told of a server, and who asks it."""
 
     url: str
+    token: str | None = None
 
     def __call__(self, *arguments: str) -> Said:
         """Run a command here; commands that become or keep processes are run by `apart`."""
         out, err = io.StringIO(), io.StringIO()
-        told = {"FIRN_SERVER": self.url}
+        told = {"FIRN_SERVER": self.url, **({} if self.token is None else {"FIRN_TOKEN": self.token})}
         with patch.dict(os.environ, told), redirect_stdout(out), redirect_stderr(err):
             code = app.run(arguments)
         return Said(code, out.getvalue(), err.getvalue())

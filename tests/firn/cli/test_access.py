@@ -43,6 +43,11 @@ def run(url: str) -> Command:
     return Command(url)
 
 
+@pytest.fixture
+def as_admin(url: str, admin: str) -> Command:
+    return Command(url, admin)
+
+
 def done(said: Said) -> Said:
     assert said.code == 0, said.err
     return said
@@ -62,6 +67,27 @@ def test_the_library_takes_a_namespace_by_its_levels_and_as_people_type_it(url: 
         granted = {tuple(grant["on"]["namespace"]) for grant in client.access.role("typed")["grants"]}
         assert granted == {("sales",), ("sales", "eu.west")}
         client.access.drop_role("typed")
+
+
+def test_a_groups_launch_is_set_piece_by_piece_and_scaled(as_admin: Command) -> None:
+    made = as_admin("group", "launch", "default", "--kind", "local", "--conf", "spark.a=b=c", "--json").json
+    assert (made["kind"], made["conf"], made["scaling"]["minimum"]) == ("local", {"spark.a": "b=c"}, 0)
+    three = ("--set", "memory=3g", "--set", "idle_seconds=3")
+    assert as_admin("group", "launch", "default", *three, "--json").json["conf"] == {"spark.a": "b=c"}
+    scaled = as_admin("group", "scale", "default", "--min", "0", "--max", "7", "--json").json
+    assert (scaled["scaling"]["maximum"], scaled["scaling"]["idle_seconds"], scaled["memory"]) == (7, 3, "3g")
+    assert "0 to 7" in as_admin("group", "launch", "default").out
+    refused = as_admin("group", "scale", "default", "--min", "2", "--max", "1")
+    assert (refused.code, "bounds rise" in refused.err) == (2, True)
+    assert as_admin("group", "launch", "default", "--kind", "none", "--json").json["wanted"] == 0
+
+
+def test_the_list_says_how_many_optimizers_the_server_keeps_and_how_many_there_are(as_admin: Command) -> None:
+    assert "by hand" in as_admin("group", "list").out
+    as_admin("group", "launch", "default", "--kind", "local")
+    said = as_admin("group", "list").out
+    as_admin("group", "launch", "default", "--kind", "none")
+    assert "0 of 0 wanted" in said
 
 
 def test_a_role_is_made_granted_given_and_does_what_it_says(run: Command, url: str, admin: str) -> None:

@@ -17,14 +17,6 @@ def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:
     assert [one["name"] for one in run("group", "list", "--json").json] == ["default"]
 
 
-def test_the_list_says_how_many_optimizers_the_server_keeps_and_how_many_there_are(run: Command) -> None:
-    assert "by hand" in run("group", "list").out
-    run("group", "launch", "default", "--kind", "local")
-    said = run("group", "list").out
-    run("group", "launch", "default", "--kind", "none")
-    assert "0 of 0 wanted" in said
-
-
 def test_what_is_wrong_with_a_group_is_said_in_words(run: Command) -> None:
     said = run("group", "drop", "default")
     assert (said.code, "always there" in said.err) == (1, True)

@@ -1,4 +1,4 @@
-"""`firn optimizer …` and the launches of `firn group …` against a real server."""
+"""`firn optimizer …` against a real server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,7 @@ def test_an_optimizer_is_listed_drained_stopped_and_wanted_again(run: Command, c
     assert run("optimizer", "list").out == "no optimizers: start one with `firn optimizer`\n"
 
 
-def test_a_groups_launch_is_set_piece_by_piece_and_scaled(run: Command) -> None:
-    made = run("group", "launch", "default", "--kind", "local", "--conf", "spark.a=b=c", "--json").json
-    assert (made["kind"], made["conf"], made["scaling"]["minimum"]) == ("local", {"spark.a": "b=c"}, 0)
-    three = ("--set", "memory=3g", "--set", "idle_seconds=3")
-    assert run("group", "launch", "default", *three, "--json").json["conf"] == {"spark.a": "b=c"}
-    scaled = run("group", "scale", "default", "--min", "0", "--max", "7", "--json").json
-    assert (scaled["scaling"]["maximum"], scaled["scaling"]["idle_seconds"], scaled["memory"]) == (7, 3, "3g")
-    assert "0 to 7" in run("group", "launch", "default").out
-    refused = run("group", "scale", "default", "--min", "2", "--max", "1")
-    assert (refused.code, "bounds rise" in refused.err) == (2, True)
-    assert run("group", "launch", "default", "--kind", "none", "--json").json["wanted"] == 0
+def test_a_launch_without_access_control_is_refused_and_the_message_says_what_to_do(run: Command) -> None:
+    refused = run("group", "launch", "default", "--kind", "local")
+    assert (refused.code, "FIRN_ACCESS__ENABLED=true" in refused.err, "Traceback" in refused.err) == (1, True, False)
+    assert "by hand" in run("group", "list").out

@@ -13,8 +13,10 @@ import pytest
 from catalog.names import TableName
 from catalog.ports.store import Database
 from server.app import create_app
+from server.assembly import build_services
 from server.schedule import build_background
 from server.settings import Settings
+from tests.server.guarded import bearer
 from tests.server.lake import PLAIN, Lake, a_lake, appended
 from tests.server.listening import listening
 
@@ -69,6 +71,19 @@ class Api:
 def good(answer: httpx.Response) -> Any:
     assert answer.is_success, answer.text
     return answer.json() if answer.content else None
+
+
+@pytest.fixture
+def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
+    """The same with access control, asked by the first administrator."""
+    lake = a_lake(database, tmp_path)
+    configured = Settings(data_dir=tmp_path / "data", access={"enabled": True})
+    services = build_services(configured, lake.database)
+    admin = services.access.directory.first_admin()
+    assert admin is not None
+    app = create_app(configured, services, build_background(configured, services))
+    with listening(app) as url, httpx.Client(base_url=url, headers=bearer(admin), trust_env=False) as client:
+        yield Api(client, lake)
 
 
 @pytest.fixture

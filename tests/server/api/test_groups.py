@@ -39,11 +39,11 @@ def test_a_group_is_made_once_changed_and_dropped(api: Api) -> None:
     assert refused(api, "PUT", "/nightly", {}) == (404, "group nightly does not exist")
 
 
-def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_starts_them(api: Api) -> None:
-    good(api.http.post(GROUPS, json={"name": "by-hand"}))
+def test_the_list_says_how_many_optimizers_are_wanted_and_work_where_the_server_starts_them(administered: Api) -> None:
+    good(administered.http.post(GROUPS, json={"name": "by-hand"}))
     launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 3}}
-    good(api.http.put(f"{GROUPS}/default/launch", json=launch))
-    listed = {one["name"]: (one["wanted"], one["working"]) for one in good(api.http.get(GROUPS))}
+    good(administered.http.put(f"{GROUPS}/default/launch", json=launch))
+    listed = {one["name"]: (one["wanted"], one["working"]) for one in good(administered.http.get(GROUPS))}
     assert listed == {"default": (2, 0), "by-hand": (None, 0)}
 
 
@@ -57,16 +57,18 @@ def test_what_is_not_named_of_a_group_stays(api: Api) -> None:
     assert refused(api, "PATCH", "/nowhere", {}) == (404, "group nowhere does not exist")
 
 
-def test_what_is_not_named_of_a_launch_stays(api: Api) -> None:
+def test_what_is_not_named_of_a_launch_stays(administered: Api) -> None:
     path = f"{GROUPS}/default/launch"
     wanted = {"kind": "spark-submit", "conf": {"spark.a": "b"}, "memory_limit": 2**35, "scaling": {"maximum": 3}}
-    made = good(api.http.put(path, json=wanted))
-    changed = good(api.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}}))
+    made = good(administered.http.put(path, json=wanted))
+    changed = good(
+        administered.http.patch(path, json={"memory": "4g", "memory_limit": None, "scaling": {"idle_seconds": 5}})
+    )
     scaling = made["scaling"] | {"idle_seconds": 5}
     assert changed == made | {"memory": "4g", "memory_limit": None, "scaling": scaling}
-    assert good(api.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
-    assert refused(api, "PATCH", "/default/launch", {"memory": "much"})[0] == 400
-    assert refused(api, "PATCH", "/nowhere/launch", {})[0] == 404
+    assert good(administered.http.patch(path, json={"py_files": ["p.py"]}))["py_files"] == ["p.py"]
+    assert refused(administered, "PATCH", "/default/launch", {"memory": "much"})[0] == 400
+    assert refused(administered, "PATCH", "/nowhere/launch", {})[0] == 404
 
 
 def test_bad_settings_and_names_are_refused(api: Api) -> None:

@@ -42,13 +42,13 @@ def test_optimizers_are_counted_by_group_until_they_leave(api: Api) -> None:
     assert samples(api, "firn_optimizers") == {'group="default"': 2}
 
 
-def test_launches_are_counted_by_group_and_by_where_they_stand(api: Api) -> None:
-    assert samples(api, "firn_launches") == {}
+def test_launches_are_counted_by_group_and_by_where_they_stand(administered: Api) -> None:
+    assert samples(administered, "firn_launches") == {}
     launch = {"kind": "local", "scaling": {"minimum": 2, "maximum": 2}}
-    assert api.http.put("/api/v1/groups/default/launch", json=launch).status_code == 200
+    assert administered.http.put("/api/v1/groups/default/launch", json=launch).status_code == 200
     states = {"wanted": 2, "failed": 0, "starting": 0, "working": 0, "draining": 0}
-    assert samples(api, "firn_launches") == {f'group="default",state="{one}"': states[one] for one in states}
-    with api.lake.services.database.writing() as uow:
+    assert samples(administered, "firn_launches") == {f'group="default",state="{one}"': states[one] for one in states}
+    with administered.lake.services.database.writing() as uow:
         now = uow.now()
         for number, standing in enumerate((Standing.WORKING, Standing.FAILED, Standing.FAILED)):
             launched = Launched(
@@ -60,9 +60,9 @@ def test_launches_are_counted_by_group_and_by_where_they_stand(api: Api) -> None
                 busy_at=now,
             )
             uow.launches.put(launched)
-    told = samples(api, "firn_launches")
+    told = samples(administered, "firn_launches")
     assert (told['group="default",state="working"'], told['group="default",state="failed"']) == (1, 2)
-    assert api.http.get("/api/v1/groups").json()[0]["working"] == 1
+    assert administered.http.get("/api/v1/groups").json()[0]["working"] == 1
 
 
 def test_requests_are_counted_by_what_was_answered(api: Api) -> None:

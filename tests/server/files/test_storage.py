@@ -13,6 +13,7 @@ import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, Invalid, NotFound, Unavailable
+from server.files import storage as storage_module
 from server.files.locations import local_path
 from server.files.storage import RemoteFiles, Storage
 
@@ -113,3 +114,31 @@ def test_local_locations_have_many_spellings(location: str, path: str | None) ->
 def test_locations_that_name_no_place_are_refused(location: str) -> None:
     with pytest.raises(Invalid):
         local_path(location)
+
+
+UNUSABLE = [
+    "hf://datasets/a/b.json",
+    "ftp://h/a",
+    "http://h/a",
+    "jar:file:/a!/b",
+    "data:,a",
+    "S3://b/k",
+    "py-io-impl://x",
+]
+
+
+@pytest.mark.parametrize("location", UNUSABLE)
+def test_a_storage_that_there_is_none_of_is_refused_and_no_crash(location: str) -> None:
+    """`hf://` needs a package that is not installed, which was told as an internal error."""
+    for ask in (Storage().read, Storage().size, Storage().delete):
+        with pytest.raises(Invalid):
+            ask(location)
+
+
+def test_a_storage_whose_client_is_not_installed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'adlfs'")
+
+    monkeypatch.setattr(storage_module, "load_file_io", missing)
+    with pytest.raises(Invalid, match=r"no client for this storage \(No module named 'adlfs'\)"):
+        Storage().read("abfss://c@a.dfs.core.windows.net/x")

@@ -16,8 +16,9 @@ from catalog.ports.store import Database
 from server.identity import oidc
 from server.service.access.identities import Identities
 from tests.oidc_issuer import Issuer, issuer_process
+from tests.server.asgi import Client
 from tests.server.conftest import OpenDatabase
-from tests.server.guarded import Guarded, guarded, on
+from tests.server.guarded import Guarded, bearer, guarded, on
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +191,24 @@ def test_a_disabled_person_stays_out_and_so_does_an_unknown_token(
     server.services.access.directory.set_disabled(caller.principal.name, PrincipalKind.PERSON, disabled=True)
     with pytest.raises(Unauthenticated):
         identities.of(token)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        *({"exp": 10**18}, {"exp": 10**400}, {"exp": -(10**18)}, {"exp": "10" * 20}, {"exp": 1e300}),
+        *({"exp": float("inf")}, {"exp": float("nan")}, {"exp": None}, {"exp": [1]}, {"exp": {}}, {"exp": True}),
+        *({"iat": 10**400}, {"nbf": 1e308}, {"nbf": "x"}, {"sub": "a\0b"}, {"sub": ["a"]}, {"sub": None}),
+        {"preferred_username": "ada\0"},
+    ],
+    ids=str,
+)
+def test_a_claim_that_cannot_be_read_is_no_crash(server: Guarded, issuer: Issuer, claims: dict[str, Any]) -> None:
+    """A token that expires in the year 31 billion was answered 500."""
+    answer = Client(server.app).get("/api/v1/me", headers=bearer(issuer.token(**claims)))
+    assert answer.status_code == 401, answer.text
+
+
+def test_odd_names_of_groups_give_no_role_and_keep_nobody_out(server: Guarded, issuer: Issuer) -> None:
+    token = issuer.token(preferred_username="ada", groups=["readers", "\0", 7, None, "x" * 10_000])
+    assert Client(server.app).get("/api/v1/me", headers=bearer(token)).status_code == 200

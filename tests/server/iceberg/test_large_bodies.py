@@ -27,11 +27,16 @@ def lake(opened_sqlite: OpenDatabase, tmp_path: Path) -> Lake:
     return made
 
 
+def a_client(url: str) -> httpx.Client:
+    headers = {"content-type": "application/json"}
+    return httpx.Client(base_url=f"{url}/iceberg/v1/lake/namespaces", headers=headers, trust_env=False)
+
+
 @pytest.fixture
 def client(lake: Lake, tmp_path: Path) -> Iterator[httpx.Client]:
     settings = Settings(data_dir=tmp_path / "data", max_body_bytes=LIMIT)
     app = create_app(settings, lake.services, build_background(settings, lake.services))
-    with listening(app) as url, httpx.Client(base_url=f"{url}/iceberg/v1/lake/namespaces", trust_env=False) as client:
+    with listening(app) as url, a_client(url) as client:
         yield client
 
 

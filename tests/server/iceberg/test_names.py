@@ -250,3 +250,41 @@ def test_a_catalogs_name_is_as_long_as_the_database_takes(lake: Lake) -> None:
     for name, status in (("c" * 255, 201), ("c" * 256, 400), ("é" * 128, 400)):
         answer = lake.client.post("/api/v1/catalogs", json={"name": name, "warehouse": "file:///tmp/c"})
         assert answer.status_code == status, answer.text
+
+
+COMPOSED, APART = "caf\u00e9", "cafe\u0301"
+"""The same name, as two keyboards write it."""
+
+
+@pytest.mark.parametrize("catalog", ["lake", "folding"])
+@pytest.mark.parametrize(("first", "second"), [(COMPOSED, APART), (APART, COMPOSED), ("\u1112\u1161\u11ab", "한")])
+def test_names_that_look_alike_are_one_name(lake: Lake, catalog: str, first: str, second: str) -> None:
+    """Two tables of one look had each other's readers; who looks up a name still has to write it as it is."""
+    assert create(lake, "db", first, catalog=catalog).status_code == 200
+    for again in (create(lake, "db", second, catalog=catalog), create_view(lake, "db", second, catalog=catalog)):
+        assert (again.status_code, "how Unicode writes a character" in again.text) == (409, True)
+    assert create(lake, "db", "other", catalog=catalog).status_code == 200
+    move = {"source": {"namespace": ["db"], "name": "other"}, "destination": {"namespace": ["db"], "name": second}}
+    assert lake.client.post(at("tables", "rename", catalog=catalog), json=move).status_code == 409
+    namespaces = at("namespaces", catalog=catalog)
+    assert lake.client.post(namespaces, json={"namespace": [first]}).status_code == 200
+    again = lake.client.post(namespaces, json={"namespace": [second]})
+    assert (again.status_code, "how Unicode writes a character" in again.text) == (409, True)
+    assert lake.client.get(at("namespaces", "db", "tables", second, catalog=catalog)).status_code == 404
+    listed = lake.client.get(at("namespaces", "db", "tables", catalog=catalog)).json()["identifiers"]
+    assert sorted(one["name"] for one in listed) == sorted([first, "other"])
+
+
+def test_catalogs_that_look_alike_are_one_catalog(lake: Lake, tmp_path: Path) -> None:
+    body = {"warehouse": (tmp_path / "more").as_uri()}
+    made = lake.client.post("/api/v1/catalogs", json={"name": "\u1112\u1161\u11ab", **body})
+    again = lake.client.post("/api/v1/catalogs", json={"name": "한", **body})
+    assert (made.status_code, again.status_code) == (201, 409)
+    assert "how Unicode writes a character" in again.json()["error"]["hint"]
+
+
+def test_the_database_itself_holds_no_two_names_that_look_alike(lake: Lake) -> None:
+    """Whatever comes past the services: two creations at once, and code that forgets to ask."""
+    with ThreadPoolExecutor(2) as pool:
+        statuses = list(pool.map(lambda name: create(lake, "db", name).status_code, (COMPOSED, APART)))
+    assert sorted(statuses) == [200, 409]

@@ -131,7 +131,7 @@ export function SettingsPage() {
               { name: 'access', value: access ? 'by roles' : <Mark look={{ ...NEVER_RAN, says: 'no access control' }} /> },
               { name: 'address', value: <span className="mono">{location.origin}</span> },
               { name: 'metrics', value: <a href="/metrics">/metrics</a> },
-              { name: 'API', value: <a href="/api/v1/docs">/api/v1/docs</a> },
+              { name: 'API', value: <a href="/docs">/docs</a> },
             ]}
           />
         </Panel>

@@ -92,6 +92,9 @@ class MortalDatabase:
     def locate(self, catalog: CatalogName, name: TableName) -> Located | None:
         return self.real.locate(catalog, name)
 
+    def truncate_log(self) -> bool:
+        return self.real.truncate_log()
+
     def turn(self, tables: Collection[str]) -> AbstractContextManager[None]:
         return self.real.turn(tables)
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -17,8 +18,9 @@ from catalog.errors import Conflict, Invalid, NotFound
 from catalog.imports.entry import EntryState
 from catalog.imports.spec import Secrets
 from catalog.names import TableName
-from catalog.operation import OperationStatus
+from catalog.operation import OperationId, OperationStatus
 from server.background.tidy import IMPORTS_KEPT, Tidy
+from server.identity.sealing import KEY_FILE, Sealer
 from server.service.commit import CommitRequest
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_table
@@ -281,11 +283,67 @@ def test_a_thousand_tables_come_in_one_import(mortal: Importing) -> None:
 def test_secrets_are_kept_while_the_import_runs_and_shown_to_nobody(here: Importing) -> None:
     operation = here.start(here.rest(), Secrets(credential="me:hidden"))
     with here.reading() as uow:
-        assert uow.imports.secrets(operation.id) == Secrets(credential="me:hidden")
+        sealed = uow.imports.secrets(operation.id)
+        assert sealed is not None
+        assert "hidden" not in sealed
+        assert here.imports.sealer.unseal(operation.id, sealed) == Secrets(credential="me:hidden")
         assert "hidden" not in repr(uow.operations.get(operation.id))
     here.imports.activate()
     with here.reading() as uow:
-        assert uow.imports.secrets(operation.id) == Secrets()
+        assert uow.imports.secrets(operation.id) is None
+
+
+def in_files_of(directory: Path, text: str) -> list[str]:
+    """Which files of the SQLite database hold a text."""
+    return [file.name for file in directory.glob("firn.db*") if text.encode() in file.read_bytes()]
+
+
+def test_a_credential_is_in_no_file_as_it_is_and_gone_from_all_when_the_import_ends(
+    mortal: Importing, tmp_path: Path
+) -> None:
+    """It stood in the write-ahead log long after its row was deleted."""
+    operation = mortal.start(mortal.rest(), Secrets(credential="me:hidden"))
+    with mortal.reading() as uow:
+        sealed = uow.imports.secrets(operation.id)
+    assert sealed is not None
+    assert in_files_of(tmp_path, sealed)
+    assert in_files_of(tmp_path, "hidden") == []
+    mortal.imports.activate()
+    assert mortal.operation(operation).status.is_final
+    assert in_files_of(tmp_path, sealed[:40]) == []
+
+
+def test_the_log_is_cut_later_while_somebody_reads_it(mortal: Importing, tmp_path: Path) -> None:
+    operation = mortal.start(mortal.rest(), Secrets(credential="me:hidden"))
+    with mortal.reading() as uow:
+        sealed = uow.imports.secrets(operation.id) or ""
+        mortal.imports.activate()
+        assert in_files_of(tmp_path, sealed[:40])
+    mortal.imports.activate()
+    assert in_files_of(tmp_path, sealed[:40]) == []
+
+
+def test_with_another_key_an_import_says_that_its_credential_is_needed_again(here: Importing, tmp_path: Path) -> None:
+    operation = here.start(here.rest(), Secrets(credential="me:hidden"))
+    other = replace(here.imports, sealer=Sealer("another key of thirty-two letters", tmp_path))
+    other.activate()
+    ended = here.operation(operation)
+    assert ended.status is OperationStatus.FAILED
+    assert "cannot be decrypted" in (ended.error or "")
+    assert "start the import again with its credential" in (ended.hint or "")
+
+
+def test_a_restarted_server_reads_the_credential_with_the_key_of_its_data_directory(here: Importing) -> None:
+    operation = here.start(here.rest(), Secrets(token="hidden"))
+    with here.reading() as uow:
+        sealed = uow.imports.secrets(operation.id) or ""
+    sealer = here.imports.sealer
+    assert isinstance(sealer, Sealer)
+    again = Sealer(None, sealer.data_dir)
+    assert again.unseal(operation.id, sealed) == Secrets(token="hidden")
+    assert ((again.data_dir / KEY_FILE).stat().st_mode & 0o077) == 0
+    with pytest.raises(Invalid, match="another key"):
+        again.unseal(OperationId(uuid4()), sealed)  # a row that was moved to another operation
 
 
 def test_one_source_is_imported_once_at_a_time(here: Importing) -> None:

@@ -1,0 +1,169 @@
+"""How large a request's body may be, route by route. A test compares with the routes that there are.
+
+A body is held in memory as a whole before anybody looks at it, so each route takes what it can use and no more. The
+setting `max_body_bytes` is the ceiling of all of them, and the limit of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope
+
+KIB = 1024
+MIB = 1024 * KIB
+
+FORM = 64 * KIB  # names, secrets, a few settings
+FILTER = 512 * KIB  # ten thousand values
+DOCUMENT = 2 * MIB  # properties, policies, lists of tables or of partitions
+METADATA = 16 * MIB  # schemas of ten thousand columns, an optimizer's lists of files
+COMMIT = None
+"""`max_body_bytes`. A commit names a manifest list, not its files: with 10,000 files it is as small as with one. Large
+are only those that carry a whole table's metadata over, with all its snapshots."""
+
+Limits = Mapping[tuple[str, str], int | None]
+
+_NAMESPACE = "/{catalog}/namespaces/{namespace}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_CATALOG = "/catalogs/{catalog}"
+_ITEM = f"{_CATALOG}/tables/{{table}}"
+_HIVE = f"{_CATALOG}/hive/{{full_name}}"
+_LEASE = "/leases/{lease}"
+
+ICEBERG: Limits = {
+    ("POST", "/oauth/tokens"): FORM,  # anybody may ask
+    ("POST", "/{catalog}/namespaces"): DOCUMENT,
+    ("POST", f"{_NAMESPACE}/properties"): DOCUMENT,
+    ("POST", f"{_NAMESPACE}/tables"): METADATA,
+    ("POST", f"{_NAMESPACE}/register"): FORM,
+    ("POST", _TABLE): COMMIT,
+    ("POST", f"{_TABLE}/plan"): FILTER,
+    ("POST", f"{_TABLE}/tasks"): FORM,
+    ("POST", f"{_TABLE}/sign"): DOCUMENT,  # a deletion of many objects comes with its list
+    ("POST", f"{_TABLE}/unregister"): FORM,
+    ("POST", f"{_TABLE}/metrics"): METADATA,  # it repeats the filter of its scan
+    ("POST", "/{catalog}/tables/rename"): FORM,
+    ("POST", "/{catalog}/transactions/commit"): COMMIT,
+    ("POST", f"{_NAMESPACE}/register-view"): FORM,
+    ("POST", f"{_NAMESPACE}/views"): METADATA,
+    ("POST", f"{_NAMESPACE}/views/{{view}}"): METADATA,
+    ("POST", "/{catalog}/views/rename"): FORM,
+}
+
+_OF_TABLES: Limits = {
+    **{
+        ("POST", f"{_ITEM}/{job}"): DOCUMENT  # may name partitions
+        for job in (
+            *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
+            *("ttl", "tags", "statistics", "keys"),
+        )
+    },
+    ("POST", f"{_CATALOG}/tables"): METADATA,
+    ("PATCH", f"{_ITEM}/properties"): DOCUMENT,
+    ("PATCH", f"{_ITEM}/policy"): DOCUMENT,
+    ("POST", f"{_ITEM}/quarantine/restore"): METADATA,
+    ("POST", f"{_ITEM}/protect"): FORM,
+    ("POST", f"{_ITEM}/unprotect"): FORM,
+    ("POST", f"{_ITEM}/blockers"): FORM,
+    ("POST", f"{_ITEM}/keys/resolve"): DOCUMENT,
+    ("POST", f"{_ITEM}/register"): FORM,
+    ("PUT", f"{_ITEM}/refs/{{name:path}}"): FORM,
+    ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): FORM,
+    ("POST", f"{_ITEM}/rollback"): FORM,
+    ("POST", f"{_CATALOG}/views/{{view}}/rollback"): FORM,
+    ("POST", f"{_CATALOG}/dropped/{{entry_id}}/undrop"): FORM,
+}
+
+_OF_CATALOGS: Limits = {
+    ("POST", "/catalogs"): DOCUMENT,
+    ("PATCH", f"{_CATALOG}/properties"): DOCUMENT,
+    ("POST", f"{_CATALOG}/namespaces"): DOCUMENT,
+    ("POST", f"{_CATALOG}/namespaces/{{namespace}}/protect"): FORM,
+    ("POST", f"{_CATALOG}/namespaces/{{namespace}}/unprotect"): FORM,
+    ("PUT", f"{_CATALOG}/policy"): DOCUMENT,
+    ("PATCH", f"{_CATALOG}/policy"): DOCUMENT,
+    ("POST", f"{_CATALOG}/imports"): DOCUMENT,
+    ("POST", f"{_CATALOG}/imports/{{operation_id}}/resume"): FORM,
+    ("POST", f"{_CATALOG}/hive/refresh"): FORM,
+    ("POST", f"{_CATALOG}/hive/upgrade"): METADATA,  # thousands of tables, each with settings of its own
+    **{("POST", f"{_CATALOG}/hive/upgrades/{{batch}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
+    **{
+        ("POST", f"{_HIVE}/{verb}"): DOCUMENT
+        for verb in ("check", "upgrade", "sync", "publish", "convert", "downgrade")
+    },
+}
+
+_OF_WORK: Limits = {
+    **{("POST", f"/jobs/{{job_id}}/{verb}"): FORM for verb in ("cancel", "retry")},
+    **{("POST", f"/operations/{{operation_id}}/{verb}"): FORM for verb in ("pause", "resume", "cancel")},
+    ("POST", "/optimizers"): FORM,
+    ("POST", "/optimizers/{optimizer_id}/drain"): FORM,
+    ("POST", "/optimizers/{optimizer_id}/undrain"): FORM,
+    ("POST", "/groups"): FORM,
+    ("PUT", "/groups/{group}"): FORM,
+    ("PATCH", "/groups/{group}"): FORM,
+    ("PUT", "/groups/{group}/launch"): DOCUMENT,
+    ("PATCH", "/groups/{group}/launch"): DOCUMENT,
+    ("POST", "/groups/{group}/scale"): FORM,
+    ("POST", "/leases"): FORM,
+    ("PUT", _LEASE): METADATA,  # lines of a log among it
+    ("POST", f"{_LEASE}/committing"): FORM,
+    ("POST", f"{_LEASE}/report"): METADATA,
+    ("POST", f"{_LEASE}/published"): METADATA,
+    ("POST", f"{_LEASE}/orphans"): METADATA,
+    ("POST", f"{_LEASE}/orphans/overdue"): FORM,
+}
+
+_OF_ACCESS: Limits = {
+    ("POST", "/tokens"): FORM,
+    ("POST", "/roles"): FORM,
+    ("POST", "/roles/{role}/grants"): FORM,
+    ("POST", "/roles/{role}/grants/revoke"): FORM,
+    ("PUT", "/roles/{role}/members/{name}"): FORM,
+    **{
+        ("POST", f"/{kind}{path}"): FORM
+        for kind in ("users", "services")
+        for path in ("", "/{name}/disable", "/{name}/enable")
+    },
+    ("POST", "/services/{name}/secret"): FORM,
+}
+
+API: Limits = {**_OF_CATALOGS, **_OF_TABLES, **_OF_WORK, **_OF_ACCESS}
+
+
+def limit_of(limits: Limits, scope: Scope, ceiling: int) -> int:
+    """The limit of the route that a request was matched with; a method that has no use for a body gets little."""
+    route: Any = scope.get("route")
+    limit = FORM if route is None else limits.get((scope["method"], route.path), FORM)
+    return ceiling if limit is None else min(limit, ceiling)
+
+
+def limited(receive: Receive, scope: Scope, limits: Limits, ceiling: int) -> Receive:
+    """The same, refusing a body beyond the limit: by its length before any of it is read, else as soon as it is passed.
+
+    The route is known by the time when somebody reads; bodies that nobody reads are not kept.
+    """
+    size, most = 0, -1
+
+    async def receive_within() -> Message:
+        nonlocal size, most
+        if most < 0:
+            most = limit_of(limits, scope, ceiling)
+            if _announced(scope) > most:
+                raise HTTPException(413, f"the body is larger than {most} bytes")
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise HTTPException(413, f"the body is larger than {most} bytes")
+        return message
+
+    return receive_within
+
+
+def _announced(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() else 0
+    return 0

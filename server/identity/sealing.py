@@ -1,0 +1,73 @@
+"""Credentials that the database keeps for a while: encrypted, with a key that is not in the database."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from catalog.errors import Invalid
+from catalog.imports.spec import Secrets
+from catalog.operation import OperationId
+
+KEY_FILE = "secret.key"
+_PURPOSE = b"firn: credentials of imports\n"
+"""Other uses of the same setting get other keys."""
+
+
+@dataclass(frozen=True)
+class Sealer:
+    """See catalog.ports.imports.Sealer. Without a `secret` the key is a file in the data directory."""
+
+    secret: str | None
+    data_dir: Path
+
+    def seal(self, operation_id: OperationId, credentials: Secrets) -> str:
+        """As the database may hold them."""
+        content = {"for": str(operation_id), "token": credentials.token, "credential": credentials.credential}
+        return self._cipher.encrypt(json.dumps(content).encode()).decode("ascii")
+
+    def unseal(self, operation_id: OperationId, sealed: str) -> Secrets:
+        """Invalid when they were sealed with another key, or for another operation."""
+        try:
+            content = json.loads(self._cipher.decrypt(sealed.encode("ascii")))
+        except InvalidToken:
+            content = {}
+        if content.get("for") != str(operation_id):
+            raise Invalid(
+                "the credential of this import cannot be decrypted: it was stored with another key",
+                hint="start the import again with its credential; servers that share a database need one secret_key",
+            )
+        return Secrets(token=content["token"], credential=content["credential"])
+
+    @cached_property
+    def _cipher(self) -> Fernet:
+        secret = self.secret.encode() if self.secret is not None else _kept_key(self.data_dir / KEY_FILE)
+        return Fernet(base64.urlsafe_b64encode(hashlib.sha256(_PURPOSE + secret).digest()))
+
+
+def _kept_key(path: Path) -> bytes:
+    """The key in the file, which is made if need be; of several processes at once one makes it."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_hex(32).encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(unfinished, path)
+    finally:
+        unfinished.unlink()
+    return path.read_bytes()
