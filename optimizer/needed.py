@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from optimizer.reads import check_listed
 from optimizer.work import Work
 
 
@@ -14,8 +15,10 @@ def needed_files(work: Work, io: Any, loaded: Mapping[str, Any], *, metadata_fil
     """`path` and `bytes` of data, deletes, manifests, manifest lists, statistics and metadata files.
 
     Those of every snapshot that this state of the table has: on a branch, under a tag, or staged on none. The bytes of
-    manifest lists and metadata files are not known, and are 0.
+    manifest lists and metadata files are not known, and are 0. Refused if it names a manifest or manifest list that may
+    not be opened.
     """
+    check_listed(work, loaded["metadata"])
     iceberg = work.session.jvm.org.apache.iceberg
     operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
     static = iceberg.BaseTable(operations, loaded["metadata-location"])
@@ -27,8 +30,9 @@ def needed_files(work: Work, io: Any, loaded: Mapping[str, Any], *, metadata_fil
         return DataFrame(rows, spark).selectExpr(f"{path} AS path", f"{size} AS bytes")
 
     named = _listed_in_metadata(loaded["metadata"]) + (_metadata_files(loaded) if metadata_files else [])
-    files = listed("ALL_FILES", "file_path", "file_size_in_bytes")
-    files = files.unionAll(listed("ALL_MANIFESTS", "path", "length"))
+    manifests = listed("ALL_MANIFESTS", "path", "length")
+    work.confinement.check_frame(manifests, "path")
+    files = listed("ALL_FILES", "file_path", "file_size_in_bytes").unionAll(manifests)
     return files.unionAll(spark.createDataFrame(named, "path STRING, bytes BIGINT"))
 
 

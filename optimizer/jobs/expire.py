@@ -44,6 +44,7 @@ def _told(freed: list[Freed]) -> dict[str, Any]:
     told: dict[str, Any] = {
         "deleted_files": sum(one.files for one in freed),
         "freed_bytes": sum(one.bytes for one in freed),
+        "files_outside": sum(one.outside for one in freed),
     }
     return told | ({"kept_because": reasons[0]} if reasons else {})
 
@@ -56,6 +57,8 @@ def _expire(work: Work, table: ExpireTable) -> Freed:
     freed = delete_unneeded(work, table.parts, before, after)
     if freed.kept_because is not None:
         work.hold.say(f"{dotted(table.parts)}: no file is deleted: {freed.kept_because}")
+    elif freed.outside:
+        work.hold.say(f"{dotted(table.parts)}: left {freed.outside} files outside the table's directory")
     return freed
 
 
