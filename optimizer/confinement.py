@@ -57,6 +57,19 @@ class Confinement:
         local = [canonical(file) for file in listed if _IS_LOCAL.match(file)]
         self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
 
+    def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
+        """The same for what the server has named, and judged so: what links on this machine make of it is left to ask."""
+        listed = list(files)
+        places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
+        links = {link for place in places for link in _links_in(place)}
+        found = links if not listed else links & {canonical(file) for file in listed}
+        targets = {os.path.realpath(link) for link in found}
+        for place in filter(_IS_LOCAL.match, places):
+            plain = canonical(place)
+            if (real := os.path.realpath(plain)) != plain:
+                targets.add(f"{real}/")
+        self.check_places(targets)
+
     def check_frame(self, files: DataFrame, column: str) -> None:
         """The same for the paths in a column: one pass over the frame, which gives directories alone."""
         path = F.col(column)
@@ -102,8 +115,12 @@ def lies_plainly_in(file: str, directory: str) -> bool:
 
 
 def _place(file: str) -> str:
+    return file if _IS_ODD.search(file) else _directory(file)
+
+
+def _directory(file: str) -> str:
     directory, slash, _ = file.rpartition("/")
-    return file if _IS_ODD.search(file) else f"{directory}{slash}"
+    return f"{directory}{slash}"
 
 
 def _links_in(place: str) -> Iterator[str]:

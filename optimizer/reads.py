@@ -36,7 +36,7 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
-    """All that a job opens."""
+    """All that a job opens. The server has named the files and directories, which are Hive's."""
 
     tables: Sequence[TableRead] = ()
     files: Sequence[str] = ()
@@ -49,8 +49,7 @@ def check_reads(work: Work) -> None:
     if not reads.tables and not reads.files and not reads.directories:
         return
     work.hold.stage("checking where the table's files are")
-    work.confinement.check_files(reads.files)
-    work.confinement.check_places(f"{directory.rstrip('/')}/" for directory in reads.directories)
+    work.confinement.check_named(reads.files, reads.directories)
     for read in reads.tables:
         _check_table(work, work.session.table(read.parts), read)
 
