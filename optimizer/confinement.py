@@ -58,7 +58,7 @@ class Confinement:
         self.check_places({*map(_place, listed), *(path for path in local if Path(path).is_symlink())})
 
     def check_named(self, files: Iterable[str], directories: Iterable[str] = ()) -> None:
-        """The same for what the server has named, and judged so: what links on this machine make of it is left to ask."""
+        """The same for what the server has named, and judged so: where links on this machine lead is left to ask."""
         listed = list(files)
         places = {*map(_directory, listed), *(f"{directory.rstrip('/')}/" for directory in directories)}
         links = {link for place in places for link in _links_in(place)}

@@ -21,6 +21,7 @@ from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.optimizers import Memory
+from server.service.leased_files import LeasedTable
 
 router = APIRouter(tags=["optimizers"])
 
@@ -46,6 +47,11 @@ class LeasedTableOut(Out):
 
     parts: list[str]
     snapshot_id: int | None
+
+    @classmethod
+    def of(cls, table: LeasedTable) -> LeasedTableOut:
+        """As the API writes it."""
+        return cls(parts=[*table.name.namespace, table.name.name], snapshot_id=table.snapshot_id)
 
 
 class LeaseOut(Out):
@@ -179,7 +185,7 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         name=job.table.name,
         params=job.params,
         task=task,
-        tables=[LeasedTableOut(parts=[*one.name.namespace, one.name.name], snapshot_id=one.snapshot_id) for one in files.tables],
+        tables=[LeasedTableOut.of(one) for one in files.tables],
         own_locations=list(files.own_locations),
         hive_table=files.hive_table,
         delegation=[str(one) for one in files.delegation],

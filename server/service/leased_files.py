@@ -1,7 +1,7 @@
 """Which files an optimizer may open for its job: facts that come with the lease, and answers while it lasts.
 
-An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares files
-with the directories of the job's own table, and asks here about all others (catalog.locations, decision 61).
+An optimizer opens with its own rights what metadata names, and users write metadata. It knows no rule: it compares
+files with the directories of the job's own table, and asks here about all others (catalog.locations, decision 61).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LeasedFiles:
     metadata: MetadataFiles
 
     def facts(self, moment: Moment, task: Json) -> FileFacts:
-        """What comes with a lease; LocationRefused when a directory of Hive's that the task names is another table's."""
+        """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
         with self.database.reading() as uow:
             relation = uow.relations.get(moment.job.relation_id)
             _check_alone(uow, relation, list(_hive_directories(moment.job.kind, task)))

@@ -30,6 +30,7 @@ from server.service.moment import Moment
 from server.service.planner import check_takes, facts_of, planned_relation
 from server.service.queueing import queued
 
+
 class Leased(NamedTuple):
     """What a job is given with its lease, and the state of the table that it was made from."""
 
