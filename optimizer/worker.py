@@ -126,10 +126,7 @@ class Worker:
         hold.memory = self.memory
         hold.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         try:
-            with job_session(self.spark, self.api, lease) as session:
-                work = Work(self.api, lease, hold, session)
-                self.check(work)
-                return self.jobs[lease.kind](work)
+            return self._run(lease, hold)
         except (LeaseLost, NotWelcome) as error:
             log.warning("stopped: %s", error, extra={"job": lease.job_id})
             return Result(outcome=Outcome.COMMITTED) if hold.has_committed and not hold.is_lost else None
@@ -151,6 +148,20 @@ class Worker:
             hold.say_trace(java_trace(error))
             outcome = Outcome.COMMITTED if hold.has_committed else Outcome.REFUSED
             return Result(outcome=outcome, error=explain_failure(error, lease))
+
+    def _run(self, lease: Lease, hold: Hold) -> Result:
+        """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
+        with job_session(self.spark, self.api, lease) as session:
+            work = Work(self.api, lease, hold, session)
+            self.check(work)
+            if not lease.delegation or not work.confinement.allowed:
+                return self.jobs[lease.kind](work)
+        hold.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
+        own = lease.model_copy(update={"delegation": []})
+        with job_session(self.spark, self.api, own) as session:
+            work = Work(self.api, own, hold, session)
+            self.check(work)  # it is another session, which may find another state of the table
+            return self.jobs[lease.kind](work)
 
     def _lost_spark(self) -> bool:
         try:

@@ -7,6 +7,7 @@ files with the directories of the job's own table, and asks here about all other
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from catalog.errors import LocationRefused
@@ -97,14 +98,13 @@ class LeasedFiles:
         return rule_in(uow, self.database, self.metadata.files, table, load_metadata(self.metadata, table))
 
     def _own(self, uow: UnitOfWork, table: Relation) -> Iterator[str]:
-        """A table's directories that the rule knows as its own, also by what links above the warehouse make of them."""
-        metadata = load_metadata(self.metadata, table)
-        rule = self._rule(uow, table)
-        allowed = allowed_locations(uow, self.metadata.files, table.catalog)
-        places = (*own_locations(metadata), *table.former_locations, *hive_locations(uow, table))
-        refused = rule.refused([f"{place.rstrip('/')}/" for place in places])
-        for place in places:
-            if f"{place.rstrip('/')}/" not in refused:
+        """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
+        links = self.metadata.files
+        allowed = allowed_locations(uow, links, table.catalog)
+        yield from hive_locations(uow, table)
+        for place in (*own_locations(load_metadata(self.metadata, table)), *table.former_locations):
+            with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
+                allowed.check_directory(place, links)
                 yield place
                 yield from sorted(allowed.aliases({canonical(place)}) - {canonical(place)})
 
