@@ -51,13 +51,13 @@ def check_reads(work: Work) -> None:
     work.hold.stage("checking where the table's files are")
     work.confinement.check_named(reads.files, reads.directories)
     for read in reads.tables:
-        _check_table(work, work.session.table(read.parts), read)
+        _check_table(work, read)
 
 
-def refresh_checked(work: Work, table: Any) -> None:
+def refresh_checked(work: Work, table: Any, parts: Sequence[str]) -> None:
     """Bring a table up to date; Refused if it names files by now that may not be opened."""
     table.refresh()
-    _check_head(work, table, manifests_alone=False)
+    _check_table(work, TableRead(parts=parts))
 
 
 def check_listed(work: Work, metadata: Mapping[str, Any]) -> None:
@@ -67,50 +67,50 @@ def check_listed(work: Work, metadata: Mapping[str, Any]) -> None:
         work.confinement.check_files([*lists, *snapshot.get("manifests", ())])
 
 
-def _check_table(work: Work, table: Any, read: TableRead) -> None:
+def _check_table(work: Work, read: TableRead) -> None:
+    table = work.session.table(read.parts)
     if read.every_snapshot:
         _check_every_snapshot(work, table)
-    elif read.snapshot_id is None:
-        _check_head(work, table, manifests_alone=read.manifests_alone)
-    elif (snapshot := table.snapshot(read.snapshot_id)) is not None:  # a job fails by itself where it is gone
-        _check_snapshot(work, table, snapshot, manifests_alone=read.manifests_alone)
-
-
-def _check_head(work: Work, table: Any, *, manifests_alone: bool) -> None:
-    if (head := table.currentSnapshot()) is not None:
-        _check_snapshot(work, table, head, manifests_alone=manifests_alone)
-
-
-def _check_snapshot(work: Work, table: Any, snapshot: Any, *, manifests_alone: bool) -> None:
-    """A manifest list is checked before it is opened, and so are the manifests that it names."""
-    checked = (snapshot.snapshotId(), manifests_alone)
-    if checked in work.checked:
         return
-    confinement = work.confinement
+    head = table.currentSnapshot()
+    snapshot = head if read.snapshot_id is None else table.snapshot(read.snapshot_id)
+    if snapshot is None:  # an empty table; or a snapshot that is gone, without which the job fails by itself
+        return
+    checked = (snapshot.snapshotId(), read.manifests_alone)
+    if checked not in work.checked:
+        _check_snapshot(work, table, snapshot)
+        if not read.manifests_alone:
+            is_head = snapshot.snapshotId() == head.snapshotId()
+            files = _listed(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+            work.confinement.check_frame(files, "file_path")
+        work.checked.add(checked)
+
+
+def _check_snapshot(work: Work, table: Any, snapshot: Any) -> None:
+    """A manifest list is checked before it is opened, and so are the manifests that it names."""
     if (location := snapshot.manifestListLocation()) is not None:
-        confinement.check_files([str(location)])
-    confinement.check_files(str(manifest.path()) for manifest in each(snapshot.allManifests(table.io())))
-    if not manifests_alone:
-        confinement.check_frame(_files(work, table, "FILES", snapshot.snapshotId()), "file_path")
-    work.checked.add(checked)
+        work.confinement.check_files([str(location)])
+    work.confinement.check_files(str(manifest.path()) for manifest in each(snapshot.allManifests(table.io())))
 
 
 def _check_every_snapshot(work: Work, table: Any) -> None:
     confinement = work.confinement
     locations = (snapshot.manifestListLocation() for snapshot in each(table.snapshots()))
     confinement.check_files(str(location) for location in locations if location is not None)
-    confinement.check_frame(_files(work, table, "ALL_MANIFESTS"), "path")
-    confinement.check_frame(_files(work, table, "ALL_FILES"), "file_path")
+    confinement.check_frame(_listed(work, table, "ALL_MANIFESTS"), "path")
+    confinement.check_frame(_listed(work, table, "ALL_FILES"), "file_path")
 
 
-def _files(work: Work, table: Any, kind: str, snapshot_id: int | None = None) -> DataFrame:
+def _listed(work: Work, table: Any, kind: str) -> DataFrame:
+    """A metadata table over the very state that this object has."""
     jvm = work.session.jvm
-    options = jvm.java.util.HashMap()
-    if snapshot_id is not None:
-        options.put("snapshot-id", str(snapshot_id))
     metadata_type = getattr(jvm.org.apache.iceberg.MetadataTableType, kind)
-    load = jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable
-    return DataFrame(load(work.session.java, table, metadata_type, options), work.session.spark)
+    rows = jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, table, metadata_type)
+    return DataFrame(rows, work.session.spark)
+
+
+def _files_of(work: Work, parts: Sequence[str], snapshot_id: int) -> DataFrame:
+    return work.session.spark.read.option("versionAsOf", str(snapshot_id)).table(f"{work.session.name(parts)}.files")
 
 
 # --- what each kind opens ---

@@ -26,7 +26,7 @@ def run(work: Work) -> Result:
         return Result(outcome=Outcome.NOTHING, result={"gained": ledger.gained()})
     work.hold.stage("dropping delete files that apply to nothing")
     dangling = drop_dangling(work, table)
-    refresh_checked(work, table)
+    refresh_checked(work, table, task.parts)
     work.hold.stage("packing delete files")
     work.commit(lambda: _pack(work, task, table))
     changes = ledger.changes()

@@ -7,7 +7,7 @@ away costs the commit that the group is in; what is left then is planned again, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -66,7 +66,7 @@ def run(work: Work) -> Result:
     table = work.session.table(task.parts)
     ledger = Ledger.opened(work, table)
     tried = _rounds(work, _Rewrite(work, task, table))
-    dangling = _drop_dangling(work, table)
+    dangling = _drop_dangling(work, table, task.parts)
     changes = ledger.changes()
     work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
     if tried.failed and not changes.commits:
@@ -140,9 +140,9 @@ def _counted(changes: Changes) -> dict[str, int]:
     }
 
 
-def _drop_dangling(work: Work, table: Any) -> int:
+def _drop_dangling(work: Work, table: Any, parts: Sequence[str]) -> int:
     """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
-    refresh_checked(work, table)
+    refresh_checked(work, table, parts)
     head = table.currentSnapshot()
     if (
         head is None
@@ -171,7 +171,7 @@ class _Rewrite:
 
         Refused for a filter, an order or columns that the table does not know.
         """
-        refresh_checked(self.work, self.table)
+        refresh_checked(self.work, self.table, self.task.parts)
         if self.table.currentSnapshot() is None:
             return Plan(None)
         self._action()  # the order is looked at before anything is read

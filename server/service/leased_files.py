@@ -22,7 +22,7 @@ from catalog.relation import Relation
 from catalog.vending.storage import StorageConfig
 from catalog.vending.storage import Vending as Mode
 from server.service.facts import load_metadata
-from server.service.locations import allowed_locations, hive_locations, kin, rule_in, storage_of
+from server.service.locations import allowed_locations, kin, rule_in, storage_of
 from server.service.metadata import MetadataFiles
 from server.service.moment import Moment
 from server.service.ownership import tables_of
@@ -101,7 +101,7 @@ class LeasedFiles:
         """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
         links = self.metadata.files
         allowed = allowed_locations(uow, links, table.catalog)
-        yield from hive_locations(uow, table)
+        yield from self._rule(uow, table).given
         for place in (*own_locations(load_metadata(self.metadata, table)), *table.former_locations):
             with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
                 allowed.check_directory(place, links)
