@@ -23,11 +23,11 @@ _LOCATION = r"(?P<file>(?:[a-z][a-z0-9+.-]*:)?/[^\n]*?)"
 _GONE = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
+        rf"Encountered error while reading file {_LOCATION}\. ",
         rf"Failed to open (?:input stream for file|Parquet file|file): {_LOCATION}$",
         rf"(?:File|file) {_LOCATION} does not exist",
         rf"File does not exist: {_LOCATION}$",
         rf"Location does not exist: {_LOCATION}$",
-        rf"Encountered error while reading file {_LOCATION}\. ",
     )
 )
 _IS_GONE = re.compile(
