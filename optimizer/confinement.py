@@ -26,7 +26,7 @@ from optimizer.wire import Lease
 
 ASKED = 500
 """Directories that the server judges with one request."""
-_ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eEfF]|5[cC])|[\\?#\x00-\x1f\x7f]"
+_ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eE]|5[cC])|[\\?#\x00-\x1f\x7f]"
 """What programs read in different ways: parents, empty names, escapes of what separates names, what ends a path."""
 _IS_ODD = re.compile(_ODD)
 _LOCAL = r"(/|file:)"

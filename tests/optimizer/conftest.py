@@ -60,7 +60,7 @@ def change_row(table: KeyedTable, **columns: str) -> None:
     given = ", ".join(f"{column} = :{column}" for column in columns)
     with closing(sqlite3.connect(table.server.data_dir / "firn.db", timeout=30)) as database, database:
         changed = database.execute(
-            f"UPDATE relation SET {given} WHERE namespace = :namespace AND name = :name",  # noqa: S608 -- a test's own
+            f"UPDATE relation SET {given} WHERE namespace = :namespace AND name = :name",
             {**columns, "namespace": namespace, "name": name},
         )
         assert changed.rowcount == 1

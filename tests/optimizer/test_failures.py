@@ -64,8 +64,7 @@ LOST = [
     ("org.apache.iceberg.exceptions.NotFoundException", f"Location does not exist: {FILE}"),
     (
         "org.apache.spark.SparkFileNotFoundException",
-        f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {FILE}. File does not exist. It is "
-        "possible the underlying files have been updated.",
+        f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {FILE}. File does not exist. It is …",
     ),
 ]
 
@@ -98,7 +97,10 @@ def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None
             "Access Denied (Service: S3",
         ),
         (
-            ("software.amazon.awssdk.core.exception.SdkClientException", "Unable to load credentials from any of the providers"),
+            (
+                "software.amazon.awssdk.core.exception.SdkClientException",
+                "Unable to load credentials from any of the providers",
+            ),
             "no credentials for the storage",
         ),
     ],
