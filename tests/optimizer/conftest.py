@@ -30,7 +30,8 @@ class KeyedTable:
         listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
         by = f"PARTITIONED BY ({partition})" if partition else ""
-        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} TBLPROPERTIES ({listed})")
+        told = f"TBLPROPERTIES ({listed})" if listed else ""
+        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} {told}")
 
     def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
         """Whether the batch was there before."""
