@@ -14,7 +14,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-PROTOCOL = 2
+PROTOCOL = 3
 """How server and optimizer talk: raised when one of them would misunderstand the other. The server has the same."""
 
 
