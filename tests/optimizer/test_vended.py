@@ -81,8 +81,8 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vault]:
             yield Vault(server, a_worker(server.url), catalog, s3)
 
 
-def set_vending(vault: Vault, vending: str) -> None:
-    changed = {"set": {"firn.storage.vending": vending}, "remove": []}
+def configure(vault: Vault, *removed: str, **properties: str) -> None:
+    changed = {"set": {f"firn.storage.{key}": value for key, value in properties.items()}, "remove": [*removed]}
     assert vault.server.http.patch("/api/v1/catalogs/vault/properties", json=changed).is_success
 
 
@@ -98,11 +98,11 @@ def test_an_optimizer_without_keys_rewrites_and_deletes_with_those_of_its_lease(
 
 def test_where_the_catalog_gives_none_the_job_says_so(vault: Vault) -> None:
     vault.table("u")
-    set_vending(vault, "none")
+    configure(vault, vending="none")
     try:
         job = vault.run("u", "rewrite", everything=True)
     finally:
-        set_vending(vault, "sts")
+        configure(vault, vending="sts")
     assert job["status"] == "failed"
     assert "this optimizer has no credentials for the storage" in job["error"]
 
@@ -139,11 +139,22 @@ def test_a_long_job_gets_new_credentials_by_its_lease(vault: Vault) -> None:
 def test_signed_requests_do_as_well(vault: Vault) -> None:
     """For stores without STS: the server signs each request of the job."""
     vault.table("x")
-    changed = {"set": {"firn.storage.vending": "none", "firn.storage.remote-signing": "true"}, "remove": []}
-    assert vault.server.http.patch("/api/v1/catalogs/vault/properties", json=changed).is_success
+    configure(vault, **{"vending": "none", "remote-signing": "true"})
     try:
         job = vault.run("x", "rewrite", everything=True)
     finally:
-        changed = {"set": {"firn.storage.vending": "sts"}, "remove": ["firn.storage.remote-signing"]}
-        assert vault.server.http.patch("/api/v1/catalogs/vault/properties", json=changed).is_success
+        configure(vault, "firn.storage.remote-signing", vending="sts")
     assert (job["status"], job["result"].get("rewritten_files")) == ("succeeded", 3), job
+
+
+def test_files_elsewhere_are_opened_with_the_optimizers_own_credentials(vault: Vault) -> None:
+    """Those of the table do not open them; this optimizer has none of its own."""
+    table = vault.table("y")
+    landed = min(vault.keys("y"))
+    vault.s3.copy_object(Bucket="tables", Key="landing/one.parquet", CopySource={"Bucket": "tables", "Key": landed})
+    configure(vault, **{"allowed-locations": "s3://tables/landing"})
+    table.refresh().add_files(["s3://tables/landing/one.parquet"], check_duplicate_files=False)
+    job = vault.run("y", "rewrite", everything=True)
+    log = vault.server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()
+    assert any("opens them with its own credentials" in line["line"] for line in log)
+    assert "this optimizer has no credentials for the storage" in job["error"]
