@@ -6,23 +6,23 @@ files with the directories of the job's own table, and asks here about all other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import ref_snapshot_id
-from catalog.job import JobKind, Lease, check_lease
+from catalog.job import Job, JobKind, Lease, check_lease
 from catalog.locations import FileRule, own_locations
 from catalog.names import TableName
-from catalog.places import canonical, lies_in
+from catalog.places import canonical
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.vending.storage import StorageConfig
 from catalog.vending.storage import Vending as Mode
 from server.service.facts import load_metadata
-from server.service.locations import allowed_locations, kin, rule_in, storage_of
+from server.service.locations import allowed_locations, hive_in_tables, rule_in, storage_of
 from server.service.metadata import MetadataFiles
 from server.service.moment import Moment
 from server.service.ownership import tables_of
@@ -30,9 +30,6 @@ from server.service.vending import Mechanism
 
 MOST_DIRECTORIES = 50
 """That a lease tells of: a Hive table's partitions may lie in thousands, which the optimizer asks about instead."""
-_NAMED = 64
-"""Directories that one look-up names."""
-_OF_HIVE = "the Hive table "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ class LeasedFiles:
         """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
         with self.database.reading() as uow:
             relation = uow.relations.get(moment.job.relation_id)
-            _check_alone(uow, relation, list(_hive_directories(moment.job.kind, task)))
+            _check_alone(uow, moment.job, relation, set(_hive_directories(moment.job.kind, task)))
             storage = storage_of(uow, relation.catalog)
             own = [place for table in tables_of(uow, relation) for place in self._own(uow, table)]
         stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in moment.stores]
@@ -82,10 +79,10 @@ class LeasedFiles:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
             relation = uow.relations.get(job.relation_id)
-            rules = [self._rule(uow, table) for table in tables_of(uow, relation)]
+            _check_alone(uow, job, relation, locations)
             if job.kind is JobKind.CONVERT:  # it opens no file that metadata names: this is where Hive's links lead
-                _check_alone(uow, relation, locations)
                 return
+            rules = [self._rule(uow, table) for table in tables_of(uow, relation)]
         refused: dict[str, LocationRefused] = {}
         left = list(locations)
         for rule in rules:  # what one store may name its sibling may, too
@@ -101,7 +98,10 @@ class LeasedFiles:
         """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
         links = self.metadata.files
         allowed = allowed_locations(uow, links, table.catalog)
-        yield from self._rule(uow, table).given
+        given = self._rule(uow, table).given
+        whole = table if table.owner_id is None else uow.relations.get(table.owner_id)
+        foreign = _in_tables(uow, whole, whole.hive_name, given)
+        yield from (place for place in given if place not in foreign)
         for place in (*own_locations(load_metadata(self.metadata, table)), *table.former_locations):
             with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
                 allowed.check_directory(place, links)
@@ -109,16 +109,26 @@ class LeasedFiles:
                 yield from sorted(allowed.aliases({canonical(place)}) - {canonical(place)})
 
 
-def _check_alone(uow: UnitOfWork, relation: Relation, locations: Sequence[str]) -> None:
-    """Whoever may alter a Hive table chooses its directories: none of them may be another table's of Firn's."""
-    wanted = list(_outermost(locations))
-    for at in range(0, len(wanted), _NAMED):
-        others = uow.dropped.places_meeting(wanted[at : at + _NAMED], kin(relation), but_for_hive_of=relation)
-        if any(not place.used_by.startswith(_OF_HIVE) for place in others):
-            raise LocationRefused(
-                f"Hive's files of {relation.name} lie in or around another table's directory, so no job reads them",
-                hint="move the Hive table or its partition to a directory of its own",
-            )
+def _in_tables(
+    uow: UnitOfWork, relation: Relation, hive_table: str | None, locations: Collection[str]
+) -> Collection[str]:
+    """Of a Hive table's directories those in another table of Firn's: whoever may alter it in Hive chooses them."""
+    if hive_table is None:
+        return ()
+    return hive_in_tables(uow, relation.catalog, hive_table, locations, below=False)
+
+
+def _check_alone(uow: UnitOfWork, job: Job, relation: Relation, locations: Collection[str]) -> None:
+    hive_table = _hive_table(job, relation)
+    if _in_tables(uow, relation, hive_table, locations):
+        raise LocationRefused(
+            f"files of the Hive table {hive_table} lie in another table's directory, so no job reads them",
+            hint="move the Hive table or its partition to a directory of its own",
+        )
+
+
+def _hive_table(job: Job, relation: Relation) -> str | None:
+    return str(job.params["hive"]) if job.kind is JobKind.CONVERT else relation.hive_name
 
 
 def _hive_directories(kind: JobKind, task: Json) -> Iterator[str]:
@@ -126,15 +136,6 @@ def _hive_directories(kind: JobKind, task: Json) -> Iterator[str]:
         yield from (unit["location"] for unit in task["units"])
     elif kind is JobKind.SYNC:
         yield from {file["location"].rpartition("/")[0] for unit in task["units"] for file in unit["files"]}
-
-
-def _outermost(directories: Iterable[str]) -> Iterator[str]:
-    """Those that lie in no other of them: partitions mostly lie in few parents, of which one is asked about."""
-    last: str | None = None
-    for place in sorted({canonical(one) for one in directories}):
-        if last is None or not lies_in(place, last):
-            last = place
-            yield place
 
 
 def _mechanisms(storage: StorageConfig) -> list[Mechanism]:

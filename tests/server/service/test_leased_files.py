@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,14 @@ def test_a_lease_that_has_ended_is_told_nothing_of_files(lake: Lake, lease: Leas
     lake.services.jobs.cancel(lease.job_id)
     with pytest.raises(LeaseLost):
         lake.services.leased_files.check(lease, [])
+
+
+def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease: Lease) -> None:
+    """Whoever may alter a Hive table chooses its directories: a conversion read hidden rows by them."""
+    job = replace(lake.job(lease), kind=JobKind.CONVERT, params={"hive": "h.t"})
+    moment = replace(lake.services.tasks.leased(lake.job(lease)).moment, job=job)
+    task = {"units": [{"location": f"{directory_of(lake, HIDDEN)}/data"}]}
+    with pytest.raises(LocationRefused) as refused:
+        lake.services.leased_files.facts(moment, task)
+    assert "db.hidden" not in refused.value.message
+    assert lake.services.leased_files.facts(moment, {"units": [{"location": "hdfs://nn/hive/t"}]}).tables
