@@ -12,6 +12,7 @@ from firn.names import dotted
 from optimizer.deleting import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
 from optimizer.keeping_tasks import ExpireTable, ExpireTask
+from optimizer.needed import check_manifests
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -51,6 +52,7 @@ def _told(freed: list[Freed]) -> dict[str, Any]:
 
 def _expire(work: Work, table: ExpireTable) -> Freed:
     before = work.api.load_table(work.lease, table.parts)
+    check_manifests(work, work.session.table(table.parts).io(), before)
     change = {"requirements": _requirements(table), "updates": _updates(table)}
     after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
     work.hold.say(f"{dotted(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
