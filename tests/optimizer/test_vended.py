@@ -151,10 +151,10 @@ def test_files_elsewhere_are_opened_with_the_optimizers_own_credentials(vault: V
     """Those of the table do not open them; this optimizer has none of its own."""
     table = vault.table("y")
     landed = min(vault.keys("y"))
-    vault.s3.copy_object(Bucket="tables", Key="landing/one.parquet", CopySource={"Bucket": "tables", "Key": landed})
+    vault.s3.copy_object(Bucket="tables", Key="landing/day/one.parquet", CopySource={"Bucket": "tables", "Key": landed})
     configure(vault, **{"allowed-locations": "s3://tables/landing"})
-    table.refresh().add_files(["s3://tables/landing/one.parquet"], check_duplicate_files=False)
+    table.refresh().add_files(["s3://tables/landing/day/one.parquet"], check_duplicate_files=False)
     job = vault.run("y", "rewrite", everything=True)
     log = vault.server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()
-    assert any("opens them with its own credentials" in line["line"] for line in log)
+    assert any("opens them with its own credentials" in line["line"] for line in log), (job["error"], log)
     assert "this optimizer has no credentials for the storage" in job["error"]
