@@ -35,7 +35,7 @@ class Vault:
     s3: Any
 
     def table(self, name: str) -> Table:
-        table = self.catalog.create_table(f"db.{name}", ROWS.schema, properties=AT_ONCE)
+        table: Table = self.catalog.create_table(f"db.{name}", ROWS.schema, properties=AT_ONCE)
         for _ in range(3):
             table.append(ROWS)
         return table
