@@ -10,7 +10,7 @@ from typing import Any
 from catalog.errors import Conflict
 from catalog.job import OptimizerId
 
-PROTOCOL = 2
+PROTOCOL = 3
 """How server and optimizer talk: raised when one would misunderstand the other. `optimizer.wire` has the same."""
 
 

@@ -26,6 +26,17 @@ def lies_in(location: str, directory: str) -> bool:
     return location == directory or location.startswith(directory.rstrip("/") + "/")
 
 
+def prefixes(location: str) -> tuple[str, ...]:
+    """What the files in a directory begin with, by every regular way to write it; nothing that may lie elsewhere."""
+    own = canonical(location)
+    if own.startswith("/"):
+        return tuple(f"{scheme}{own.rstrip('/')}/" for scheme in ("", "file:", "file://", "file://localhost"))
+    scheme, _, rest = own.partition("://")
+    if scheme == "s3":
+        return tuple(f"{alias}://{rest}/" for alias in ("s3", "s3a", "s3n"))
+    return (f"{location.rstrip('/')}/",)  # one name node, or one account, is not always the other
+
+
 def may_be_same(one: str, other: str) -> bool:
     """Whether two names may be of one file: as some programs escape what others write plainly, that too."""
     return unquote(canonical(one)) == unquote(canonical(other))

@@ -127,6 +127,14 @@ class ServerApi:
         done: dict[str, Any] = answer.json()
         return done
 
+    def check_locations(self, lease: Lease, locations: Sequence[str]) -> None:
+        """Ask whether the job may open files in these directories, or these files; Refused when one of them it may not.
+
+        LeaseLost when the lease has ended.
+        """
+        answer = self.http.post(f"{self._lease(lease)}/locations", json={"locations": list(locations)})
+        _check_lease(answer)
+
     def own_places(self, lease: Lease) -> list[OwnPlace]:
         """Where the job's tables have their files now, and whether these are theirs alone; LeaseLost when it ended."""
         answer = self.http.get(f"{self._lease(lease)}/places")

@@ -16,7 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.names import dotted
-from firn.places import canonical, lies_in, may_be_same
+from firn.places import may_be_same
+from optimizer.confinement import lies_plainly_in
 from optimizer.errors import Refused
 from optimizer.needed import needed_files
 from optimizer.wire import OwnPlace
@@ -32,6 +33,8 @@ class Freed:
 
     files: int = 0
     bytes: int = 0
+    outside: int = 0
+    """Files that nobody needs and that lie outside of the table's own directory: others may have put them there."""
     kept_because: str | None = None
 
 
@@ -46,28 +49,29 @@ def delete_unneeded(work: Work, parts: Sequence[str], before: dict[str, Any], af
         # Metadata files that have left the log are the server's to keep or to delete.
         gone = needed_files(work, io, before, metadata_files=False).join(needed, "path", "left_anti")
         spared = _differently_spelled(gone, needed)
-        own = canonical(place.location)
-        mine = (
-            (row.path, row.bytes)
+        found = (
+            (str(row.path), int(row.bytes))
             for row in gone.groupBy("path").agg(F.max("bytes").alias("bytes")).toLocalIterator()
-            if row.path not in spared and lies_in(canonical(row.path), own)
+            if row.path not in spared
         )
-        return _delete(work, parts, io, mine)
+        return _delete(work, parts, io, found)
     finally:
         needed.unpersist()
 
 
 def _delete(work: Work, parts: Sequence[str], io: Any, found: Iterator[tuple[str, int]]) -> Freed:
-    files = size = 0
+    files = size = outside = 0
     while batch := list(islice(found, BATCH)):
         place = _place(work, parts)
         if place.kept_because is not None:
-            return Freed(files=files, bytes=size, kept_because=place.kept_because)
-        for path, _ in batch:
+            return Freed(files=files, bytes=size, outside=outside, kept_because=place.kept_because)
+        mine = [(path, of_file) for path, of_file in batch if lies_plainly_in(path, place.location)]
+        for path, _ in mine:
             io.deleteFile(work.session.jvm.java.lang.String(path))
-        files += len(batch)
-        size += sum(of_file for _, of_file in batch)
-    return Freed(files=files, bytes=size)
+        files += len(mine)
+        outside += len(batch) - len(mine)
+        size += sum(of_file for _, of_file in mine)
+    return Freed(files=files, bytes=size, outside=outside)
 
 
 def _place(work: Work, parts: Sequence[str]) -> OwnPlace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -83,6 +83,12 @@ class Hold:
         log.info(line, extra={"job": self.lease.job_id})
         with self._lines_lock:
             self._lines.append(line)
+
+    def say_trace(self, lines: Sequence[str]) -> None:
+        """A stack trace for the job's log, as one entry; nothing for none."""
+        if lines:
+            with self._lines_lock:
+                self._lines.append("\n".join(lines))
 
     def check(self) -> None:
         """Ask the server, now, whether the lease still stands; LeaseLost when it does not."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from optimizer.reads import check_listed
 from optimizer.work import Work
 
 
@@ -14,22 +15,33 @@ def needed_files(work: Work, io: Any, loaded: Mapping[str, Any], *, metadata_fil
     """`path` and `bytes` of data, deletes, manifests, manifest lists, statistics and metadata files.
 
     Those of every snapshot that this state of the table has: on a branch, under a tag, or staged on none. The bytes of
-    manifest lists and metadata files are not known, and are 0.
+    manifest lists and metadata files are not known, and are 0. Refused if it names a manifest or manifest list that may
+    not be opened.
     """
+    check_manifests(work, io, loaded)
+    named = _listed_in_metadata(loaded["metadata"]) + (_metadata_files(loaded) if metadata_files else [])
+    files = _rows(work, io, loaded, "ALL_FILES").selectExpr("file_path AS path", "file_size_in_bytes AS bytes")
+    files = files.unionAll(_rows(work, io, loaded, "ALL_MANIFESTS").selectExpr("path", "length AS bytes"))
+    return files.unionAll(work.session.spark.createDataFrame(named, "path STRING, bytes BIGINT"))
+
+
+def check_manifests(work: Work, io: Any, loaded: Mapping[str, Any]) -> None:
+    """Refused if a snapshot of this state of the table names a manifest or manifest list that may not be opened."""
+    if loaded["metadata-location"] in work.checked:
+        return
+    check_listed(work, loaded["metadata"])
+    work.confinement.check_frame(_rows(work, io, loaded, "ALL_MANIFESTS"), "path")
+    work.checked.add(loaded["metadata-location"])
+
+
+def _rows(work: Work, io: Any, loaded: Mapping[str, Any], kind: str) -> DataFrame:
+    """A metadata table over this state of the table."""
     iceberg = work.session.jvm.org.apache.iceberg
     operations = iceberg.StaticTableOperations(loaded["metadata-location"], io)
     static = iceberg.BaseTable(operations, loaded["metadata-location"])
-    spark = work.session.spark
-
-    def listed(kind: str, path: str, size: str) -> DataFrame:
-        metadata_type = getattr(iceberg.MetadataTableType, kind)
-        rows = iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, static, metadata_type)
-        return DataFrame(rows, spark).selectExpr(f"{path} AS path", f"{size} AS bytes")
-
-    named = _listed_in_metadata(loaded["metadata"]) + (_metadata_files(loaded) if metadata_files else [])
-    files = listed("ALL_FILES", "file_path", "file_size_in_bytes")
-    files = files.unionAll(listed("ALL_MANIFESTS", "path", "length"))
-    return files.unionAll(spark.createDataFrame(named, "path STRING, bytes BIGINT"))
+    metadata_type = getattr(iceberg.MetadataTableType, kind)
+    rows = iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, static, metadata_type)
+    return DataFrame(rows, work.session.spark)
 
 
 def _listed_in_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, int]]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from firn.names import sql_name
@@ -24,6 +24,7 @@ from optimizer.wire import Lease
 log = logging.getLogger(__name__)
 
 LOCAL = "local[*]"
+DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
 JOB_CATALOG = "firn_job"
 """The Spark catalog that the SQL of leases refers to."""
 SETTINGS = {
@@ -98,10 +99,14 @@ def job_session(spark: SparkSession, server: Connection, lease: Lease) -> Iterat
     Java's thread's too, since PySpark pins them to each other: jobs in other threads see nothing of it.
     """
     session = spark.newSession()
-    for key, value in catalog_conf(
-        server, lease.catalog, name=JOB_CATALOG, headers={LEASE_HEADER: lease.lease}
-    ).items():
+    headers = {LEASE_HEADER: lease.lease}
+    if lease.delegation:
+        headers[DELEGATION_HEADER] = ",".join(lease.delegation)
+    for key, value in catalog_conf(server, lease.catalog, name=JOB_CATALOG, headers=headers).items():
         session.conf.set(key, value)
+    # A job works with the state of a table that was checked, whatever others commit meanwhile: see optimizer.reads.
+    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache-enabled", "true")
+    session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.cache.expiration-interval-ms", "-1")
     # Nobody reads reports on a job's scans, and one still on its way when the catalog is closed is a stack trace.
     session.conf.set(f"spark.sql.catalog.{JOB_CATALOG}.rest-metrics-reporting-enabled", "false")
     _activate(session)
@@ -127,7 +132,10 @@ def _activate(session: SparkSession) -> None:
 
 def _close(session: SparkSession) -> None:
     try:
-        session._jsparkSession.sessionState().catalogManager().catalog(JOB_CATALOG).icebergCatalog().close()
-    except Py4JJavaError as error:
+        catalog = session._jsparkSession.sessionState().catalogManager().catalog(JOB_CATALOG).icebergCatalog()
+        cached = catalog.getClass().getDeclaredField("catalog")  # the cache around it has no close of its own
+        cached.setAccessible(True)
+        cached.get(catalog).close()
+    except Py4JError as error:
         # The job is over and its outcome known; what stays open is a thread and a megabyte.
         log.warning("could not close the catalog of a job: %s", reason(error))

@@ -14,7 +14,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-PROTOCOL = 2
+PROTOCOL = 3
 """How server and optimizer talk: raised when one of them would misunderstand the other. The server has the same."""
 
 
@@ -24,8 +24,19 @@ class Registered(Wire):
     id: str
 
 
+class LeasedTable(Wire):
+    """An Iceberg table that a job works on, and its head when the lease was given."""
+
+    parts: list[str]
+    snapshot_id: int | None
+
+
 class Lease(Wire):
-    """The right to run one job, and the facts it needs."""
+    """The right to run one job, and the facts it needs.
+
+    `own_locations` are the directories of the job's tables: what lies there may be opened. `hive_table` is the one that
+    the table is linked to. `delegation` names the ways in which the catalog gives access to files, the best first.
+    """
 
     lease: str
     beat_seconds: float
@@ -35,6 +46,10 @@ class Lease(Wire):
     catalog: str
     table: str
     task: dict[str, Any]
+    tables: list[LeasedTable] = []
+    own_locations: list[str] = []
+    hive_table: str | None = None
+    delegation: list[str] = []
 
 
 class Outcome(StrEnum):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import httpx
 
-from firn.spark.errors import is_refusal, reason
+from firn.spark.errors import is_refusal
 from optimizer.client import ServerApi
+from optimizer.confinement import Confinement
 from optimizer.errors import JobError, LeaseLost, Refused, Unknown
+from optimizer.failures import explain_failure, java_trace
 from optimizer.hold import Hold
 from optimizer.progress import last_job_failed
 from optimizer.spark import JobSession
@@ -28,6 +31,16 @@ class Work:
     lease: Lease
     hold: Hold
     session: JobSession
+
+    @cached_property
+    def confinement(self) -> Confinement:
+        """Which files the job may open."""
+        return Confinement(self.api, self.lease)
+
+    @cached_property
+    def checked(self) -> set[object]:
+        """States of tables whose files were checked."""
+        return set()
 
     def commit(self, write: Callable[[], T], *, unless_asked: Callable[[], None] = lambda: None) -> T:
         """Run something that ends in a commit, having told the server before.
@@ -51,7 +64,8 @@ class Work:
         return done
 
     def _failed(self, error: Exception) -> JobError:
-        words = reason(error)
+        words = explain_failure(error, self.lease)
+        self.hold.say_trace(java_trace(error))
         if is_refusal(error) or last_job_failed(self.session.spark.sparkContext, self.session.tag):
             # Nothing is wrong with a job that a stop has cut off: refused, it would have failed.
             return LeaseLost(words) if self.hold.is_lost or self.hold.is_stopping else Refused(words)

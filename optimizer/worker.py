@@ -15,8 +15,10 @@ from pyspark.sql import SparkSession
 from firn.spark.errors import is_uncertain
 from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
+from optimizer.failures import explain_failure, java_trace
 from optimizer.hold import Hold
 from optimizer.progress import progress_of
+from optimizer.reads import check_reads
 from optimizer.slots import Slots
 from optimizer.spark import job_session
 from optimizer.wire import Lease, Outcome, Result
@@ -44,6 +46,8 @@ class Worker:
     stopping: threading.Event
     slots: int = 1
     memory: Callable[[], dict[str, int]] = dict
+    check: Callable[[Work], None] = check_reads
+    """Called before each job: Refused if it may not open what it would."""
     has_stopped: Callable[[], bool] = lambda: False
     """Whether Spark has ended under us: what would be begun then fails, whatever it is."""
 
@@ -122,8 +126,7 @@ class Worker:
         hold.memory = self.memory
         hold.interrupt = lambda: context.cancelJobsWithTag(lease.job_id)
         try:
-            with job_session(self.spark, self.api, lease) as session:
-                return self.jobs[lease.kind](Work(self.api, lease, hold, session))
+            return self._run(lease, hold)
         except (LeaseLost, NotWelcome) as error:
             log.warning("stopped: %s", error, extra={"job": lease.job_id})
             return Result(outcome=Outcome.COMMITTED) if hold.has_committed and not hold.is_lost else None
@@ -142,7 +145,23 @@ class Worker:
             # Of the catalog's own errors those that say nothing of the job: it did not answer Java either.
             if hold.is_lost or hold.is_handed_back or (is_uncertain(error) and not hold.has_committed):
                 return None
-            return Result(outcome=Outcome.COMMITTED if hold.has_committed else Outcome.REFUSED, error=str(error))
+            hold.say_trace(java_trace(error))
+            outcome = Outcome.COMMITTED if hold.has_committed else Outcome.REFUSED
+            return Result(outcome=outcome, error=explain_failure(error, lease))
+
+    def _run(self, lease: Lease, hold: Hold) -> Result:
+        """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
+        with job_session(self.spark, self.api, lease) as session:
+            work = Work(self.api, lease, hold, session)
+            self.check(work)
+            if not lease.delegation or not work.confinement.allowed:
+                return self.jobs[lease.kind](work)
+        hold.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
+        own = lease.model_copy(update={"delegation": []})
+        with job_session(self.spark, self.api, own) as session:
+            work = Work(self.api, own, hold, session)
+            self.check(work)  # it is another session, which may find another state of the table
+            return self.jobs[lease.kind](work)
 
     def _lost_spark(self) -> bool:
         try:

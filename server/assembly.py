@@ -66,6 +66,7 @@ from server.service.jobs import Jobs, LeaseTimes
 from server.service.keeping.places import OwnPlaces
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
+from server.service.leased_files import LeasedFiles
 from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
@@ -163,6 +164,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         layouts=Layouts(database, metadata, files),
         misplaced=MisplacedTables(database, metadata),
         own_places=own_places,
+        leased_files=LeasedFiles(database, metadata),
         dry_runs=DryRuns(tasks, StoredManifests(storage), own_places),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),
         reports=Reports(database, timedelta(days=settings.metrics_days)),

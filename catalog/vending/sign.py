@@ -33,6 +33,8 @@ _HEADER = re.compile(
 _ENCRYPTION = "x-amz-server-side-encryption"
 _KMS_KEY = f"{_ENCRYPTION}-aws-kms-key-id"
 _ENCRYPTIONS = frozenset({"AES256", "aws:kms", "aws:kms:dsse"})
+_TRAILING_MD5 = "x-amz-te"
+"""Sent by Amazon's client for Java when it reads: the store may append a checksum, and need not."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 _PAYLOAD = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 _PLAIN = re.compile(r"[\x21-\x7e]+")
@@ -172,7 +174,7 @@ def _headers(given: Mapping[str, Sequence[str]]) -> dict[str, str]:
         seen.add(lower)
         if not lower.startswith("x-amz-") or lower in _SENT:
             continue
-        if _HEADER.fullmatch(lower) is None:
+        if _HEADER.fullmatch(lower) is None and lower != _TRAILING_MD5:
             raise Forbidden(f"requests with the header {lower} are not signed")
         if len(values) != 1:
             raise Invalid(f"the header {lower} must have one value")

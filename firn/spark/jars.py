@@ -23,6 +23,8 @@ from firn.embedded.pyspark_jars import pyspark_jar
 Coordinate: TypeAlias = tuple[str, str, str]
 """What Maven calls it: group, artifact, version."""
 ICEBERG_RUNTIME: Coordinate = ("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.12.0")
+AWS_BUNDLE: Coordinate = ("org.apache.iceberg", "iceberg-aws-bundle", "1.12.0")
+"""What Spark needs besides for files in S3."""
 FETCH_SECONDS = 600
 
 

@@ -16,6 +16,7 @@ from catalog.keyed.packing import ChangeFile, Pack, packs
 from optimizer.file_tasks import CompactTask
 from optimizer.java import each
 from optimizer.ledger import Ledger
+from optimizer.reads import refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -86,7 +87,7 @@ def _planned(work: Work, task: CompactTask, table: Any) -> Any:
 def _pack(work: Work, task: CompactTask, table: Any, side: Sequence[_Chosen]) -> None:
     """Write one side's packs and commit them. What was written is deleted if no commit was asked for."""
     jvm = work.session.jvm
-    table.refresh()
+    refresh_checked(work, table, task.parts)
     action = jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java).rewriteDataFiles(table).binPack()
     action.option("target-file-size-bytes", str(task.target_file_size))
     action.snapshotProperty("firn.job-id", work.lease.job_id)

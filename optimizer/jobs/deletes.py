@@ -12,6 +12,7 @@ from pyspark.sql.functions import count_distinct
 from optimizer.file_tasks import DeletesTask
 from optimizer.java import each
 from optimizer.ledger import Ledger
+from optimizer.reads import refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -25,7 +26,7 @@ def run(work: Work) -> Result:
         return Result(outcome=Outcome.NOTHING, result={"gained": ledger.gained()})
     work.hold.stage("dropping delete files that apply to nothing")
     dangling = drop_dangling(work, table)
-    table.refresh()
+    refresh_checked(work, table, task.parts)
     work.hold.stage("packing delete files")
     work.commit(lambda: _pack(work, task, table))
     changes = ledger.changes()

@@ -12,6 +12,7 @@ from firn.names import dotted
 from optimizer.deleting import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
 from optimizer.keeping_tasks import ExpireTable, ExpireTask
+from optimizer.needed import check_manifests
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -44,18 +45,22 @@ def _told(freed: list[Freed]) -> dict[str, Any]:
     told: dict[str, Any] = {
         "deleted_files": sum(one.files for one in freed),
         "freed_bytes": sum(one.bytes for one in freed),
+        "files_outside": sum(one.outside for one in freed),
     }
     return told | ({"kept_because": reasons[0]} if reasons else {})
 
 
 def _expire(work: Work, table: ExpireTable) -> Freed:
     before = work.api.load_table(work.lease, table.parts)
+    check_manifests(work, work.session.table(table.parts).io(), before)
     change = {"requirements": _requirements(table), "updates": _updates(table)}
     after = work.commit(lambda: work.api.commit_table(work.lease, table.parts, change))
     work.hold.say(f"{dotted(table.parts)}: {len(table.snapshot_ids)} snapshots expired")
     freed = delete_unneeded(work, table.parts, before, after)
     if freed.kept_because is not None:
         work.hold.say(f"{dotted(table.parts)}: no file is deleted: {freed.kept_because}")
+    elif freed.outside:
+        work.hold.say(f"{dotted(table.parts)}: left {freed.outside} files outside the table's directory")
     return freed
 
 

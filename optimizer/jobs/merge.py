@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.names import quoted
 from optimizer.errors import Refused, Unknown
+from optimizer.failures import explain_failure
 from optimizer.jobs.clean import clean
 from optimizer.ledger import Ledger
 from optimizer.partitions import predicate
@@ -86,7 +87,7 @@ def clean_after(work: Work, task: CleanTask) -> int:
     try:
         return clean(work, task)
     except (Refused, Unknown, Py4JError, PySparkException) as error:
-        work.hold.say(f"merged, but not cleaned: {error}")
+        work.hold.say(f"merged, but not cleaned: {explain_failure(error, work.lease)}")
         return 0
 
 

@@ -7,7 +7,7 @@ away costs the commit that the group is in; what is left then is planned again, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -19,10 +19,12 @@ from pyspark.errors import PySparkException
 from firn.names import dotted
 from firn.spark.errors import reason
 from optimizer.errors import LeaseLost, Refused, Unknown
+from optimizer.failures import explain_failure
 from optimizer.file_tasks import RewriteTask
 from optimizer.java import each, strings
 from optimizer.jobs.deletes import drop_dangling
 from optimizer.ledger import Changes, Ledger, since
+from optimizer.reads import refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -64,7 +66,7 @@ def run(work: Work) -> Result:
     table = work.session.table(task.parts)
     ledger = Ledger.opened(work, table)
     tried = _rounds(work, _Rewrite(work, task, table))
-    dangling = _drop_dangling(work, table)
+    dangling = _drop_dangling(work, table, task.parts)
     changes = ledger.changes()
     work.hold.has_committed = changes.commits > 0  # the action says nothing where it has found nothing
     if tried.failed and not changes.commits:
@@ -138,9 +140,9 @@ def _counted(changes: Changes) -> dict[str, int]:
     }
 
 
-def _drop_dangling(work: Work, table: Any) -> int:
+def _drop_dangling(work: Work, table: Any, parts: Sequence[str]) -> int:
     """The rewrite stands whatever becomes of this: delete files that apply to nothing wait for the next one."""
-    table.refresh()
+    refresh_checked(work, table, parts)
     head = table.currentSnapshot()
     if (
         head is None
@@ -152,7 +154,9 @@ def _drop_dangling(work: Work, table: Any) -> int:
     try:
         return drop_dangling(work, table)
     except (Refused, Unknown, Py4JError, PySparkException) as error:
-        work.hold.say(f"rewritten, but delete files that apply to nothing are left: {error}")
+        work.hold.say(
+            f"rewritten, but delete files that apply to nothing are left: {explain_failure(error, work.lease)}"
+        )
         return 0
 
 
@@ -167,7 +171,7 @@ class _Rewrite:
 
         Refused for a filter, an order or columns that the table does not know.
         """
-        self.table.refresh()
+        refresh_checked(self.work, self.table, self.task.parts)
         if self.table.currentSnapshot() is None:
             return Plan(None)
         self._action()  # the order is looked at before anything is read

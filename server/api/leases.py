@@ -21,6 +21,7 @@ from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.optimizers import Memory
+from server.service.leased_files import LeasedTable
 
 router = APIRouter(tags=["optimizers"])
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.3
 LONGEST_WAIT = 20
+MOST_LOCATIONS = 1_000
+LONGEST_LOCATION = 4_096
 
 
 class LeaseIn(In):
@@ -39,8 +42,24 @@ class LeaseIn(In):
     memory: Memory = {}
 
 
+class LeasedTableOut(Out):
+    """An Iceberg table that a job works on, and its head when the task was made."""
+
+    parts: list[str]
+    snapshot_id: int | None
+
+    @classmethod
+    def of(cls, table: LeasedTable) -> LeasedTableOut:
+        """As the API writes it."""
+        return cls(parts=[*table.name.namespace, table.name.name], snapshot_id=table.snapshot_id)
+
+
 class LeaseOut(Out):
-    """A job and everything needed to run it."""
+    """A job and everything needed to run it.
+
+    An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
+    catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none.
+    """
 
     lease: str
     lease_seconds: float
@@ -54,6 +73,16 @@ class LeaseOut(Out):
     name: str
     params: dict[str, Any]
     task: dict[str, Any]
+    tables: list[LeasedTableOut]
+    own_locations: list[str]
+    hive_table: str | None
+    delegation: list[str]
+
+
+class LocationsIn(In):
+    """Directories, with a slash at their ends, or files: what a job would open outside of its table's directories."""
+
+    locations: Annotated[list[Annotated[str, Field(max_length=LONGEST_LOCATION)]], Field(max_length=MOST_LOCATIONS)]
 
 
 class PlaceOut(Out):
@@ -130,7 +159,8 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         return None
     job, times = given.job, services.jobs.times
     try:
-        task = services.tasks.of(job)
+        task, moment = services.tasks.leased(job)
+        files = services.leased_files.facts(moment, task)
     except Unavailable as error:
         services.jobs.put_off(given.lease, error.message)
         return None
@@ -155,6 +185,10 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         name=job.table.name,
         params=job.params,
         task=task,
+        tables=[LeasedTableOut.of(one) for one in files.tables],
+        own_locations=list(files.own_locations),
+        hive_table=files.hive_table,
+        delegation=[str(one) for one in files.delegation],
     )
 
 
@@ -171,6 +205,17 @@ def list_places(services: ServicesDep, lease: LeaseDep) -> list[PlaceOut]:
         PlaceOut(parts=[*one.name.namespace, one.name.name], location=one.location, kept_because=one.kept_because)
         for one in services.own_places.of(lease)
     ]
+
+
+@router.post(
+    "/leases/{lease}/locations",
+    status_code=204,
+    summary="Ask whether files may be opened",
+    responses=refusals(400, 403, 404),
+)
+def check_locations(services: ServicesDep, lease: LeaseDep, body: LocationsIn) -> None:
+    """400 tells of the first location that the job may not open; it names no other table."""
+    services.leased_files.check(lease, body.locations)
 
 
 @router.post("/leases/{lease}/committing", summary="Say that the commit comes", responses=refusals(403, 404))

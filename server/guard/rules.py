@@ -189,6 +189,7 @@ _WORK: Rules = {
     ("POST", "/leases"): routine(on.server(MAINTAIN)),
     ("PUT", "/leases/{lease}"): routine(on.server(MAINTAIN)),
     ("GET", "/leases/{lease}/places"): reads(on.server(MAINTAIN)),
+    ("POST", "/leases/{lease}/locations"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/committing"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/report"): reads(on.server(MAINTAIN)),
     ("POST", "/leases/{lease}/published"): changes(on.server(MAINTAIN)),

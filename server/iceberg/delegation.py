@@ -12,16 +12,19 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from catalog.access import Caller
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
+from catalog.job import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
 from catalog.vending.sign import READING, SignRequest
 from server.iceberg.wire import (
     CatalogDep,
     JsonBody,
+    LeaseDep,
     ServicesDep,
     TableDep,
     caller_of,
     etag_of,
     json_response,
+    lease_in,
     loaded_response,
     optional_text_in,
     text_in,
@@ -43,10 +46,14 @@ class Delegation:
     services: Services
     caller: Caller | None
     asked: tuple[Mechanism, ...]
+    lease: Lease | None = None
+    """Of the job that asks, if one does."""
 
     def to(self, catalog: CatalogName, name: TableName) -> Granted | None:
         """What it is given; None when it has not asked, and nothing is looked up then."""
-        return self.services.vending.granted(self.caller, catalog, name, self.asked) if self.asked else None
+        if not self.asked:
+            return None
+        return self.services.vending.granted(self.caller, catalog, name, self.asked, self.lease)
 
     def to_staged(self, catalog: CatalogName, name: TableName, metadata: Json) -> Granted | None:
         """The same for a table that is to be created by a commit."""
@@ -59,7 +66,7 @@ def delegation_asked(request: Request) -> Delegation:
     """What the header asks for; mechanisms that nobody knows are passed over."""
     wanted = {one.strip() for one in request.headers.get("x-iceberg-access-delegation", "").split(",")}
     asked = tuple(one for one in Mechanism if one in wanted)
-    return Delegation(request.app.state.services, caller_of(request), asked)
+    return Delegation(request.app.state.services, caller_of(request), asked, lease_in(request) if asked else None)
 
 
 async def delegation_of(request: Request) -> Delegation:
@@ -76,11 +83,12 @@ def load_credentials(
     request: Request,
     catalog: CatalogDep,
     name: TableDep,
+    lease: LeaseDep,
     plan_id: Annotated[str | None, Query(alias="planId")] = None,
 ) -> Response:
     """New credentials for a table's files; those of a plan's are the same."""
     del plan_id
-    found = services.vending.credential(caller_of(request), catalog, name)
+    found = services.vending.credential(caller_of(request), catalog, name, lease)
     answer = json_response({"storage-credentials": [] if found is None else [_written(found, catalog, name)]})
     answer.headers.update(_NO_STORE)
     return answer
@@ -88,7 +96,7 @@ def load_credentials(
 
 @router.post("/sign")
 def sign_request(
-    services: ServicesDep, request: Request, catalog: CatalogDep, name: TableDep, body: JsonBody
+    services: ServicesDep, request: Request, catalog: CatalogDep, name: TableDep, lease: LeaseDep, body: JsonBody
 ) -> Response:
     """Sign a request to S3. Java's client keeps the signature of a GET or HEAD for half a minute."""
     provider = optional_text_in(body, "provider") or "s3"
@@ -101,7 +109,7 @@ def sign_request(
         headers=_headers_in(body),
         body=optional_text_in(body, "body"),
     )
-    signed = services.vending.signature(caller_of(request), catalog, name, asked)
+    signed = services.vending.signature(caller_of(request), catalog, name, asked, lease)
     answer = json_response({"uri": asked.uri, "headers": {key: [value] for key, value in signed.items()}})
     answer.headers["Cache-Control"] = "private" if asked.method in READING else "no-cache"
     return answer

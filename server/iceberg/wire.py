@@ -109,10 +109,15 @@ async def view_name(namespace: Annotated[str, Path()], view: Annotated[str, Path
     return TableName(decode_namespace(namespace), view)
 
 
-async def lease_of(request: Request) -> Lease | None:
+def lease_in(request: Request) -> Lease | None:
     """The lease a job's request comes with."""
     lease = request.headers.get("x-firn-lease")
     return None if lease is None else Lease.parse(lease)
+
+
+async def lease_of(request: Request) -> Lease | None:
+    """The same, for routes."""
+    return lease_in(request)
 
 
 async def engine_of(request: Request) -> str | None:

@@ -26,6 +26,7 @@ from server.service.jobs import Jobs
 from server.service.keeping.places import OwnPlaces
 from server.service.keyed import KeyedTables
 from server.service.layout import Layouts
+from server.service.leased_files import LeasedFiles
 from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
@@ -74,6 +75,7 @@ class Services:
     layouts: Layouts
     misplaced: MisplacedTables
     own_places: OwnPlaces
+    leased_files: LeasedFiles
     dry_runs: DryRuns
     scans: Scans
     reports: Reports

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from catalog.errors import NoSuchTable
 from catalog.iceberg.json import Json
@@ -29,6 +30,14 @@ from server.service.moment import Moment
 from server.service.planner import check_takes, facts_of, planned_relation
 from server.service.queueing import queued
 
+
+class Leased(NamedTuple):
+    """What a job is given with its lease, and the state of the table that it was made from."""
+
+    task: Json
+    moment: Moment
+
+
 MoreFacts = Callable[[UnitOfWork, Job, Relation], Json]
 
 
@@ -53,13 +62,17 @@ class Tasks:
 
     def of(self, job: Job) -> Json:
         """The facts for a job; NoSuchTable when its table is gone."""
+        return self.leased(job).task
+
+    def leased(self, job: Job) -> Leased:
+        """The same, with what they were made from."""
         with self.database.reading() as uow:
             relation = uow.relations.get(job.relation_id)
             moment = self._moment(uow, job, relation)
             extra = self.more[job.kind](uow, job, relation) if job.kind in self.more else {}
         built: Json = _BUILDERS[job.kind](moment)
         looked = self.looks[job.kind](moment) if job.kind in self.looks else {}
-        return built | extra | looked
+        return Leased(built | extra | looked, moment)
 
     def if_asked(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Asked:
         """The facts that a job would be given now; Invalid for a kind that the table does not take."""

@@ -19,6 +19,7 @@ from cachetools import LRUCache, TTLCache
 from catalog.access import Caller
 from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
+from catalog.job import Lease, check_lease
 from catalog.locations import AllowedLocations, own_locations
 from catalog.names import CatalogName, TableName
 from catalog.ports.files import Links
@@ -118,14 +119,24 @@ class Vending:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def granted(
-        self, caller: Caller | None, catalog: CatalogName, name: TableName, asked: Sequence[Mechanism]
+        self,
+        caller: Caller | None,
+        catalog: CatalogName,
+        name: TableName,
+        asked: Sequence[Mechanism],
+        lease: Lease | None = None,
     ) -> Granted:
-        """What a client that asks for these mechanisms is given with a table that is there."""
+        """What a client that asks for these mechanisms is given with a table that is there.
+
+        A job shows its lease, and is given access to its own tables alone, while the lease lasts.
+        """
         with self.database.reading() as uow:
             storage = storage_of(uow, catalog)
         if not storage.hands_out:  # most clients ask always
             return Granted(hints=storage.hints)
         ground, pinned = self._ground(catalog, name)
+        if (why_not := self._why_not_leased(lease, catalog, name)) is not None:
+            return Granted(hints=ground.storage.hints, refused=why_not)
         if not self.access.may_read(caller, catalog, name):
             return Granted(hints=ground.storage.hints, refused="it takes the privilege to read the table")
         write = not pinned and self.access.may_write(caller, catalog, name)
@@ -143,7 +154,23 @@ class Vending:
         asked = [one for one in asked if one is not Mechanism.SIGNING]
         return self._granted(ground, caller, name, asked, write=True)
 
-    def credential(self, caller: Caller | None, catalog: CatalogName, name: TableName) -> Credential | None:
+    def _why_not_leased(self, lease: Lease | None, catalog: CatalogName, name: TableName) -> str | None:
+        """Why a request that comes with a lease is given nothing; None for one that comes without."""
+        if lease is None:
+            return None
+        with self.database.reading() as uow:
+            try:
+                job = check_lease(uow.jobs.get(lease.job_id), lease)
+            except CatalogError as error:
+                return error.message
+            table, _ = served_by(uow, catalog, name)
+            if job.relation_id not in (table.id, table.owner_id):
+                return "the job that the request came with works on another table"
+        return None
+
+    def credential(
+        self, caller: Caller | None, catalog: CatalogName, name: TableName, lease: Lease | None = None
+    ) -> Credential | None:
         """New credentials for a table; None in a catalog that gives none, Forbidden when this table gets none.
 
         NoSuchTable without the table.
@@ -151,13 +178,18 @@ class Vending:
         with self.database.reading() as uow:
             uow.catalogs.get(catalog)
             served_by(uow, catalog, name)
-        granted = self.granted(caller, catalog, name, [Mechanism.CREDENTIALS])
+        granted = self.granted(caller, catalog, name, [Mechanism.CREDENTIALS], lease)
         if granted.refused is not None:
             raise Forbidden(f"no credentials for {name}: {granted.refused}")
         return granted.credential
 
     def signature(
-        self, caller: Caller | None, catalog: CatalogName, name: TableName, request: SignRequest
+        self,
+        caller: Caller | None,
+        catalog: CatalogName,
+        name: TableName,
+        request: SignRequest,
+        lease: Lease | None = None,
     ) -> Mapping[str, str]:
         """The headers that sign a request to S3; Forbidden when it goes beyond what the caller may do."""
         ground, pinned = self._ground(catalog, name, remembered=True)
@@ -165,6 +197,8 @@ class Vending:
             raise Forbidden(f"requests are not signed in the catalog {catalog}")
         if ground.why_not is not None:
             raise Forbidden(f"no signatures for {name}: {ground.why_not}")
+        if (why_not := self._why_not_leased(lease, catalog, name)) is not None:
+            raise Forbidden(f"no signatures for {name}: {why_not}")
         if not self.access.may_read(caller, catalog, name):
             raise Forbidden(f"signatures for {name} take the privilege to read it")
         write = not pinned and self.access.may_write(caller, catalog, name)

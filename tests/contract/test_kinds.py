@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.job import AFTER_A_LOOK, WHEN_ASKED, JobKind
 from catalog.planning.decide import NEEDS
 from optimizer.jobs import JOBS
+from optimizer.reads import READS
 from server.service.planner import _FOR_KEYED, _FOR_PLAIN
 from server.service.tasks import _BUILDERS
 
@@ -20,6 +21,12 @@ def test_every_kind_is_planned_once_but_for_what_begins_with_a_look_at_hive_or_i
 def test_every_planned_kind_has_facts_and_an_optimizer_that_runs_it() -> None:
     assert set(_BUILDERS) >= PLANNED | WHEN_ASKED
     assert set(JOBS) == set(JobKind)
+
+
+def test_every_kind_says_what_it_opens() -> None:
+    """One that does not would open whatever a table's metadata names."""
+    assert set(READS) == set(JobKind)
+    assert {kind for kind, reads in READS.items() if reads is READS["tags"]} == {"tags", "expire", "orphans"}
 
 
 def test_every_planned_kind_may_be_asked_for_on_a_table_that_it_is_planned_for() -> None:

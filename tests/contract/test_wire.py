@@ -48,6 +48,7 @@ READ: dict[type[BaseModel], str] = {
     client.NamespaceDropped: "NamespaceDropOut",
     optimizer.Registered: "RegisteredOut",
     optimizer.Lease: "LeaseOut",
+    optimizer.LeasedTable: "LeasedTableOut",
     optimizer.OwnPlace: "PlaceOut",
 }
 """Every model that an answer is read into, and the schema of that answer."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
+from catalog.errors import LocationRefused
 from catalog.job import Lease, check_lease
 from catalog.names import TableName
+from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.facts import load_metadata
+from server.service.locations import allowed_locations
 from server.service.metadata import MetadataFiles
 from server.service.ownership import tables_of, why_not_its_own
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,23 @@ class OwnPlaces:
         return [self._place(uow, table) for table in tables_of(uow, relation)]
 
     def _place(self, uow: UnitOfWork, table: Relation) -> OwnPlace:
-        properties = {table.id: load_metadata(self.metadata, table).get("properties", {})}
-        reason = why_not_its_own(uow, table, properties, by_listing=False)
-        return OwnPlace(name=table.name, location=table.location, kept_because=reason)
+        return OwnPlace(name=table.name, location=table.location, kept_because=self._why_kept(uow, table))
+
+    def _why_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
+        """In words for whoever may see the table, which name no other one; the server's log does."""
+        properties = load_metadata(self.metadata, table).get("properties", {})
+        said = why_not_said_to_be_its_own(table, properties)
+        outside = why_not_inside(table.location, uow.catalogs.get(table.catalog).warehouse)
+        if said is not None or outside is not None:
+            return said or f"{outside}: other systems may write there"
+        try:
+            allowed_locations(uow, self.metadata.files, table.catalog).check_directory(
+                table.location, self.metadata.files
+            )
+        except LocationRefused as error:
+            return error.message
+        shared = why_not_its_own(uow, table, {table.id: properties}, by_listing=True)
+        if shared is None:
+            return None
+        log.warning("no file of a table is deleted: %s", shared, extra={"table": str(table.name)})
+        return "another table has files in or around its directory"

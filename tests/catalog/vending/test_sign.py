@@ -237,6 +237,12 @@ def test_only_s3s_own_headers_are_signed_so_that_a_range_may_change() -> None:
     )
 
 
+def test_what_amazons_client_for_java_asks_for_when_it_reads_is_signed() -> None:
+    """Iceberg's FileIO for Spark sends it with every GET: none of them was signed."""
+    found = signable(asked("GET", f"{TABLE}/a", {"x-amz-te": ["append-md5"]}), READER, STORAGE)
+    assert found.headers == {"x-amz-te": "append-md5"}
+
+
 def test_a_deletion_of_many_is_signed_with_the_body_that_was_judged() -> None:
     body = deletion("wh/orders/a")
     headers = {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]}

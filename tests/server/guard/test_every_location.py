@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from catalog.iceberg.json import Json
+from catalog.job import JobKind, Lease
 from catalog.names import TableName
 from server.files.storage import Storage
 from server.guard import rules
@@ -230,7 +231,19 @@ DIRECTORIES: Mapping[str, Mapping[str, Enters]] = {
         PUBLISH: lambda _, location: ("PATCH", f"{API}/policy?namespace=db", {"set": {PUBLISH: location}})
     },
 }
+_LEASES: dict[str, Lease] = {}
+"""Of a job on the attacker's table, by the lake that it is on."""
+
+
+def _opened_by_a_job(on: Ground, location: str) -> Request:
+    """What a job asks before it opens a file outside of its table's directories."""
+    if on.warehouse not in _LEASES:
+        _LEASES[on.warehouse] = on.lake.lease(JobKind.EXPIRE, MINE)
+    return "POST", f"/api/v1/leases/{_LEASES[on.warehouse]}/locations", {"locations": [location]}
+
+
 FILES: Mapping[str, Mapping[str, Enters]] = {
+    "POST /leases/{lease}/locations": {"locations": _opened_by_a_job},
     "POST /{catalog}/namespaces/{namespace}/register": {
         "metadata-location": lambda _, location: (
             "POST",

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from catalog.errors import LeaseLost
 from catalog.job import JobKind
 from catalog.names import TableName
+from catalog.relation import Pointer
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, COLUMNS, PLAIN, Lake, altered, set_property
-from tests.server.older_tables import before_the_location_rule
+from tests.server.lake import BASE, CHANGE, COLUMNS, PLAIN, Lake
 
 OTHER = TableName(("db",), "other")
+
+
+SHARED = "another table has files in or around its directory"
+"""Which one is told to nobody who may not know of it."""
+
+
+def moved(lake: Lake, name: TableName, *also_at: str) -> None:
+    """A table whose files lie in another's place: no commit takes one there, but older ones are there."""
+    with lake.services.database.writing() as uow:
+        relation = uow.relations.find(LAKE, name)
+        assert relation is not None
+        pointer = Pointer(str(relation.metadata_location), relation.location, also_at)
+        assert uow.relations.move_pointer(relation, pointer, uow.now())
 
 
 def why_kept(lake: Lake, name: TableName = PLAIN) -> dict[TableName, str | None]:
@@ -34,26 +49,42 @@ def test_no_file_is_a_tables_own_where_another_has_files_in_or_around_it(lake: L
     lake.create()
     place = lake.metadata(PLAIN)["location"].replace("file:///", "file:/") + part
     location = place if part else place.rsplit("/", 1)[0]
-    with before_the_location_rule():
-        lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
-    assert "lake.db.other" in str(why_kept(lake)[PLAIN])
+    lake.create(OTHER)
+    moved(lake, OTHER, location)
+    assert why_kept(lake)[PLAIN] == SHARED
 
 
 def test_a_dropped_table_that_can_come_back_still_needs_its_files(lake: Lake) -> None:
     lake.create()
-    location = f"{lake.metadata(PLAIN)['location']}/data"
-    with before_the_location_rule():
-        lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
+    lake.create(OTHER)
+    moved(lake, OTHER, f"{lake.metadata(PLAIN)['location']}/data")
     lake.services.drop(LAKE, OTHER)
-    assert "which was dropped" in str(why_kept(lake)[PLAIN])
+    assert why_kept(lake)[PLAIN] == SHARED
 
 
 def test_where_another_table_writes_its_data_counts_as_its_place(lake: Lake) -> None:
     lake.create()
     lake.create(OTHER)
-    with before_the_location_rule():
-        lake.commit(altered(OTHER, set_property("write.data.path", f"{lake.metadata(PLAIN)['location']}/data")))
-    assert "lake.db.other" in str(why_kept(lake)[PLAIN])
+    moved(lake, OTHER, lake.metadata(OTHER)["location"], f"{lake.metadata(PLAIN)['location']}/data")
+    assert why_kept(lake)[PLAIN] == SHARED
+
+
+def test_no_file_goes_from_an_allowed_location_outside_of_the_warehouse(lake: Lake, tmp_path: Path) -> None:
+    """An expiry deleted Parquet files of another system that lay there."""
+    landing = tmp_path / "landing"
+    lake.services.namespaces.change_catalog_properties(
+        LAKE, updates={"firn.storage.allowed-locations": str(landing)}, removals=()
+    )
+    lake.services.tables.create(LAKE, TableDefinition(name=PLAIN, schema=COLUMNS, location=f"{landing}/t"))
+    assert "other systems may write there" in str(why_kept(lake)[PLAIN])
+
+
+def test_no_file_goes_from_a_directory_that_is_a_link(lake: Lake, tmp_path: Path) -> None:
+    lake.create()
+    own = Path(lake.metadata(PLAIN)["location"].removeprefix("file://"))
+    own.rename(tmp_path / "elsewhere")
+    own.symlink_to(tmp_path / "elsewhere")
+    assert why_kept(lake)[PLAIN] is not None
 
 
 def test_an_owner_may_say_that_files_are_shared(lake: Lake) -> None:

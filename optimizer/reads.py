@@ -1,0 +1,191 @@
+"""What each kind of job opens, and the check that it may.
+
+The session caches tables, so a job goes on working with the state of a table that was checked, whatever others commit
+meanwhile; after a refresh the new state is checked before anything of it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from optimizer.convert_task import ConvertTask
+from optimizer.java import each
+from optimizer.keeping_tasks import StatisticsTask
+from optimizer.publish_task import PublishTask
+from optimizer.sync_task import SyncTask
+from optimizer.wire import Lease
+from optimizer.work import Work
+
+CHANGE = "change"
+"""The last part of a change store's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRead:
+    """A table that a job opens files of: as of a snapshot, of its head where None; or of all that there is."""
+
+    parts: Sequence[str]
+    snapshot_id: int | None = None
+    every_snapshot: bool = False
+    manifests_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """All that a job opens. The server has named the files and directories, which are Hive's."""
+
+    tables: Sequence[TableRead] = ()
+    files: Sequence[str] = ()
+    directories: Sequence[str] = ()
+
+
+def check_reads(work: Work) -> None:
+    """Refused if the job would open a file that its table may not name. Nothing of such files was opened by then."""
+    reads = READS[work.lease.kind](work.lease)
+    if not reads.tables and not reads.files and not reads.directories:
+        return
+    work.hold.stage("checking where the table's files are")
+    work.confinement.check_named(reads.files, reads.directories)
+    for read in reads.tables:
+        _check_table(work, read)
+
+
+def refresh_checked(work: Work, table: Any, parts: Sequence[str]) -> None:
+    """Bring a table up to date; Refused if it names files by now that may not be opened."""
+    table.refresh()
+    _check_table(work, TableRead(parts=parts))
+
+
+def check_listed(work: Work, metadata: Mapping[str, Any]) -> None:
+    """The same for the manifest lists of all snapshots in a table's metadata."""
+    for snapshot in metadata.get("snapshots") or ():
+        lists = [snapshot["manifest-list"]] if "manifest-list" in snapshot else []
+        work.confinement.check_files([*lists, *snapshot.get("manifests", ())])
+
+
+def _check_table(work: Work, read: TableRead) -> None:
+    table = work.session.table(read.parts)
+    if read.every_snapshot:
+        _check_every_snapshot(work, table)
+        return
+    head = table.currentSnapshot()
+    snapshot = head if read.snapshot_id is None else table.snapshot(read.snapshot_id)
+    if snapshot is None:  # an empty table; or a snapshot that is gone, without which the job fails by itself
+        return
+    checked = (snapshot.snapshotId(), read.manifests_alone)
+    if checked not in work.checked:
+        _check_snapshot(work, table, snapshot)
+        if not read.manifests_alone:
+            is_head = snapshot.snapshotId() == head.snapshotId()
+            files = _listed(work, table, "FILES") if is_head else _files_of(work, read.parts, snapshot.snapshotId())
+            work.confinement.check_frame(files, "file_path")
+        work.checked.add(checked)
+
+
+def _check_snapshot(work: Work, table: Any, snapshot: Any) -> None:
+    """A manifest list is checked before it is opened, and so are the manifests that it names."""
+    if (location := snapshot.manifestListLocation()) is not None:
+        work.confinement.check_files([str(location)])
+    work.confinement.check_files(str(manifest.path()) for manifest in each(snapshot.allManifests(table.io())))
+
+
+def _check_every_snapshot(work: Work, table: Any) -> None:
+    confinement = work.confinement
+    locations = (snapshot.manifestListLocation() for snapshot in each(table.snapshots()))
+    confinement.check_files(str(location) for location in locations if location is not None)
+    confinement.check_frame(_listed(work, table, "ALL_MANIFESTS"), "path")
+    confinement.check_frame(_listed(work, table, "ALL_FILES"), "file_path")
+
+
+def _listed(work: Work, table: Any, kind: str) -> DataFrame:
+    """A metadata table over the very state that this object has."""
+    jvm = work.session.jvm
+    metadata_type = getattr(jvm.org.apache.iceberg.MetadataTableType, kind)
+    rows = jvm.org.apache.iceberg.spark.SparkTableUtil.loadMetadataTable(work.session.java, table, metadata_type)
+    return DataFrame(rows, work.session.spark)
+
+
+def _files_of(work: Work, parts: Sequence[str], snapshot_id: int) -> DataFrame:
+    return work.session.spark.read.option("versionAsOf", str(snapshot_id)).table(f"{work.session.name(parts)}.files")
+
+
+# --- what each kind opens ---
+
+
+def _stores(lease: Lease, *, change: bool | None) -> Iterator[TableRead]:
+    """The tables as the server pinned them for the task, and as they are now. Of a keyed table, both stores or one."""
+    for table in lease.tables:
+        if change is None or change == (len(lease.tables) > 1 and table.parts[-1] == CHANGE):
+            yield TableRead(parts=table.parts)
+            if table.snapshot_id is not None:
+                yield TableRead(parts=table.parts, snapshot_id=table.snapshot_id)
+
+
+def _both(lease: Lease) -> Reads:
+    return Reads(tables=list(_stores(lease, change=None)))
+
+
+def _main(lease: Lease) -> Reads:
+    return Reads(tables=list(_stores(lease, change=False)))
+
+
+def _change(lease: Lease) -> Reads:
+    return Reads(tables=list(_stores(lease, change=True)))
+
+
+def _manifests(lease: Lease) -> Reads:
+    return Reads(tables=[TableRead(parts=table.parts, manifests_alone=True) for table in lease.tables])
+
+
+def _nothing(_: Lease) -> Reads:
+    return Reads()
+
+
+def _statistics(lease: Lease) -> Reads:
+    task = StatisticsTask.model_validate(lease.task)
+    if task.snapshot_id is None or not task.columns:
+        return Reads()
+    return Reads(tables=[TableRead(parts=task.parts, snapshot_id=task.snapshot_id)])
+
+
+def _sync(lease: Lease) -> Reads:
+    """A rebuild replays all changes that ever were."""
+    task = SyncTask.model_validate(lease.task)
+    files = [file.location for unit in task.units for file in unit.files]
+    if task.mode == "upsert":
+        return Reads(files=files)
+    tables = [TableRead(parts=table.parts, every_snapshot=True) for table in lease.tables if table.parts[-1] == CHANGE]
+    return Reads(tables=[*_stores(lease, change=False), *_stores(lease, change=True), *tables], files=files)
+
+
+def _publish(lease: Lease) -> Reads:
+    task = PublishTask.model_validate(lease.task)
+    return Reads(tables=[TableRead(parts=task.base, snapshot_id=task.snapshot)])
+
+
+def _convert(lease: Lease) -> Reads:
+    return Reads(directories=[unit.location for unit in ConvertTask.model_validate(lease.task).units])
+
+
+READS: Mapping[str, Callable[[Lease], Reads]] = {
+    "merge": _both,
+    "clean": _change,
+    "rewrite": _main,
+    "compact": _change,
+    "deletes": _main,
+    "manifests": _manifests,
+    "expire": _nothing,  # these two read metadata by `needed_files`, which checks each state that it is given
+    "orphans": _nothing,
+    "ttl": _both,
+    "tags": _nothing,
+    "statistics": _statistics,
+    "keys": _main,
+    "sync": _sync,
+    "publish": _publish,
+    "convert": _convert,
+}
+"""A kind that is missing here is not run."""

@@ -1,0 +1,139 @@
+"""What failed, in words for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from optimizer.failures import TRACE_LINES, explain_failure, java_trace
+from optimizer.wire import Lease
+from optimizer.worker import Worker
+from tests.optimizer.conftest import KeyedTable
+from tests.spark_fixtures import RunningServer
+
+FILE = "hdfs://nn:9000/hive/sales/day=2026-01-01/region=a%20b/000000_0"
+
+
+class JavaClass:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def getName(self) -> str:  # noqa: N802 -- Java's
+        return self.name
+
+
+class JavaError:
+    """A Java exception with its cause."""
+
+    def __init__(self, name: str, message: str, cause: JavaError | None = None) -> None:
+        self.name, self.message, self.cause = name, message, cause
+
+    def getClass(self) -> JavaClass:  # noqa: N802
+        return JavaClass(self.name)
+
+    def getMessage(self) -> str:  # noqa: N802
+        return self.message
+
+    def getCause(self) -> JavaError | None:  # noqa: N802
+        return self.cause
+
+
+class Failed(Exception):
+    """A failure of Java's, as PySpark hands it on."""
+
+    def __init__(self, *causes: tuple[str, str]) -> None:
+        made: JavaError | None = None
+        for name, message in reversed(causes):
+            made = JavaError(name, message, made)
+        self._origin = made
+        super().__init__("An error occurred while calling o12235.collectToPython.\n: org.apache.spark.SparkException")
+
+
+def lease(**more: Any) -> Lease:
+    facts = {"lease": "j.1.t", "beat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
+    return Lease.model_validate({**facts, "table": "db.sales", "task": {}, **more})
+
+
+ABORTED = ("org.apache.spark.SparkException", "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times")
+LOST = [
+    ("org.apache.iceberg.exceptions.NotFoundException", f"Failed to open input stream for file: {FILE}"),
+    ("java.io.FileNotFoundException", f"File {FILE} does not exist"),
+    ("java.io.FileNotFoundException", f"File does not exist: {FILE}"),
+    ("org.apache.iceberg.exceptions.NotFoundException", f"Location does not exist: {FILE}"),
+    (
+        "org.apache.spark.SparkFileNotFoundException",
+        f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {FILE}. File does not exist. It is …",
+    ),
+]
+
+
+@pytest.mark.parametrize("cause", LOST)
+def test_a_merge_that_loses_its_files_to_a_hive_overwrite_names_the_file_the_cause_and_what_comes_next(
+    cause: tuple[str, str],
+) -> None:
+    """It said: An error occurred while calling o12235.collectToPython."""
+    said = explain_failure(Failed(ABORTED, cause), lease(hive_table="h.sales"))
+    assert said == (
+        f"the file {FILE} is gone: Hive has overwritten, moved or dropped partition day=2026-01-01/region=a b of "
+        "h.sales since the last sync. The next sync takes that over, and the merge is planned again"
+    )
+
+
+def test_a_file_of_a_plain_table_that_is_gone_is_named_with_what_to_do() -> None:
+    said = explain_failure(Failed(ABORTED, LOST[0]), lease(kind="rewrite"))
+    assert said.startswith(f"the file {FILE} is gone: something other than Firn has deleted or moved it, and db.sales")
+    assert "roll the table back" in said
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (("java.io.IOException", "No space left on device"), "a disk is full"),
+        (("java.lang.OutOfMemoryError", "Java heap space"), "--driver-memory"),
+        (
+            ("software.amazon.awssdk.services.s3.model.S3Exception", "Access Denied (Service: S3, Status Code: 403)"),
+            "Access Denied (Service: S3",
+        ),
+        (
+            (
+                "software.amazon.awssdk.core.exception.SdkClientException",
+                "Unable to load credentials from any of the providers",
+            ),
+            "no credentials for the storage",
+        ),
+    ],
+)
+def test_what_people_can_do_something_about_says_what(cause: tuple[str, str], words: str) -> None:
+    said = explain_failure(Failed(ABORTED, cause), lease())
+    assert words in said
+    assert "An error occurred while calling" not in said
+
+
+def test_of_any_other_failure_the_innermost_cause_is_told() -> None:
+    failed = Failed(ABORTED, ("java.lang.IllegalStateException", "a row has null in column id\nat line 2"))
+    assert explain_failure(failed, lease()) == "a row has null in column id"
+    assert explain_failure(ValueError("so"), lease()) == "so"
+
+
+def test_a_stack_trace_is_bounded_and_pythons_own_errors_have_none() -> None:
+    failed = Failed(ABORTED)
+    failed._stackTrace = "\n".join(f"at line {at}" for at in range(500))  # type: ignore[attr-defined]
+    lines = java_trace(failed)
+    assert (len(lines), lines[-1].startswith("… ")) == (TRACE_LINES + 1, True)
+    assert java_trace(ValueError("so")) == []
+
+
+@pytest.mark.spark
+def test_a_job_whose_file_is_gone_names_it_and_java_goes_to_its_log(server: RunningServer, worker: Worker) -> None:
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "v", **{"firn.primary-key": "id"})
+    table.upsert((1, "a"))
+    table.run("merge")
+    table.upsert((1, "b"))
+    [(path,)] = server.rows(f"SELECT file_path FROM {table.name}.base.files")
+    Path("/" + path.removeprefix("file:").lstrip("/")).unlink()
+    job = table.run("merge", mode="rewrite")
+    log = server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()
+    assert (job["status"], any("at org.apache" in line["line"] for line in log)) == ("failed", True), log
+    assert f"the file {path} is gone: something other than Firn" in job["error"].replace("file:///", "file:/")

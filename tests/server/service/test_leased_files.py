@@ -1,0 +1,95 @@
+"""Which files a job may open, as its optimizer is told and asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import LeaseLost, LocationRefused
+from catalog.job import JobKind, Lease
+from catalog.names import TableName
+from server.service.leased_files import FileFacts
+from tests.factories import LAKE
+from tests.server.lake import PLAIN, Lake
+
+HIDDEN = TableName(("db",), "hidden")
+
+
+def facts_of(lake: Lake, lease: Lease) -> FileFacts:
+    leased = lake.services.tasks.leased(lake.job(lease))
+    return lake.services.leased_files.facts(leased.moment, leased.task)
+
+
+def directory_of(lake: Lake, name: TableName) -> str:
+    return str(lake.metadata(name)["location"]).rstrip("/")
+
+
+@pytest.fixture
+def lease(lake: Lake) -> Lease:
+    lake.create()
+    lake.create(HIDDEN)
+    return lake.lease(JobKind.EXPIRE, PLAIN)
+
+
+def test_a_lease_tells_where_the_tables_own_files_are(lake: Lake, lease: Lease) -> None:
+    facts = facts_of(lake, lease)
+    assert (facts.own_locations[0], facts.hive_table, facts.delegation) == (directory_of(lake, PLAIN), None, [])
+    assert [one.name for one in facts.tables] == [PLAIN]
+
+
+def test_both_stores_of_a_keyed_table_are_told(lake: Lake) -> None:
+    lake.create_keyed()
+    lease = lake.lease(JobKind.EXPIRE, TableName(("db",), "orders"))
+    facts = facts_of(lake, lease)
+    assert sorted(one.name.name for one in facts.tables) == ["base", "change"]
+    lake.services.leased_files.check(lease, [f"{place}/data/" for place in facts.own_locations])
+
+
+@pytest.mark.parametrize(
+    "way", ["{hidden}/data/", "{hidden}/data/x.parquet", "{own}/../{name}/data/", "{own}/%2e%2e/{name}/"]
+)
+def test_a_hidden_tables_directory_is_refused_without_its_name(lake: Lake, lease: Lease, way: str) -> None:
+    hidden = directory_of(lake, HIDDEN)
+    asked = way.format(hidden=hidden, own=directory_of(lake, PLAIN), name=hidden.rpartition("/")[2])
+    with pytest.raises(LocationRefused) as refused:
+        lake.services.leased_files.check(lease, [f"{directory_of(lake, PLAIN)}/data/", asked])
+    assert "db.hidden" not in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_a_link_out_of_the_table_is_followed(lake: Lake, lease: Lease) -> None:
+    own = Path(directory_of(lake, PLAIN).removeprefix("file://"))
+    (own / "data").mkdir(parents=True, exist_ok=True)
+    (own / "data" / "link").symlink_to("/etc")
+    with pytest.raises(LocationRefused):
+        lake.services.leased_files.check(lease, [f"file://{own}/data/link/"])
+
+
+def test_a_landing_area_may_be_read_once_an_administrator_has_allowed_it(
+    lake: Lake, lease: Lease, tmp_path: Path
+) -> None:
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    with pytest.raises(LocationRefused):
+        lake.services.leased_files.check(lease, [f"{landing}/a/"])
+    allowed = {"firn.storage.allowed-locations": str(landing)}
+    lake.services.namespaces.change_catalog_properties(LAKE, updates=allowed, removals=())
+    lake.services.leased_files.check(lease, [f"{landing}/a/"])
+
+
+def test_a_lease_that_has_ended_is_told_nothing_of_files(lake: Lake, lease: Lease) -> None:
+    lake.services.jobs.cancel(lease.job_id)
+    with pytest.raises(LeaseLost):
+        lake.services.leased_files.check(lease, [])
+
+
+def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease: Lease) -> None:
+    """Whoever may alter a Hive table chooses its directories: a conversion read hidden rows by them."""
+    job = replace(lake.job(lease), kind=JobKind.CONVERT, params={"hive": "h.t"})
+    moment = replace(lake.services.tasks.leased(lake.job(lease)).moment, job=job)
+    task = {"units": [{"location": f"{directory_of(lake, HIDDEN)}/data"}]}
+    with pytest.raises(LocationRefused) as refused:
+        lake.services.leased_files.facts(moment, task)
+    assert "db.hidden" not in refused.value.message
+    assert lake.services.leased_files.facts(moment, {"units": [{"location": "hdfs://nn/hive/t"}]}).tables

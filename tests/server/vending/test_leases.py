@@ -1,0 +1,84 @@
+"""Access to files for a job: by its lease, to its own tables, while the lease lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from catalog.job import JobKind, Lease
+from catalog.optimizer import PROTOCOL
+from server.iceberg.delegation import REFUSED
+from server.service.leased_files import FileFacts
+from server.service.optimizers import Coming
+from server.service.vending import Mechanism
+from tests.server.vending.conftest import PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
+
+DENIED = 403
+REQUEST = {"method": "GET", "region": "us-east-1", "headers": {}}
+
+
+@pytest.fixture
+def client(vault: Vault) -> Iterator[httpx.Client]:
+    vault.configure(STS | SIGNS)
+    with vault.listening() as url, vault.client(url) as client:
+        yield client
+
+
+@pytest.fixture
+def lease(vault: Vault) -> Lease:
+    """Of a job on db.orders."""
+    services = vault.services
+    coming = Coming(group="default", host="here", pid=1, version="0", protocol=PROTOCOL)
+    services.planner.run_now(VAULT, TABLE, JobKind.EXPIRE, {})
+    taken = services.jobs.take(services.optimizers.register(coming).id, list(JobKind))
+    assert taken is not None
+    return taken.lease
+
+
+def by(lease: Lease) -> dict[str, str]:
+    return {**VENDED, "X-Firn-Lease": str(lease)}
+
+
+def facts_of(vault: Vault, lease: Lease) -> FileFacts:
+    with vault.services.database.reading() as uow:
+        job = uow.jobs.get(lease.job_id)
+    leased = vault.services.tasks.leased(job)
+    return vault.services.leased_files.facts(leased.moment, leased.task)
+
+
+def test_a_jobs_credentials_write_in_its_own_table(vault: Vault, client: httpx.Client, lease: Lease) -> None:
+    config = client.get(f"{PATH}/orders", headers=by(lease)).json()["config"]
+    assert "s3.session-token" in config
+    assert "s3:DeleteObject" in vault.cloud.policies[-1]
+    assert client.get(f"{PATH}/orders/credentials", headers=by(lease)).json()["storage-credentials"]
+
+
+def test_a_job_gets_no_access_to_another_table(client: httpx.Client, lease: Lease) -> None:
+    """Its optimizer may maintain every table, and would get credentials for each of them."""
+    answer = client.get(f"{PATH}/customers", headers=by(lease))
+    assert (answer.status_code, "s3.session-token" in answer.json()["config"]) == (200, False)
+    assert "works on another table" in answer.json()["config"][REFUSED]
+    assert client.get(f"{PATH}/customers/credentials", headers=by(lease)).status_code == DENIED
+    signed = client.post(f"{PATH}/customers/sign", json={**REQUEST, "uri": "http://x/y"}, headers=by(lease))
+    assert (signed.status_code, "works on another table" in signed.text) == (DENIED, True)
+
+
+def test_access_ends_with_the_lease(vault: Vault, client: httpx.Client, lease: Lease) -> None:
+    vault.services.jobs.cancel(lease.job_id)
+    assert "has ended" in client.get(f"{PATH}/orders", headers=by(lease)).json()["config"][REFUSED]
+    assert client.get(f"{PATH}/orders/credentials", headers=by(lease)).status_code == DENIED
+    signed = client.post(f"{PATH}/orders/sign", json={**REQUEST, "uri": "http://x/y"}, headers=by(lease))
+    assert (signed.status_code, "has ended" in signed.text) == (DENIED, True)
+
+
+@pytest.mark.parametrize(
+    ("properties", "delegation"),
+    [({}, []), (STS, [Mechanism.CREDENTIALS]), (SIGNS, [Mechanism.SIGNING]), (STS | SIGNS, [Mechanism.CREDENTIALS])],
+)
+def test_a_lease_tells_how_the_catalog_gives_access(
+    vault: Vault, lease: Lease, properties: dict[str, str], delegation: list[Mechanism]
+) -> None:
+    vault.configure(properties)
+    assert facts_of(vault, lease).delegation == delegation
