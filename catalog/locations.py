@@ -289,8 +289,10 @@ class FileRule:
         if not name or _ODD.search(name) or name in {".", ".."}:
             return self._judge(location)
         foreign = self._judge_directory(directory)
-        if location.startswith(("/", "file:")) and self.links.is_link(_path(location)):
-            return self._judge(location)
+        if location.startswith(("/", "file:")):
+            paths = file_readings(location) if _ODD.search(directory) else (_path(location),)
+            if any(self.links.is_link(path) for path in paths):
+                return self._judge(location)
         return foreign
 
     def _judge_directory(self, directory: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
-from server.service.commit_files import CommittedFiles
+from server.service.commit_files import CommittedFiles, Passed
 from server.service.facts import Situation, look
 from server.service.locations import check_moved, has_moved
 from server.service.meetings import Meetings
@@ -98,6 +98,7 @@ class Committer:
     """What a job's commit brings with it in the same transaction, by kind."""
     turns: Turns = field(default_factory=Turns)
     meetings: Meetings = field(default_factory=Meetings)
+    passed: Passed = field(default_factory=Passed)
 
     def commit(self, request: CommitRequest) -> list[Committed]:
         """Apply every change or none; see the module for the outcomes."""
@@ -199,7 +200,7 @@ class Committer:
 
     @property
     def _files(self) -> CommittedFiles:
-        return CommittedFiles(self.database, self.metadata.files, self.manifest_lists)
+        return CommittedFiles(self.database, self.metadata.files, self.manifest_lists, self.passed)
 
     def _check_locations(self, situations: Sequence[Situation], planned: Sequence[Rewritten]) -> None:
         moved = [one for one in planned if has_moved(one.before, one.after)]

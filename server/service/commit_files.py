@@ -7,20 +7,46 @@ after the commit: see server.service.locations.file_rule.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from cachetools import LRUCache
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.judge import added_snapshots
 from catalog.locations import AllowedLocations, FileRule, own_locations
+from catalog.names import RelationId
 from catalog.ports.files import Links
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database
 from catalog.relation import Relation
 from server.service.locations import rule_in
 
+MOST_PASSED = 200_000
 _STATISTICS = {"set-statistics": "statistics", "set-partition-statistics": "partition-statistics"}
+
+
+@dataclass(frozen=True)
+class Passed:
+    """The manifests of each table's last commit: the next one names most of them again. Safe to share."""
+
+    _named: LRUCache[RelationId, frozenset[str]] = field(
+        default_factory=lambda: LRUCache(MOST_PASSED, getsizeof=lambda named: len(named) + 1)
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, relation_id: RelationId) -> frozenset[str]:
+        """Those that have passed already."""
+        with self._lock:
+            return self._named.get(relation_id, frozenset())
+
+    def note(self, relation_id: RelationId, named: Sequence[str]) -> None:
+        """These have passed."""
+        with self._lock:
+            if named and len(named) < MOST_PASSED:
+                self._named[relation_id] = frozenset(named)
 
 
 @dataclass(frozen=True)
@@ -30,6 +56,7 @@ class CommittedFiles:
     database: Database
     links: Links
     manifest_lists: ManifestLists
+    passed: Passed = field(default_factory=Passed)
 
     def check(
         self,
@@ -49,18 +76,20 @@ class CommittedFiles:
         if not named:
             return
         own = [*(() if before is None else own_locations(before)), *own_locations(after)]
-        self._check(relation, own, [location for location, _ in named])
-        listed = [
-            one for location, is_list in named if is_list and reads_lists for one in self._manifests(location, updates)
-        ]
-        self._check(relation, own, listed)
-
-    def _check(self, relation: Relation, own: Sequence[str], locations: Sequence[str]) -> None:
-        """Nearly all lie in the table's own directories, which takes no query to know."""
+        # Nearly all lie in the table's own directories, which takes no query to know.
         nothing = AllowedLocations(catalog=relation.catalog, roots=())
         quick = FileRule(
             table=str(relation.name), allowed=nothing, own=(), given=own, others=lambda _: (), links=self.links
         )
+        self._check(relation, quick, [location for location, _ in named])
+        listed = [
+            one for location, is_list in named if is_list and reads_lists for one in self._manifests(location, updates)
+        ]
+        known = self.passed.of(relation.id)
+        self._check(relation, quick, [one for one in listed if one not in known])
+        self.passed.note(relation.id, listed)
+
+    def _check(self, relation: Relation, quick: FileRule, locations: Sequence[str]) -> None:
         elsewhere = list(quick.refused(locations))
         if not elsewhere:
             return

@@ -55,6 +55,8 @@ def check_directories(
     `but_for` are relations whose places do not count, with the stores that they own: the table itself, see `kin`. Of
     two tables that are added in two catalogs at the same moment both may get in: call `uow.catalogs.hold` before.
     """
+    if not locations:
+        return
     allowed = allowed_locations(uow, links, catalog)
     found = {reading for location in locations for reading in allowed.check_directory(location, links)}
     if found and uow.dropped.places_meeting(found, but_for):

@@ -37,11 +37,18 @@ class NewTable:
     metadata: Json
     owner_id: RelationId | None = None
     hive_name: str | None = None
+    is_placed: bool = False
+    """Whether Firn has chosen its location: nobody else can lie in or around a directory that nobody has ever used."""
     is_foreign: bool = False
     """Whether somebody else has written its metadata: then no location in it is believed."""
     version: int = 0
     """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
     id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The directories that a client has named."""
+        return own_locations(self.metadata)[self.is_placed :]
 
     @property
     def kin(self) -> list[UUID]:
@@ -95,21 +102,25 @@ def add_relation(
     metadata_location: str,
     *,
     registered: bool = False,
+    is_checked: bool = False,
 ) -> Relation:
     """Add a table whose metadata is written, with its first event and its counters.
 
-    LocationRefused when it or, of metadata that somebody else has written, a file that it names lies where it may not.
+    LocationRefused when it or, of metadata that somebody else has written, a file that it names lies where it may not;
+    `is_checked` says that this was looked at in the same transaction.
     """
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
-    if new.is_foreign:
+    if is_checked:
+        pass
+    elif new.is_foreign:
         check_registered(
             uow, links, relation, new.metadata, metadata_location, dropped_around(uow, catalog, metadata_location)
         )
     else:
-        check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+        check_directories(uow, links, catalog, new.named, new.kin)
     check_published(uow, links, catalog, new.metadata.get("properties") or {})
     uow.relations.add(relation)
     schema_id, head_id = state_of(new.metadata)

@@ -89,7 +89,8 @@ class Tables:
         """Create a plain table; see `add` for failures."""
         now_ms = self._now_ms()
         metadata = self.defined(catalog, definition, now_ms=now_ms)
-        new = NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata)
+        is_placed = definition.location is None
+        new = NewTable(name=definition.name, kind=RelationKind.TABLE, metadata=metadata, is_placed=is_placed)
         return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
 
     def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
@@ -98,7 +99,8 @@ class Tables:
             self._check_free(uow, catalog, definition.name)
         metadata = self.defined(catalog, definition, now_ms=self._now_ms())
         with self.database.reading() as uow:
-            check_directories(uow, self.metadata.files, catalog, own_locations(metadata))
+            named = own_locations(metadata)[definition.location is None :]
+            check_directories(uow, self.metadata.files, catalog, named)
         return metadata
 
     def create_by_commit(
@@ -252,7 +254,7 @@ class Tables:
             with self.database.reading() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 for table in tables:  # before the server writes there
-                    check_directories(uow, links, catalog, own_locations(table.metadata), table.kin)
+                    check_directories(uow, links, catalog, table.named, table.kin)
                     check_published(uow, links, catalog, table.metadata.get("properties") or {})
                 if owner is not None:
                     check_directories(uow, links, catalog, [owner.location], [owner.id])

@@ -121,7 +121,8 @@ class Carrier:
     def _settle(self, entry: Entry, looked: Candidate | CatalogError | None) -> None:
         if isinstance(looked, CatalogError):
             is_misplaced = isinstance(looked, LocationRefused)
-            self._refused(_undescribed(entry) if is_misplaced else entry, _state_of(looked), looked)
+            state = EntryState.CONFLICT if is_misplaced else EntryState.FAILED
+            self._refused(_undescribed(entry) if is_misplaced else entry, state, looked)
             return
         try:
             if looked is None:

@@ -58,11 +58,12 @@ class Registrar:
         LocationRefused when the file lies where the catalog may have none, NotFound when it is not there, Invalid when
         it is no metadata of a table or view.
         """
+        checked_place(metadata_location)
         with self.database.reading() as uow:
             present = uow.relations.holder(catalog, name)
             known = [*dropped_around(uow, catalog, metadata_location), *([] if present is None else kin(present))]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
-        metadata = self.metadata.load(checked_place(metadata_location)).parsed
+        metadata = self.metadata.load(metadata_location).parsed
         try:
             header = header_of(metadata)
             metadata = checked_view(metadata) if header.is_view else checked(metadata)
@@ -121,7 +122,7 @@ class Registrar:
         new = NewTable(
             name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version, is_foreign=True
         )
-        add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location)
+        add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location, is_checked=True)
 
     def judged(
         self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules

@@ -224,6 +224,9 @@ DIRECTORIES: Mapping[str, Mapping[str, Enters]] = {
         key: lambda _, location, key=key: ("PATCH", f"{API}/tables/db.mine/properties", {"set": {key: location}})  # type: ignore[misc]
         for key in (*PATHS, PUBLISH)
     },
+    "PATCH /catalogs/{catalog}/tables/{table}/policy": {
+        PUBLISH: lambda _, location: ("PATCH", f"{API}/tables/db.mine/policy", {"set": {PUBLISH: location}})
+    },
     "PUT /catalogs/{catalog}/policy": {
         PUBLISH: lambda _, location: ("PUT", f"{API}/policy?namespace=db", {"settings": {PUBLISH: location}})
     },

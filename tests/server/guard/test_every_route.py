@@ -139,6 +139,7 @@ OF_THE_SERVER = {
     "GET /metrics",
     "POST /catalogs",
     "GET /health",
+    "GET /catalogs/{catalog}/misplaced",
     "GET /optimizing",
     "GET /optimizers",
     "POST /optimizers",
