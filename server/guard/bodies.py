@@ -16,7 +16,7 @@ from server.api.catalogs import CatalogPropertiesIn, NamespaceIn
 from server.api.convert import ConvertIn
 from server.api.dropped import UndropIn
 from server.api.hive import UpgradeIn
-from server.api.imports import RegisterIn
+from server.api.imports import ImportIn, RegisterIn
 from server.api.policies import PolicyChangeIn
 from server.api.tables import TableIn
 from server.api.upgrades import UpgradeManyIn
@@ -157,7 +157,7 @@ def imported(asked: Asked) -> Iterator[Demand]:
     """An import may create and overwrite anything in the catalog, and makes the server open what it is told."""
     for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP, Privilege.MAINTAIN):
         yield on_catalog(asked, privilege)
-    if asked.body.get("allow_locations"):  # as who sets firn.storage.allowed-locations: see catalog_settings
+    if asked.model(ImportIn).allow_locations:  # as who sets firn.storage.allowed-locations: see catalog_settings
         yield from server(Privilege.CREATE)(asked)
 
 

@@ -97,6 +97,9 @@ BY_CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Needs]] = {
         if any(key.startswith(STORAGE) for key in (*values["body"].set, *values["body"].remove))
         else {(Privilege.MAINTAIN, Securable(LAKE))}
     ),
+    "/api/v1 POST /catalogs/{catalog}/imports": lambda values: (
+        {(CREATE, SERVER)} if values["body"].allow_locations else {(Privilege.MAINTAIN, Securable(LAKE))}
+    ),
     "/api/v1 POST /catalogs/{catalog}/namespaces": lambda values: {
         (CREATE, Securable(LAKE, parse_namespace(values["body"].name)[:-1]))
     },
@@ -162,6 +165,7 @@ CONFUSED: tuple[Any, ...] = (
     ),
 )
 OTHER_FIELDS = (
+    "allow_locations",
     "dry_run",
     "overwrite",
     "to",
@@ -274,7 +278,7 @@ def _agree(key: str, record: Record) -> None:
     if isinstance(body, BaseModel):
         assert asked.model(type(body)) == body
     elif body is not None:
-        assert body is asked.body
+        assert body is asked._body
     demanded = {(demand.privilege, demand.on) for demand in record.demands}
     assert BY_CONTENT[key](values) <= demanded
 
