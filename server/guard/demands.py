@@ -54,7 +54,7 @@ class Asked:
     path: Mapping[str, str]
     query: QueryParams
     headers: Mapping[str, str]
-    body: object
+    _body: object
     """The parsed JSON; None without a body, an exception where it is malformed."""
     services: Services
 
@@ -71,9 +71,9 @@ class Asked:
     @property
     def json(self) -> dict[str, Any]:
         """The body of a request to the Iceberg REST catalog; Invalid unless it is a JSON object."""
-        if not isinstance(self.body, dict):
+        if not isinstance(self._body, dict):
             raise Invalid("malformed request: the body is no JSON object")
-        return self.body
+        return self._body
 
     def model(self, kind: type[M]) -> M:
         """The body as the route's own model reads it; refused as the route refuses it when missing or malformed."""
@@ -84,10 +84,10 @@ class Asked:
 
     def optional_model(self, kind: type[M]) -> M | None:
         """The same, None without a body."""
-        if self.body is None:
+        if self._body is None:
             return None
         try:
-            return kind.model_validate(self.body)
+            return kind.model_validate(self._body)
         except ValidationError as error:
             found = [{**one, "loc": ("body", *one["loc"])} for one in error.errors()]
             raise RequestValidationError(found) from error

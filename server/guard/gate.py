@@ -63,7 +63,7 @@ def gate(rules: Rules, prefix: str, read: Callable[[Request], Awaitable[object]]
             path=request.path_params,
             query=request.query_params,
             headers=request.headers,
-            body=body,
+            _body=body,
             services=cast("Services", request.app.state.services),
         )
         with looking() if rule.commits else nullcontext():  # its first try may have been applied: see doubt

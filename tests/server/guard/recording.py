@@ -58,6 +58,7 @@ class Recording:
 def recording(services: Services, caller: Caller, prefix: str) -> Recording:
     """One of the two APIs as it is asked by a caller."""
     record = Record()
+    modules: tuple[Any, ...]
     if prefix == "/api/v1":
         modules, needed, read = server_app._API, rules.API, model_body
     else:
@@ -68,7 +69,9 @@ def recording(services: Services, caller: Caller, prefix: str) -> Recording:
     app.state.services = services
     for route in endpoints(modules):
         endpoint = _recorder(route, record)
-        app.add_api_route(route.path, endpoint, methods=route.methods, response_model=None, dependencies=enter)
+        app.add_api_route(
+            route.path, endpoint, methods=sorted(route.methods or ()), response_model=None, dependencies=enter
+        )
     for kind in (CatalogError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refused)
     return Recording(SlashesInNames(_Known(app, caller, prefix)), record)

@@ -74,7 +74,7 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/tables/{table}/rollback": {"snapshot_id": 1},
     "POST /catalogs/{catalog}/tables/{table}/register": {"metadata_location": "file:/n.metadata.json"},
     "POST /catalogs/{catalog}/views/{view}/rollback": {"version_id": 1},
-    "POST /catalogs/{catalog}/imports": {"source": {"kind": "warehouse", "location": "file:/nowhere"}},
+    "POST /catalogs/{catalog}/imports": {"source": "warehouse", "address": "file:/nowhere"},
     "POST /catalogs/{catalog}/hive/{full_name}/upgrade": {},
     "POST /catalogs/{catalog}/hive/{full_name}/convert": {"name": "open.copy"},
     "POST /catalogs/{catalog}/hive/upgrade": {"tables": ["secret.*"]},
@@ -137,6 +137,7 @@ OF_THE_CATALOG = {
 # Whose object is the server, which is there for everybody, or which a service decides about.
 OF_THE_SERVER = {
     "GET /metrics",
+    "GET /catalogs/{catalog}/misplaced",
     "POST /catalogs",
     "GET /health",
     "GET /catalogs/{catalog}/misplaced",
