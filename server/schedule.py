@@ -49,6 +49,12 @@ def _optimizing(every: BackgroundSettings, services: Services, leadership: Leade
             activate=lambda: services.looking.round(leadership.fence()),
         ),
         TaskDef(
+            name="count_files",
+            does="counts how the files of tables lie that have changed",
+            every_seconds=every.plan_seconds,
+            activate=services.file_layouts.round,
+        ),
+        TaskDef(
             name="reap",
             does="ends the leases of silent optimizers and settles what they left",
             every_seconds=every.reap_seconds,
