@@ -32,11 +32,11 @@ def predicted(
         after, work = _AFTER[kind](facts, before) if kind in _AFTER else (before, _looked_through(kind, before))
     return Predicted(
         files_before=before.files,
-        files_after=min(after.files, before.files),
+        files_after=max(min(after.files, before.files), 0),
         bytes_before=before.bytes,
-        bytes_after=min(after.bytes, before.bytes),
+        bytes_after=max(min(after.bytes, before.bytes), 0),
         deletes_before=before.deletes,
-        deletes_after=min(after.deletes, before.deletes),
+        deletes_after=max(min(after.deletes, before.deletes), 0),
         work=work,
         seconds=seconds(kind, work, past),
     )

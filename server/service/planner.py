@@ -99,6 +99,13 @@ def asked_for(
     return job
 
 
+_COUNTS: Mapping[JobKind, Sequence[str]] = {
+    JobKind.REWRITE: ("groups_done", "groups_failed", "left_files", "rewritten_files", "added_files"),
+    JobKind.COMPACT: ("packed_files", "added_files"),
+}
+"""What such jobs report, of those that a dry run finds to have nothing to do."""
+
+
 def _ended_at_once(
     uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any]
 ) -> Job:
@@ -106,7 +113,7 @@ def _ended_at_once(
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
     due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
-    said = dict.fromkeys(("packed_files",) if kind is JobKind.COMPACT else ("rewritten_files", "added_files"), 0)
+    said = dict.fromkeys(_COUNTS[kind], 0)
     job = replace(queued(relation, due, facts, now, asked=True), status=JobStatus.SUCCEEDED, ended_at=now, result=said)
     uow.jobs.add(job)
     return job

@@ -59,13 +59,17 @@ class DryRuns:
             self.tasks.if_asked(catalog, name, kind, params)
 
     def finds_nothing(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> bool:
-        """Whether it is certain that such a job would change nothing; what cannot be looked at is left to the job."""
+        """Whether there are files, and it is certain that such a job would change none of them.
+
+        What cannot be looked at is left to the job.
+        """
         if kind not in PACKING:
             return False
         try:
-            return self.of(catalog, name, kind, params).is_empty
+            found = self.of(catalog, name, kind, params)
         except CatalogError:
             return False
+        return found.is_empty and any(one.count for one in found.touches)
 
 
 PACKING = frozenset({JobKind.REWRITE, JobKind.COMPACT})
