@@ -3681,6 +3681,7 @@ export interface components {
             lease_until: string | null;
             /** Leased At */
             leased_at: string | null;
+            outcome: components["schemas"]["JobOutcome"] | null;
             /** Owner */
             owner: string | null;
             /** Params */
@@ -3707,6 +3708,12 @@ export interface components {
             /** Table */
             table: string;
         };
+        /**
+         * JobOutcome
+         * @description What a job that has succeeded came to.
+         * @enum {string}
+         */
+        JobOutcome: "committed" | "nothing to do" | "done";
         /**
          * JobStatus
          * @description Where a job stands.
@@ -4677,6 +4684,8 @@ export interface components {
             data_files: number;
             /** Delete Files */
             delete_files: number;
+            /** Packable Files */
+            packable_files: number;
             /** Partition */
             partition: string;
             /** Records */
@@ -4749,6 +4758,8 @@ export interface components {
             gain: {
                 [key: string]: number;
             };
+            /** Is Empty */
+            is_empty: boolean;
             kind: components["schemas"]["JobKind"];
             /** Notes */
             notes: string[];
@@ -5776,6 +5787,8 @@ export interface components {
             /** Namespace */
             namespace: string;
             next: components["schemas"]["NextOut"];
+            /** Packable Files */
+            packable_files: number | null;
             /** Partition By */
             partition_by: string[];
             /** Pending Bytes */
@@ -5799,7 +5812,7 @@ export interface components {
             /** Sequence Field */
             sequence_field: string | null;
             /** Small Files */
-            small_files: number;
+            small_files: number | null;
             /** Snapshots */
             snapshots: number;
             /** Stores */
@@ -5839,6 +5852,8 @@ export interface components {
             name: string;
             /** Namespace */
             namespace: string;
+            /** Packable Files */
+            packable_files: number | null;
             /** Pending Bytes */
             pending_bytes: number;
             /** Pending Commits */
@@ -5850,7 +5865,7 @@ export interface components {
             /** Records */
             records: number;
             /** Small Files */
-            small_files: number;
+            small_files: number | null;
             /** Snapshots */
             snapshots: number;
             /** Why */
