@@ -9,6 +9,7 @@ from typing import Any
 
 from catalog.blocker import Blocker
 from catalog.errors import Conflict, Invalid
+from catalog.gain import QUANTITIES
 from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
@@ -100,7 +101,14 @@ def asked_for(
 
 
 _COUNTS: Mapping[JobKind, Sequence[str]] = {
-    JobKind.REWRITE: ("groups_done", "groups_failed", "left_files", "rewritten_files", "added_files"),
+    JobKind.REWRITE: (
+        "groups_done",
+        "groups_failed",
+        "left_files",
+        "rewritten_files",
+        "added_files",
+        "removed_delete_files",
+    ),
     JobKind.COMPACT: ("packed_files", "added_files"),
 }
 """What such jobs report, of those that a dry run finds to have nothing to do."""
@@ -113,8 +121,14 @@ def _ended_at_once(
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
     due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
-    said = dict.fromkeys(_COUNTS[kind], 0)
-    job = replace(queued(relation, due, facts, now, asked=True), status=JobStatus.SUCCEEDED, ended_at=now, result=said)
+    now_lies = predicted(kind, facts, ()).as_json()
+    same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
+    job = replace(
+        queued(relation, due, facts, now, asked=True),
+        status=JobStatus.SUCCEEDED,
+        ended_at=now,
+        result={**dict.fromkeys(_COUNTS[kind], 0), "gained": same},
+    )
     uow.jobs.add(job)
     return job
 

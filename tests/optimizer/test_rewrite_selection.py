@@ -51,31 +51,32 @@ def a_table(server: RunningServer) -> tuple[str, Any]:
     return name, jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(server.spark._jsparkSession, name)
 
 
-def commit(jvm: Any, table: Any, random: Random, paths: list[str]) -> None:
+def commit(jvm: Any, table: Any, random: Random, files: list[tuple[str, int, str]]) -> None:
     """Some data files, some delete files, and now and then another partition spec."""
     table.refresh()
     spec, append = table.spec(), table.newAppend()
     for _ in range(random.randint(1, 9)):
-        path = f"file:/nowhere/{next(_ids)}.parquet"
+        path, partition = f"file:/nowhere/{next(_ids)}.parquet", random.choice(PARTITIONS)
         made = jvm.org.apache.iceberg.DataFiles.builder(spec).withPath(path).withRecordCount(100)
         made = made.withFileSizeInBytes(random.choice(SIZES) * MIB + random.choice((0, 0, -1)))
-        append.appendFile(_placed(made, spec, random).build())
-        paths.append(path)
+        append.appendFile(_placed(made, spec, partition).build())
+        files.append((path, spec.specId(), partition))
     append.commit()
     for _ in range(random.randint(0, 3)):
+        path, _, partition = random.choice([one for one in files if one[1] == spec.specId()])
         deletes = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).ofPositionDeletes()
         deletes = deletes.withPath(f"file:/nowhere/d{next(_ids)}.parquet").withFileSizeInBytes(9)
         deletes = deletes.withRecordCount(random.choice((1, 15, 20, 60)))
         if random.random() < 0.7:
-            deletes = deletes.withReferencedDataFile(random.choice(paths))
-        table.newRowDelta().addDeletes(_placed(deletes, spec, random).build()).commit()
+            deletes = deletes.withReferencedDataFile(path)
+        table.newRowDelta().addDeletes(_placed(deletes, spec, partition).build()).commit()
     if random.random() < 0.25:
         change = table.updateSpec()
         (change.removeField("p") if spec.isPartitioned() else change.addField("p")).commit()
 
 
-def _placed(made: Any, spec: Any, random: Random) -> Any:
-    return made.withPartitionPath(f"p={random.choice(PARTITIONS)}") if spec.isPartitioned() else made
+def _placed(made: Any, spec: Any, partition: str) -> Any:
+    return made.withPartitionPath(f"p={partition}") if spec.isPartitioned() else made
 
 
 def of_iceberg(jvm: Any, table: Any, task: dict[str, Any]) -> set[frozenset[str]]:
@@ -116,9 +117,9 @@ def of_firn(metadata: Any, task: dict[str, Any]) -> set[frozenset[str]]:
 def test_any_layout_is_chosen_from_as_icebergs_planner_chooses(server: RunningServer, seed: int) -> None:
     random, jvm = Random(seed), cast("Any", server.spark)._jvm
     _, table = a_table(server)
-    paths: list[str] = []
+    files: list[tuple[str, int, str]] = []
     for _ in range(6):
-        commit(jvm, table, random, paths)
+        commit(jvm, table, random, files)
         table.refresh()
         location = str(table.operations().current().metadataFileLocation())
         metadata = orjson.loads(Path(location.removeprefix("file:").replace("///", "/")).read_bytes())

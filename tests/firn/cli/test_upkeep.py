@@ -23,7 +23,7 @@ def table(client: firn.Client) -> str:
 def test_why_says_what_comes_next_and_when(run: Command, table: str) -> None:
     said = run("table", "why", table)
     assert said.code == 0
-    assert said.out.startswith("nothing is due: nothing to do; 0 small files since the last rewrite (limit 20)")
+    assert said.out.startswith("nothing is due: nothing to do; orphans comes next")
     assert run("table", "why", table, "--json").json["due"] is False
 
 
