@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.file_layout import FileLayout
+from catalog.file_layout import FileLayout, Packing
 from catalog.health import POINTS, Loss, Part, health_of
 from catalog.planning import TableFacts
 from catalog.policy.policy import layered
@@ -104,11 +104,17 @@ def test_skew_is_a_part_only_where_it_was_measured() -> None:
 
 def more_small(layout: FileLayout, by: int) -> FileLayout:
     """So many small files more, in partitions that are packed into as many as before."""
-    packings = {
-        name: replace(one, files=one.files + by, packable_files=one.packable_files + by)
-        for name, one in (("planned", layout.planned), ("asked", layout.asked))
-    }
-    return replace(layout, data_files=layout.data_files + by, small_files=layout.small_files + by, **packings)
+
+    def more(one: Packing) -> Packing:
+        return replace(one, files=one.files + by, packable_files=one.packable_files + by)
+
+    return replace(
+        layout,
+        data_files=layout.data_files + by,
+        small_files=layout.small_files + by,
+        planned=more(layout.planned),
+        asked=more(layout.asked),
+    )
 
 
 def worse(facts: TableFacts, name: str, by: int) -> TableFacts:

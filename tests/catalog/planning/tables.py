@@ -61,8 +61,9 @@ def laid_out(facts: TableFacts, *partitions: int, small: int | None = None) -> T
         data_files=max(stats.data_files, files),
         small_files=files if small is None else small,
         partitions=len(partitions),
+        planned=packed["planned"],
+        asked=packed["asked"],
         deletes=every if stats.delete_files else packed["planned"],
-        **packed,
     )
     return replace(facts, layout=layout)
 

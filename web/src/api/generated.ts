@@ -550,6 +550,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/catalogs/{catalog}/misplaced": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tables whose locations break the rule
+         * @description Each page looks at so many tables, and may be empty while others follow. Only metadata files are read.
+         */
+        get: operations["list_misplaced_catalogs__catalog__misplaced_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/catalogs/{catalog}/namespaces": {
         parameters: {
             query?: never;
@@ -1121,7 +1141,13 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change a table's policy
+         * @description Set and remove policy settings of the table; the others stay. A key that is no policy setting is refused.
+         *
+         *     The answer is the policy as it holds for the table afterwards.
+         */
+        patch: operations["change_policy_catalogs__catalog__tables__table__policy_patch"];
         trace?: never;
     };
     "/catalogs/{catalog}/tables/{table}/properties": {
@@ -3556,6 +3582,12 @@ export interface components {
              */
             address: string;
             /**
+             * Allow Locations
+             * @description Locations that are added to the catalog's allowed locations first; only an administrator may.
+             * @default []
+             */
+            allow_locations?: string[];
+            /**
              * Credential
              * @description CLIENT_ID:CLIENT_SECRET for a token.
              */
@@ -4192,6 +4224,18 @@ export interface components {
          */
         MergeMode: "rewrite" | "vectors" | "auto";
         /**
+         * MisplacedOut
+         * @description Something of a table that breaks the rule of where tables and their files may lie, and what to do about it.
+         */
+        MisplacedOut: {
+            /** Advice */
+            advice: string;
+            /** Problem */
+            problem: string;
+            /** Table */
+            table: string;
+        };
+        /**
          * MovedOut
          * @description What commits that only one state has have added and removed; the newest of them.
          */
@@ -4615,6 +4659,13 @@ export interface components {
         PageOut_JobOut_: {
             /** Items */
             items: components["schemas"]["JobOut"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** PageOut[MisplacedOut] */
+        PageOut_MisplacedOut_: {
+            /** Items */
+            items: components["schemas"]["MisplacedOut"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -8073,6 +8124,50 @@ export interface operations {
             };
         };
     };
+    list_misplaced_catalogs__catalog__misplaced_get: {
+        parameters: {
+            query?: {
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageOut_MisplacedOut_"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
     list_namespaces_catalogs__catalog__namespaces_get: {
         parameters: {
             query?: {
@@ -9863,6 +9958,71 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    change_policy_catalogs__catalog__tables__table__policy_patch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description catalog */
+                catalog: string;
+                /** @description NAMESPACE.TABLE */
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PolicyChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingOut"][];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
