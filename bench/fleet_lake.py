@@ -87,7 +87,6 @@ def _table(number: int, now: datetime) -> tuple[Relation, TableStats]:
         records=files * 10_000,
         data_files=files,
         bytes=files * rng.randint(1, 128) * 2**20,
-        small_files=rng.randint(0, 15),
         last_commit_at=now,
     )
 
@@ -98,7 +97,7 @@ def _standing(stats: TableStats, now: datetime) -> Standing:
         catalog=CATALOG,
         looked_at=now,
         why="nothing pending",
-        health=100 - stats.small_files,
+        health=100 - stats.snapshots,
         bytes=stats.bytes,
         data_files=stats.data_files,
         last_commit_at=stats.last_commit_at,
@@ -132,7 +131,6 @@ def commit(uow: UnitOfWork, relation_id: RelationId, number: int, *, counted: bo
             stats,
             snapshot_id=number,
             data_files=stats.data_files + _FILES,
-            small_files=stats.small_files + _FILES,
             bytes=stats.bytes + _FILES * _FILE_BYTES,
             last_commit_at=now,
         )

@@ -43,29 +43,6 @@ class Predicted:
         return asdict(self)
 
 
-SMALL_FILES = "small_files"
-"""How many small files a table had when its rewrite began: noted with the job."""
-
-
-def not_worth_packing(job: Job) -> int:
-    """Small files that a rewrite has looked at and left alone for good: too few in their partition, or too large.
-
-    0 for one that has not looked at all of them, or not told what it left: a part of the table, a group that failed.
-    """
-    if job.kind is not JobKind.REWRITE or job.status is not JobStatus.SUCCEEDED or job.params.get("filter"):
-        return 0
-    before = _count(job.params.get(SMALL_FILES))
-    rewritten, left = (_count(job.result.get(key)) for key in ("rewritten_files", "left_files"))
-    if before is None or rewritten is None or left is None or job.result.get("groups_failed") != 0:
-        return 0
-    return max(before - rewritten - left, 0)
-
-
-def _count(told: object) -> int | None:
-    """An optimizer may say anything."""
-    return told if isinstance(told, int) and not isinstance(told, bool) and told >= 0 else None
-
-
 def seconds(kind: JobKind, work: int, past: Sequence[Job]) -> float:
     """A guess, corrected by how the last guesses on this table have held."""
     took: list[float] = []

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from catalog.file_layout import FEWEST_FILES
 from catalog.planning.changes import merge_trigger, waiting_for_merge
 from catalog.planning.facts import TableFacts
-from catalog.planning.files import WITH_VECTORS
+from catalog.planning.files import WITH_VECTORS, packable, spread_reached
 from catalog.planning.need import counted
 from catalog.policy.units import shown
 from catalog.relation import TableStats
@@ -75,12 +76,17 @@ def _loss(part: Part, reached: float, figure: str) -> Loss:
 
 
 def _small_files(facts: TableFacts) -> Loss:
-    """Many small files that are a large share of all: twenty among ten thousand hardly show."""
-    stats, least = facts.stats, facts.policy["firn.rewrite.min-files"]
-    share = min(stats.small_files / stats.data_files, 1.0) if stats.data_files else 0.0
-    many = max(stats.small_files - 1, 0) / max(least - 1, 1)
-    figure = f"{stats.small_files:,} of {counted(stats.data_files, 'file')} small (a rewrite is due at {least:,})"
-    return _loss(Part.SMALL_FILES, share * many, figure)
+    """Many small files that can be packed and are a large share of all: twenty among ten thousand hardly show.
+
+    Small files that lie alone in their partitions take nothing: no job can do anything about them.
+    """
+    layout, least = facts.layout, max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
+    if layout is None:
+        return _loss(Part.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
+    planned, files = layout.planned.packable_files, max(layout.data_files, 1)
+    reached = max(planned / files * planned / least, layout.asked.saved_files / files * spread_reached(layout, least))
+    figure = f"{layout.small_files:,} of {counted(layout.data_files, 'file')} small, {packable(layout, least)}"
+    return _loss(Part.SMALL_FILES, reached, figure)
 
 
 def _deletes(facts: TableFacts) -> Loss:
@@ -88,7 +94,8 @@ def _deletes(facts: TableFacts) -> Loss:
     stats, most = facts.stats, facts.policy["firn.rewrite.max-delete-ratio"]
     rows = facts.deleted_share / max(most, 0.001)
     many = stats.delete_files / facts.policy["firn.deletes.min-files"]
-    large = max(stats.data_files - stats.small_files, 0)
+    small = 0 if facts.layout is None else facts.layout.small_files
+    large = max(stats.data_files - small, 0)
     besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
     figure = f"{facts.deleted_share:.0%} of rows deleted, {counted(stats.delete_files, 'delete file')}"

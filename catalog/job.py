@@ -53,6 +53,20 @@ class JobKind(StrEnum):
 SEVERAL_COMMITS = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
 """Kinds whose jobs may commit to one relation more than once: what is done stays when a later part conflicts."""
 
+BY_COMMITS = frozenset(
+    {
+        JobKind.MERGE,
+        JobKind.REWRITE,
+        JobKind.COMPACT,
+        JobKind.DELETES,
+        JobKind.MANIFESTS,
+        JobKind.CLEAN,
+        JobKind.TTL,
+        JobKind.TAGS,
+    }
+)
+"""Kinds that do nothing but commit: without a commit there was nothing to do."""
+
 AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
 """Kinds that only a look at Hive plans: asking for one again begins with another look."""
 
@@ -61,6 +75,14 @@ WHEN_ASKED = frozenset({JobKind.KEYS})
 
 BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
 """Kinds that only a schedule makes due."""
+
+
+class JobOutcome(StrEnum):
+    """What a job that has succeeded came to."""
+
+    COMMITTED = "committed"
+    NOTHING_TO_DO = "nothing to do"  # it has looked, and changed nothing
+    DONE = "done"  # its work is no commit, or not only
 
 
 class JobStatus(StrEnum):
@@ -193,6 +215,15 @@ class Job:
     """What it was expected to gain and to cost when it was planned (catalog.gain)."""
     attempts: tuple[Attempt, ...] = ()
     """The last MOST_ATTEMPTS, oldest first."""
+
+    @property
+    def outcome(self) -> JobOutcome | None:
+        """None unless it has succeeded."""
+        if self.status is not JobStatus.SUCCEEDED:
+            return None
+        if self.committed_by is not None:
+            return JobOutcome.COMMITTED
+        return JobOutcome.NOTHING_TO_DO if self.kind in BY_COMMITS else JobOutcome.DONE
 
     @property
     def was_asked_for(self) -> bool:

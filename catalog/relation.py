@@ -125,22 +125,24 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStats:
-    """What snapshot summaries have told so far of one table or store; deciding about it reads nothing else.
+    """What snapshot summaries and metadata have told so far of one table or store.
 
-    `small_files` counts files added since the last rewrite by commits whose files were below the small-file size on
-    average.
+    Of the sizes of its files they tell nothing: catalog.file_layout does.
     """
 
     relation_id: RelationId
     snapshot_id: int | None = None
     sequence_number: int = 0
     schema_id: int = 0
+    spec_id: int = 0
+    """The partition spec that writers use now."""
+    epoch: int = 0
+    """Rises when main's head becomes anything but an append onto the head before: files may have gone."""
     snapshots: int = 0
     records: int = 0
     data_files: int = 0
     delete_files: int = 0
     bytes: int = 0
-    small_files: int = 0
     position_deletes: int = 0
     equality_deletes: int = 0
     manifests: int | None = None

@@ -29,6 +29,13 @@ TOTALS: Mapping[str, tuple[str, str]] = {
 """What a summary says of the whole table, each with what adds to it and what takes from it."""
 
 
+_EMPTY: Mapping[str, Any] = {
+    "snapshot_id": None,
+    **dict.fromkeys(("records", "data_files", "delete_files", "bytes", "position_deletes", "equality_deletes"), 0),
+}
+"""What is counted of a table that has no head any more."""
+
+
 def number(summary: Mapping[str, Any], key: str) -> int:
     """A count out of a snapshot's summary; 0 when an engine left it out or wrote something else."""
     text = str(summary.get(key, "0"))
@@ -37,35 +44,34 @@ def number(summary: Mapping[str, Any], key: str) -> int:
     return HIGHEST_COUNT if len(text) > 19 else min(int(text), HIGHEST_COUNT)
 
 
-def advanced(
-    stats: TableStats, metadata: Json, event: CommitEvent, *, small_below: int, is_step: bool = False
-) -> TableStats:
-    """The counters after a commit that led to this metadata; one whose files are on average below `small_below` bytes
-    counts as one of small files. `is_step` says that it is one of a rewrite of Firn's own, after which more may come.
-    """
+def advanced(stats: TableStats, metadata: Json, event: CommitEvent) -> TableStats:
+    """The counters after a commit that led to this metadata."""
     head = current_snapshot(metadata)
     counted = replace(
         stats,
         snapshots=len(metadata.get("snapshots", ())),
         schema_id=metadata["current-schema-id"],
+        spec_id=metadata.get("default-spec-id", 0),
         last_commit_at=event.committed_at,
         last_operation=event.operation,
         oldest_superseded_at=_oldest_superseded(metadata),
         format_version=metadata.get("format-version", 2),
         properties={key: value for key, value in metadata.get("properties", {}).items() if _is_planned_by(key)},
     )
-    if head is None or head["snapshot-id"] == stats.snapshot_id:
+    if head is None:
+        return counted if stats.snapshot_id is None else replace(counted, **_EMPTY, epoch=stats.epoch + 1)
+    if head["snapshot-id"] == stats.snapshot_id:
         return counted
     summary = head.get("summary") or {}
     return replace(
         counted,
         snapshot_id=head["snapshot-id"],
+        epoch=stats.epoch + (not _only_appends(stats, head)),
         sequence_number=head.get("sequence-number", 0),
         records=number(summary, "total-records"),
         data_files=number(summary, "total-data-files"),
         delete_files=number(summary, "total-delete-files"),
         bytes=number(summary, "total-files-size"),
-        small_files=_small_files(stats, summary, small_below, is_step=is_step),
         position_deletes=number(summary, "total-position-deletes"),
         equality_deletes=number(summary, "total-equality-deletes"),
         manifests=_manifests(summary),
@@ -108,19 +114,14 @@ def _manifests(summary: Mapping[str, Any]) -> int | None:
     return number(summary, "manifests-created") + number(summary, "manifests-kept")
 
 
-def _small_files(stats: TableStats, summary: Mapping[str, Any], small_below: int, *, is_step: bool) -> int:
-    """A rewrite starts the count anew with what it could not make larger left out: it would only be tried again.
-
-    A step takes away what it has packed, so that the rest is still counted when no other step comes; what could not be
-    packed is left out at the job's end (catalog.gain.not_worth_packing). Manifests and delete files are replaced too,
-    and leave data files as small as they were.
-    """
-    removed = number(summary, "deleted-data-files")
-    if summary.get("operation") == "replace" and removed:
-        return max(stats.small_files - removed, 0) if is_step else 0
-    added, size = number(summary, "added-data-files"), number(summary, "added-files-size")
-    grown = stats.small_files + (added if added and size / added < small_below else 0)
-    return min(grown, number(summary, "total-data-files"))
+def _only_appends(stats: TableStats, head: Json) -> bool:
+    """Whether the new head has all files of the head before, none of them with new deletes."""
+    summary = head.get("summary") or {}
+    return (
+        head.get("parent-snapshot-id") == stats.snapshot_id
+        and summary.get("operation") == "append"
+        and not any(number(summary, key) for key in ("deleted-data-files", "added-delete-files"))
+    )
 
 
 def event_of_snapshots(event: CommitEvent, snapshots: Sequence[Json]) -> CommitEvent:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 MOST_PARTITIONS = 20
 """Partitions that are told of one by one, those with the most bytes first."""
 
+NOTHING_TO_DO = "have nothing to do"
+"""What a dry run says of a job that would change nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touch:
@@ -30,6 +33,8 @@ class Would:
     exact: bool = True
     """Whether the numbers are counted; else they are estimates, and a note says of what."""
     notes: Sequence[str] = ()
+    is_empty: bool = False
+    """Whether it is certain that the job would change nothing."""
 
 
 def largest(by_partition: Mapping[str, tuple[int, int]]) -> list[Touch]:

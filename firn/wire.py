@@ -220,6 +220,8 @@ class Job(Wire):
     table: str
     kind: str
     status: JobStatus
+    outcome: str | None = None
+    """What it came to, once it has succeeded: `committed`, `nothing to do`, or `done`."""
     reason: str
     attempt: int
     owner: str | None = None
@@ -248,6 +250,8 @@ class Planned(Wire):
     gain: dict[str, int] = {}
     exact: bool = True
     notes: list[str] = []
+    is_empty: bool = False
+    """Whether it is certain that the job would change nothing."""
 
 
 class RepeatedKey(Wire):

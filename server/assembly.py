@@ -43,6 +43,7 @@ from server.service.blockers import Blockers
 from server.service.commit import Committer
 from server.service.compare import Comparisons
 from server.service.dryruns.dryruns import DryRuns
+from server.service.file_layouts import FileLayouts
 from server.service.fleet import Fleet, Ground
 from server.service.groups import Groups
 from server.service.hive.books import advance_with_job, staged_task
@@ -161,7 +162,8 @@ def build_services(settings: Settings, database: Database) -> Services:
             Registrar(database, metadata),
             _sealer(settings),
         ),
-        layouts=Layouts(database, metadata, files),
+        file_layouts=FileLayouts(database, metadata, StoredManifests(storage)),
+        layouts=Layouts(database, metadata, StoredManifests(storage)),
         misplaced=MisplacedTables(database, metadata),
         own_places=own_places,
         leased_files=LeasedFiles(database, metadata),

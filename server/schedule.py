@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -9,6 +10,7 @@ from server.background.driver import Driver, TaskDef
 from server.background.leadership import Leadership
 from server.background.tidy import Tidy
 from server.service.access.upkeep import Upkeep
+from server.service.looking import RoundStatus
 from server.service.services import Services
 from server.settings import BackgroundSettings, Settings
 
@@ -24,8 +26,12 @@ class Background:
 def build_background(settings: Settings, services: Services) -> Background:
     """All background tasks, started and stopped together."""
     leadership = Leadership(services.database, timedelta(seconds=settings.background.leader_seconds))
+
+    def poke(name: str) -> None:
+        driver.poke(name)  # which there is once the tasks are known
+
     tasks = [
-        *_optimizing(settings.background, services, leadership),
+        *_optimizing(settings.background, services, leadership, poke),
         *_starting(settings, services),
         *_taking_over(settings.background, services, leadership),
         *_keeping(settings, services),
@@ -40,13 +46,27 @@ def build_background(settings: Settings, services: Services) -> Background:
     return Background(driver, leadership)
 
 
-def _optimizing(every: BackgroundSettings, services: Services, leadership: Leadership) -> list[TaskDef]:
+def _optimizing(
+    every: BackgroundSettings, services: Services, leadership: Leadership, poke: Callable[[str], None]
+) -> list[TaskDef]:
+    def plan() -> RoundStatus:
+        status = services.looking.round(leadership.fence())
+        if status.to_count:
+            poke("count_files")  # not the other way round: a table with a commit a second would have both run on and on
+        return status
+
     return [
         TaskDef(
             name="plan",
             does="plans jobs for tables that changed or whose time has come",
             every_seconds=every.plan_seconds,
-            activate=lambda: services.looking.round(leadership.fence()),
+            activate=plan,
+        ),
+        TaskDef(
+            name="count_files",
+            does="counts how the files of tables lie that have changed",
+            every_seconds=every.plan_seconds,
+            activate=services.file_layouts.round,
         ),
         TaskDef(
             name="reap",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from catalog.file_layout import FEWEST_FILES
 from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
 from catalog.planning.facts import Due, TableFacts
@@ -89,9 +90,10 @@ def clean(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later 
 def compact(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Later | None:
     """Small files of changes that stay: those of a table that is merged seldom, or that keeps merged deletes."""
     keyed, change, least = facts.keyed, facts.change, facts.policy["firn.compact.min-files"]
-    if keyed is None or change is None or change.small_files < least:
+    layout = facts.sure_change_layout
+    if keyed is None or change is None or layout is None or layout.planned.files < max(least, FEWEST_FILES):
         return None
-    why = f"{change.small_files:,} small files in the change store (limit {least:,})"
+    why = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
     keeps = keyed.spec.sequence_field is not None and change.records > 2 * keyed.pending_rows
     lain_at = None if keyed.pending_since is None else keyed.pending_since + LAIN
     if keeps or (lain_at is not None and now >= lain_at):

@@ -45,7 +45,8 @@ def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotD
     past = [job for job in past if not (job.was_withdrawn or job.status.is_active)]
     decision = _decided(facts, past, now) if active is None else _beside(active, facts, past, now)
     if decision.kind is not None:
-        decision = replace(decision, predicted=predicted(decision.kind, facts, past))
+        params = decision.params if isinstance(decision, Due) else {}
+        decision = replace(decision, predicted=predicted(decision.kind, facts, past, params))
     return decision
 
 
@@ -146,6 +147,10 @@ def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now
 
 
 def _idle(facts: TableFacts) -> str:
-    small, least = facts.stats.small_files, facts.policy["firn.rewrite.min-files"]
     nothing = "nothing to do" if facts.keyed is None else "nothing pending"
-    return f"{nothing}; {counted(small, 'small file')} since the last rewrite (limit {least:,})"
+    layout, least = facts.sure_layout, facts.policy["firn.rewrite.min-files"]
+    if facts.keeps_hive_files or facts.stats.snapshot_id is None:
+        return nothing
+    if layout is None:
+        return f"{nothing}; its files are being counted"
+    return f"{nothing}; of {counted(layout.small_files, 'small file')} {files.packable(layout, least)}"

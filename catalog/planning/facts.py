@@ -8,9 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from catalog.blocker import Blocker
+from catalog.file_layout import FileLayout
 from catalog.gain import Predicted
 from catalog.job import JobKind
 from catalog.keyed.spec import KeyedTable
+from catalog.names import RelationId
+from catalog.planning.file_rules import compact_rule, rewrite_rule
 from catalog.policy.policy import Policy
 from catalog.relation import TableStats
 
@@ -46,6 +49,9 @@ class TableFacts:
     """Of the table itself, or of the base store."""
     keyed: KeyedTable | None = None
     change: TableStats | None = None
+    layout: FileLayout | None = None
+    """How the files of `stats` lay when they were counted last."""
+    change_layout: FileLayout | None = None
     hive_linked: bool = False
     created_at: datetime | None = None
     """From when on schedules count; without it none of them makes a job due."""
@@ -57,6 +63,36 @@ class TableFacts:
     def keeps_hive_files(self) -> bool:
         """A plain table linked to Hive keeps the files that Hive lists: a sync could not tell what became of them."""
         return self.hive_linked and self.keyed is None
+
+    @property
+    def sure_layout(self) -> FileLayout | None:
+        """What a rewrite would find at least; None where that is not known, because files have gone since the count."""
+        layout = self.layout
+        return layout if layout is not None and layout.still_holds(self.stats, rewrite_rule(self.policy)) else None
+
+    @property
+    def sure_change_layout(self) -> FileLayout | None:
+        """The same of a compaction."""
+        if self.keyed is None or self.change is None or self.change_layout is None:
+            return None
+        rule = compact_rule(self.policy, self.keyed)
+        return self.change_layout if self.change_layout.still_holds(self.change, rule) else None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether `layout` is of the table as it is now."""
+        return self.layout is not None and self.layout.is_of(self.stats, rewrite_rule(self.policy))
+
+    @property
+    def to_count(self) -> Sequence[RelationId]:
+        """What is to be counted again: the files of the table always, those of a change store if packing may be due."""
+        wanted = [] if self.is_counted or self.stats.snapshot_id is None else [self.stats.relation_id]
+        keyed, change = self.keyed, self.change
+        if keyed is None or change is None or change.data_files < self.policy["firn.compact.min-files"]:
+            return wanted
+        layout = self.change_layout
+        is_counted = layout is not None and layout.is_of(change, compact_rule(self.policy, keyed))
+        return wanted if is_counted else [*wanted, change.relation_id]
 
     @property
     def expiring(self) -> Sequence[TableStats]:

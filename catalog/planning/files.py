@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from catalog.file_layout import APPLY_DELETES, FEWEST_FILES, FileLayout
 from catalog.job import Job, JobKind
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.need import Later, at, counted
@@ -14,36 +15,72 @@ from catalog.relation import TableStats
 
 WITH_VECTORS = 3
 """From this format version on a data file has one deletion vector at most: there is nothing to pack."""
-FEWEST = 2
-"""Small files that can be packed at all."""
-APPLY_DELETES = "apply_deletes"
-"""That a rewrite takes every file that a delete file applies to."""
 
 
 def rewrite(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
-    """Small files are packed; where many rows are deleted the files are written anew without them."""
-    stats = facts.stats
-    least, most = facts.policy["firn.rewrite.min-files"], facts.policy["firn.rewrite.max-delete-ratio"]
-    if facts.keeps_hive_files or stats.snapshot_id is None:
+    """Small files are packed; where many rows are deleted the files are written anew without them.
+
+    Nothing is due of which the counted files say that the job would find nothing to do.
+    """
+    stats, layout = facts.stats, facts.sure_layout
+    if facts.keeps_hive_files or stats.snapshot_id is None or layout is None:
         return None
-    state = str(stats.snapshot_id)
-    share = facts.deleted_share
+    because = _deletes_are_many(facts)
+    if because is not None:
+        params = _because_of_deletes(stats)
+        if layout.packing(params).files:
+            return Due(kind=JobKind.REWRITE, why=because, state=str(stats.snapshot_id), params=params)
+    return _pack(facts, layout, past, now)
+
+
+def _deletes_are_many(facts: TableFacts) -> str | None:
+    stats, share, most = facts.stats, facts.deleted_share, facts.policy["firn.rewrite.max-delete-ratio"]
     if share >= most and share > 0:
-        why = f"{share:.0%} of rows are deleted (limit {most:.0%})"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params=_because_of_deletes(stats))
+        return f"{share:.0%} of rows are deleted (limit {most:.0%})"
     if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
-        why = f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params=_because_of_deletes(stats))
-    small = f"{counted(stats.small_files, 'small file')} since the last rewrite"
-    if stats.small_files >= max(least, FEWEST):
-        return Due(kind=JobKind.REWRITE, why=f"{small} (limit {least:,})", state=state)
-    if stats.small_files < FEWEST:
+        return f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
+    return None
+
+
+def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Many small files of partitions that have several, or few in so many partitions that half of all files would go.
+
+    The second packs what the first would leave: so it is not done for less than half.
+    """
+    state, least = str(facts.stats.snapshot_id), max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
+    few = {"min_files": str(FEWEST_FILES)}
+    planned, every = layout.planned.packable_files, layout.asked.packable_files
+    if planned >= least:
+        why = f"{counted(planned, 'small file')} can be packed (limit {least:,})"
+        return Due(kind=JobKind.REWRITE, why=why, state=state)
+    if spread_reached(layout, least) >= 1:
+        saved = layout.asked.saved_files
+        why = f"{saved:,} of {counted(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
+        return Due(kind=JobKind.REWRITE, why=f"{why} partitions", state=state, params=few)
+    if every < FEWEST_FILES:
         return None
+    small = f"{counted(every, 'small file')} can be packed"
     schedule = moments(JobKind.REWRITE, facts, past, now)
     if schedule.due_since is not None:
         why = f"{small}, and its schedule has come at {at(schedule.due_since)}"
-        return Due(kind=JobKind.REWRITE, why=why, state=state, params={"min_files": str(FEWEST)})
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params=few)
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+
+
+def packable(layout: FileLayout, least: int) -> str:
+    """How many files can be packed, and how many of them count for a rewrite by need."""
+    every, planned = layout.asked.packable_files, layout.planned.packable_files
+    fewest = layout.rule["min_files"]
+    of_them = "" if planned == every else f", {planned:,} of them with {fewest} or more to a partition"
+    return f"{every:,} can be packed{of_them} (a rewrite is due at {least:,})"
+
+
+def spread_reached(layout: FileLayout, least: int) -> float:
+    """How near a rewrite is that packs a few files in each of several partitions; from 1 on it is due."""
+    saved = layout.asked.saved_files
+    if layout.asked.groups < FEWEST_FILES or not layout.data_files:
+        return 0.0
+    return min(2 * saved / least, 2 * saved / layout.data_files)
 
 
 def _because_of_deletes(stats: TableStats) -> dict[str, Any]:

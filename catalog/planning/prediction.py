@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from catalog.gain import Predicted, seconds
 from catalog.job import Job, JobKind
@@ -20,17 +21,22 @@ class _Lies:
     deletes: int
 
 
-def predicted(kind: JobKind, facts: TableFacts, past: Sequence[Job]) -> Predicted:
+def predicted(
+    kind: JobKind, facts: TableFacts, past: Sequence[Job], params: Mapping[str, Any] | None = None
+) -> Predicted:
     """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""
     before = _now(facts)
-    after, work = _AFTER[kind](facts, before) if kind in _AFTER else (before, _looked_through(kind, before))
+    if kind in _PACKED:
+        after, work = _PACKED[kind](facts, before, params or {})
+    else:
+        after, work = _AFTER[kind](facts, before) if kind in _AFTER else (before, _looked_through(kind, before))
     return Predicted(
         files_before=before.files,
-        files_after=min(after.files, before.files),
+        files_after=max(min(after.files, before.files), 0),
         bytes_before=before.bytes,
-        bytes_after=min(after.bytes, before.bytes),
+        bytes_after=max(min(after.bytes, before.bytes), 0),
         deletes_before=before.deletes,
-        deletes_after=min(after.deletes, before.deletes),
+        deletes_after=max(min(after.deletes, before.deletes), 0),
         work=work,
         seconds=seconds(kind, work, past),
     )
@@ -71,30 +77,28 @@ def _cleaned(facts: TableFacts, before: _Lies, left: int | None = None) -> tuple
     ), 0
 
 
-def _rewritten(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
-    """Small files become full ones; with many deletes, all that they touch is written without them."""
-    stats, target = facts.stats, int(facts.policy["firn.rewrite.target-file-size"])
-    share = facts.deleted_share
-    of_deletes = share > 0 and share >= facts.policy["firn.rewrite.max-delete-ratio"]
-    small = ceil(stats.bytes * stats.small_files / stats.data_files) if stats.data_files else 0
-    small = min(small, stats.small_files * int(facts.policy["firn.rewrite.small-file-size"]))
-    work = min(max(small, stats.bytes if of_deletes else 0), int(facts.policy["firn.rewrite.max-job-size"]))
-    part = work / stats.bytes if stats.bytes else 1.0
-    packed = max(min(stats.small_files, stats.data_files) - ceil(small / target), 0) if small else 0
+def _rewritten(facts: TableFacts, before: _Lies, params: Mapping[str, Any]) -> tuple[_Lies, int]:
+    """What the count of its files says that the job packs; with many deletes their rows go too. One job has a bound."""
+    stats, layout = facts.stats, facts.layout
+    if layout is None:
+        return before, 0
+    packing = layout.packing(params)
+    work = min(packing.bytes, int(facts.policy["firn.rewrite.max-job-size"]))
+    part = work / packing.bytes if packing.bytes else 0.0
+    gone = stats.bytes * facts.deleted_share if params.get("because") == "deletes" else 0.0
     return _Lies(
-        files=before.files - packed,
-        bytes=before.bytes - (int(stats.bytes * share * part) if of_deletes else 0),
-        deletes=before.deletes - (int(stats.delete_files * part) if of_deletes else 0),
+        files=before.files - round(packing.saved_files * part),
+        bytes=before.bytes - int(min(gone, packing.bytes) * part),
+        deletes=before.deletes - round(packing.delete_files * part),
     ), work
 
 
-def _compacted(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
-    change, target = facts.change, int(facts.policy["firn.compact.target-file-size"])
-    if change is None or not change.data_files:
+def _compacted(facts: TableFacts, before: _Lies, params: Mapping[str, Any]) -> tuple[_Lies, int]:
+    layout = facts.change_layout
+    if layout is None:
         return before, 0
-    small = ceil(change.bytes * min(change.small_files / change.data_files, 1.0))
-    packed = max(min(change.small_files, change.data_files) - max(ceil(small / target), 1), 0)
-    return _Lies(files=before.files - packed, bytes=before.bytes, deletes=before.deletes), small
+    packing = layout.packing(params)
+    return _Lies(files=before.files - packing.saved_files, bytes=before.bytes, deletes=before.deletes), packing.bytes
 
 
 def _packed_deletes(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
@@ -106,10 +110,12 @@ def _packed_deletes(facts: TableFacts, before: _Lies) -> tuple[_Lies, int]:
     return lies, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes))
 
 
+_PACKED: Mapping[JobKind, Callable[[TableFacts, _Lies, Mapping[str, Any]], tuple[_Lies, int]]] = {
+    JobKind.REWRITE: _rewritten,
+    JobKind.COMPACT: _compacted,
+}
 _AFTER: Mapping[JobKind, Callable[[TableFacts, _Lies], tuple[_Lies, int]]] = {
     JobKind.MERGE: _merged,
     JobKind.CLEAN: _cleaned,
-    JobKind.REWRITE: _rewritten,
-    JobKind.COMPACT: _compacted,
     JobKind.DELETES: _packed_deletes,
 }

@@ -113,7 +113,9 @@ _MERGE = (
 _FILES = (
     Setting("firn.rewrite.target-file-size", "128 MiB", parse_size, "size of the files that a rewrite writes"),
     Setting("firn.rewrite.small-file-size", "96 MiB", parse_size, "below this a file counts as small"),
-    Setting("firn.rewrite.min-files", "20", parse_count, "small files since the last rewrite that make one due"),
+    Setting(
+        "firn.rewrite.min-files", "20", parse_count, "small files that can be packed, from which on a rewrite is due"
+    ),
     Setting(
         "firn.rewrite.max-delete-ratio",
         "0.2",

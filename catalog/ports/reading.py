@@ -20,6 +20,8 @@ class ManifestLine:
     """Live ones; the oldest manifests do not say."""
     listed: Mapping[str, Any]
     """All that the list says, for the reader's own use."""
+    has_deletes: bool = False
+    """Whether its files are delete files: none is of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

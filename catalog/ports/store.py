@@ -27,7 +27,7 @@ from catalog.ports.imports import ImportEntries
 from catalog.ports.launch import Launches
 from catalog.ports.orphans import OrphanBatches
 from catalog.ports.page import Page
-from catalog.ports.work import Groups, Jobs, Queue, Standings
+from catalog.ports.work import FileLayouts, Groups, Jobs, Queue, Standings
 from catalog.relation import Catalog, Listed, Located, Pointer, Relation, RelationKind, TableStats
 from catalog.scan.plan import PlanId, ScanPlan
 from catalog.standing import Look, Looked
@@ -167,9 +167,6 @@ class Stats(Protocol):
     def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, TableStats]: ...
     def put(self, stats: TableStats, *, look_at: datetime) -> None:
         """Insert or replace; from `look_at` on the planner looks at the table."""
-
-    def forget_small(self, relation_id: RelationId, count: int) -> None:
-        """Count so many small files less."""
 
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Let the planner look at these tables, plain or keyed, at `at` or before."""
@@ -398,6 +395,7 @@ class UnitOfWork(Protocol):
     relations: Relations
     stats: Stats
     standings: Standings
+    layouts: FileLayouts
     keyed: KeyedTables
     events: Events
     jobs: Jobs

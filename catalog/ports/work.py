@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from catalog.fairness import Ran
+from catalog.file_layout import FileLayout
 from catalog.group import Group, GroupName
 from catalog.job import CommitRecord, Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, Namespace, RelationId
@@ -60,6 +61,28 @@ class Standings(Protocol):
 
     def worst(self, *, limit: int) -> Sequence[tuple[Relation, Standing]]:
         """The least healthy tables of all catalogs."""
+
+
+class FileLayouts(Protocol):
+    """How tables' and stores' files lay when they were counted last, and which are to be counted again."""
+
+    def get_many(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, FileLayout]:
+        """Of those that have been counted."""
+
+    def want(self, relation_ids: Collection[RelationId], now: datetime) -> None:
+        """Have these counted; later where counting takes long and was done a moment ago."""
+
+    def wanted(self, until: datetime, *, limit: int) -> Sequence[RelationId]:
+        """What is to be counted by then, wanted longest first."""
+
+    def put(self, relation_id: RelationId, layout: FileLayout, now: datetime) -> None:
+        """Insert or replace; it is not wanted any more."""
+
+    def put_off(self, relation_id: RelationId, until: datetime | None) -> None:
+        """Have it counted no earlier; None: not at all until it is wanted again."""
+
+    def forget(self, relation_id: RelationId) -> None:
+        """The table is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

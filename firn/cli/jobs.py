@@ -10,7 +10,7 @@ import typer
 from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
 from firn.cli.told import Told, command
-from firn.cli.watch import JOB_COLUMNS, job_row, tell_job, watch_job
+from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
 from firn.wire import Attempt, Job, JobStatus
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
@@ -93,7 +93,7 @@ def _show(show: Show, job: Job) -> None:
             "job": job.id,
             "table": f"{job.catalog}.{job.table}",
             "kind": job.kind,
-            "status": job.status,
+            "status": state_of(job),
             "reason": job.reason,
             "attempt": job.attempt,
             "optimizer": job.owner,

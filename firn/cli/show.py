@@ -39,6 +39,7 @@ _STYLES: Mapping[str, str] = {
     "failed": "red",
     "blocked": "red",
     "canceled": "dim",
+    "nothing to do": "dim",
 }
 
 

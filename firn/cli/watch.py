@@ -13,6 +13,7 @@ from firn.errors import FirnError
 from firn.transport import Json
 from firn.wire import Batch, Job, JobStatus, Operation, OperationStatus
 
+NOTHING_TO_DO = "nothing to do"
 _NAMED_BELOW = 500
 _SOONEST_SECONDS = 0.5
 _WHOLE = 10
@@ -121,11 +122,16 @@ def _going_on(told: Told, what: str, more: str = "") -> Iterator[None]:
 def tell_job(show: Show, job: Job) -> None:
     """How it ended, for people; a failed one ends the command with 1."""
     if not show.json:
-        facts = {"job": job.id, "did": f"{job.kind} {job.table}", "status": job.status, "error": job.error}
+        facts = {"job": job.id, "did": f"{job.kind} {job.table}", "status": state_of(job), "error": job.error}
         numbers = {name: value for name, value in job.result.items() if isinstance(value, int | float | str)}
         show.facts({**facts, **numbers})
     if job.status in (JobStatus.FAILED, JobStatus.CANCELED):
         raise typer.Exit(1)
+
+
+def state_of(job: Job) -> str:
+    """Its status; of a job that has succeeded and changed nothing that there was nothing to do."""
+    return job.outcome if job.outcome == NOTHING_TO_DO else str(job.status)
 
 
 def check_operation(operation: Operation) -> None:
@@ -137,7 +143,8 @@ def check_operation(operation: Operation) -> None:
 
 def job_row(job: Job) -> tuple[object, ...]:
     """One line of a list of jobs."""
-    return (job.id, f"{job.catalog}.{job.table}", job.kind, job.status, job.reason, moment(job.created_at), job.error)
+    stands = (job.kind, state_of(job), job.reason)
+    return (job.id, f"{job.catalog}.{job.table}", *stands, moment(job.created_at), job.error)
 
 
 JOB_COLUMNS = ("job", "table", "kind", "status", "reason", "created", "error")

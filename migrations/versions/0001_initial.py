@@ -151,6 +151,23 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_dropped_relation_dropped_id"), ["dropped_id"], unique=False)
 
     op.create_table(
+        "file_layout",
+        sa.Column("relation_id", sa.Uuid(), nullable=False),
+        sa.Column("layout", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("counted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("wanted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("relation_id", name=op.f("pk_file_layout")),
+    )
+    with op.batch_alter_table("file_layout", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_file_layout_wanted_at",
+            ["wanted_at"],
+            unique=False,
+            sqlite_where=sa.text("wanted_at IS NOT NULL"),
+            postgresql_where=sa.text("wanted_at IS NOT NULL"),
+        )
+
+    op.create_table(
         "group_launch",
         sa.Column("grp", sa.String(length=50), nullable=False),
         sa.Column("settings", sa.JSON(), nullable=False),
@@ -589,12 +606,13 @@ def upgrade() -> None:
         sa.Column("snapshot_id", sa.BigInteger(), nullable=True),
         sa.Column("sequence_number", sa.BigInteger(), nullable=False),
         sa.Column("schema_id", sa.BigInteger(), nullable=False),
+        sa.Column("spec_id", sa.BigInteger(), nullable=False),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("snapshots", sa.BigInteger(), nullable=False),
         sa.Column("records", sa.BigInteger(), nullable=False),
         sa.Column("data_files", sa.BigInteger(), nullable=False),
         sa.Column("delete_files", sa.BigInteger(), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
-        sa.Column("small_files", sa.BigInteger(), nullable=False),
         sa.Column("position_deletes", sa.BigInteger(), nullable=False),
         sa.Column("equality_deletes", sa.BigInteger(), nullable=False),
         sa.Column("manifests", sa.BigInteger(), nullable=True),
@@ -756,6 +774,14 @@ def downgrade() -> None:
 
     op.drop_table("hive_event")
     op.drop_table("group_launch")
+    with op.batch_alter_table("file_layout", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_file_layout_wanted_at",
+            sqlite_where=sa.text("wanted_at IS NOT NULL"),
+            postgresql_where=sa.text("wanted_at IS NOT NULL"),
+        )
+
+    op.drop_table("file_layout")
     with op.batch_alter_table("dropped_relation", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_dropped_relation_dropped_id"))
 

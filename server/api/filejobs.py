@@ -6,13 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from catalog.file_layout import FEWEST_FILES
 from catalog.job import JobKind
 from catalog.keyed.file_tasks import RewriteStrategy
 from server.api.deps import CatalogDep, In, ServicesDep, TableDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.tables import PlannedOut, run_or_preview
-from server.service.filetasks import LEAST_FILES, rewrite_params
+from server.service.filetasks import rewrite_params
 
 router = APIRouter(prefix="/catalogs/{catalog}/tables", tags=["tables"])
 
@@ -53,7 +54,7 @@ def compact_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: DryRun = False
 ) -> JobOut | PlannedOut:
     """Pack the small files of a keyed table's change store."""
-    params = {"min_files": str(LEAST_FILES)}
+    params = {"min_files": str(FEWEST_FILES)}
     return run_or_preview(services, catalog, table, JobKind.COMPACT, params, dry_run=dry_run)
 
 
@@ -62,7 +63,7 @@ def deletes_now(
     services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: DryRun = False
 ) -> JobOut | PlannedOut:
     """Pack delete files, and drop those that delete nothing any more."""
-    params = {"min_files": str(LEAST_FILES)}
+    params = {"min_files": str(FEWEST_FILES)}
     return run_or_preview(services, catalog, table, JobKind.DELETES, params, dry_run=dry_run)
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from catalog.access import Securable
-from catalog.job import Job, JobId, JobKind, JobStatus
+from catalog.job import Job, JobId, JobKind, JobOutcome, JobStatus
 from catalog.names import CatalogName
 from catalog.ports.work import JobFilter
 from server.api.deps import Out, PageOut, PagingDep, ServicesDep, VisibleDep
@@ -39,6 +39,8 @@ class JobOut(Out):
     table: str
     kind: JobKind
     status: JobStatus
+    outcome: JobOutcome | None
+    """What it came to, once it has succeeded."""
     group: str
     reason: str
     attempt: int
@@ -69,7 +71,7 @@ class JobOut(Out):
         plain = ("id", "catalog", "kind", "status", "group", "reason", "attempt", "owner", "created_at", "leased_at")
         more = ("deadline", "priority", "is_long", "lease_until", "ended_at", "error", "params", "progress", "result")
         snapshot = None if job.committed_snapshot_id is None else str(job.committed_snapshot_id)
-        values = {name: getattr(job, name) for name in (*plain, *more, "predicted")}
+        values = {name: getattr(job, name) for name in (*plain, *more, "predicted", "outcome")}
         attempts = [AttemptOut.model_validate(asdict(one)) for one in job.attempts]
         return cls(**values, table=str(job.table), committed_snapshot_id=snapshot, attempts=attempts, can=can)
 

@@ -91,6 +91,8 @@ class PlannedOut(Out):
     gain: dict[str, int]
     exact: bool
     notes: list[str]
+    is_empty: bool
+    """Whether it is certain that the job would change nothing."""
 
 
 @router.get("", summary="List tables", responses=refusals(404))
@@ -312,6 +314,8 @@ def run_or_preview(
             gain=dict(found.gain),
             exact=found.exact,
             notes=list(found.notes),
+            is_empty=found.is_empty,
         )
     services.dry_runs.check(catalog, table, kind, params)
-    return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params)))
+    nothing = services.dry_runs.finds_nothing(catalog, table, kind, params)
+    return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params), nothing_to_do=nothing))

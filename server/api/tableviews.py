@@ -15,6 +15,7 @@ from catalog.access import Securable
 from catalog.blocker import longest
 from catalog.dropped import is_protected
 from catalog.errors import NoSuchNamespace
+from catalog.file_layout import FileLayout
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
@@ -61,7 +62,10 @@ class TableRow(Out):
     bytes: int
     data_files: int
     delete_files: int
-    small_files: int
+    small_files: int | None
+    """When its files were counted last, seconds after each commit; None before they have been, and of a view."""
+    packable_files: int | None
+    """Of them and of files with many deletes those that a rewrite takes if somebody asks for it."""
     snapshots: int
     pending_rows: int
     pending_bytes: int
@@ -186,6 +190,8 @@ class PartitionOut(Out):
     data_files: int
     delete_files: int
     small_files: int
+    packable_files: int
+    """Those that a rewrite (in a change store: a compaction) takes if somebody asks for it now."""
     bytes: int
     records: int
 
@@ -222,8 +228,15 @@ def table_rows(
         keyed = uow.keyed.get_many([one.id for one in found.items])
         ids = [keyed[one.id].base_id if one.id in keyed else one.id for one in found.items]
         stats = uow.stats.get_many(ids)
+        layouts = uow.layouts.get_many(ids)
         standings = uow.standings.get_many([one.id for one in found.items])
-    rows = [TableRow(**_row(one, keyed.get(one.id), stats, standings.get(one.id))) for one in found.items]
+    rows = [
+        TableRow(
+            **_row(one, keyed.get(one.id), stats, standings.get(one.id)),
+            **_laid_out(layouts.get(keyed[one.id].base_id if one.id in keyed else one.id)),
+        )
+        for one in found.items
+    ]
     return PageOut(items=rows, next_cursor=found.next_cursor)
 
 
@@ -251,7 +264,7 @@ def _row(
 ) -> dict[str, Any]:
     own = relation.id if keyed is None else keyed.base_id
     counted = stats.get(own, TableStats(relation_id=own))
-    counts = ("records", "bytes", "data_files", "delete_files", "small_files", "snapshots", "last_commit_at")
+    counts = ("records", "bytes", "data_files", "delete_files", "snapshots", "last_commit_at")
     pending = ("pending_rows", "pending_bytes", "pending_commits")
     return {
         "name": relation.name.name,
@@ -265,6 +278,12 @@ def _row(
         "health_parts": {} if standing is None else standing.parts,
         "why": None if standing is None else standing.why,
     }
+
+
+def _laid_out(layout: FileLayout | None) -> dict[str, int | None]:
+    if layout is None:
+        return {"small_files": None, "packable_files": None}
+    return {"small_files": layout.small_files, "packable_files": layout.asked.files}
 
 
 def table_out(services: Services, catalog: CatalogName, name: TableName) -> TableOut:
@@ -295,6 +314,7 @@ def table_out(services: Services, catalog: CatalogName, name: TableName) -> Tabl
         cannot["drop"] = "it is protected against being dropped"
     return TableOut(
         **_row(relation, keyed, stats, standing),
+        **_laid_out(facts.layout),
         id=relation.id,
         catalog=catalog,
         location=relation.location,

@@ -8,9 +8,12 @@ from typing import Any
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.ports.reading import ListedFile, ManifestLine
-from server.files.manifests import Manifests
+from server.files.manifests import Content, Manifests
 from server.files.storage import Storage
 from server.files.values import decoded
+
+_FILE_PATH = 2147483546
+"""The reserved field of a position delete's file path."""
 
 
 class StoredManifests:
@@ -22,7 +25,11 @@ class StoredManifests:
     def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
         return [
             ManifestLine(
-                location=one["manifest_path"], length=int(one.get("manifest_length") or 0), files=_live(one), listed=one
+                location=one["manifest_path"],
+                length=int(one.get("manifest_length") or 0),
+                files=_live(one),
+                listed=one,
+                has_deletes=bool(one.get("content")),
             )
             for one in Manifests(self._storage, metadata).of_snapshot(snapshot)
         ]
@@ -43,9 +50,24 @@ class StoredManifests:
                 sequence_number=entry["sequence_number"],
                 lower=_bound(file, "lower_bounds", bounds_of, kinds),
                 upper=_bound(file, "upper_bounds", bounds_of, kinds),
-                of=file.get("referenced_data_file"),
+                of=_named_file(file),
                 is_vector=str(file.get("file_format")).upper() == "PUFFIN",
             )
+
+
+def _named_file(file: Mapping[str, Any]) -> str | None:
+    """The one data file that a file of position deletes is for: it says so, or its bounds are one path."""
+    named: str | None = file.get("referenced_data_file")
+    if named is not None or file["content"] != Content.POSITION_DELETES:
+        return named
+    lower, upper = (_of_path(file.get(which)) for which in ("lower_bounds", "upper_bounds"))
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def _of_path(bounds: Any) -> bytes | None:
+    """The bound of the paths in a file of position deletes; maps of columns may still be lists of pairs."""
+    pairs = bounds.items() if isinstance(bounds, Mapping) else ((one["key"], one["value"]) for one in bounds or ())
+    return next((value for field_id, value in pairs if field_id == _FILE_PATH), None)
 
 
 def _live(listed: Mapping[str, Any]) -> int | None:

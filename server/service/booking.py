@@ -19,9 +19,7 @@ from catalog.job import SEVERAL_COMMITS, CommitRecord, Job, JobKind, JobStatus, 
 from catalog.judge import added_snapshots
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import KeyedTable, Version
-from catalog.names import RelationId
 from catalog.places import data_paths
-from catalog.policy.sizes import small_file_bytes
 from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
@@ -29,7 +27,6 @@ from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
 from server.service.locations import check_moved
 from server.service.mirroring import Rewritten
-from server.service.policies import policies_of
 
 OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
 
@@ -59,7 +56,6 @@ def book(
     now = uow.now()
     job = None if lease is None else _current_job(uow, lease)
     keyed = _locked_keyed(uow, written)
-    small = _small_below(uow, written)
     for one in written:
         check_moved(uow, links, one.change.relation, one.change.before, one.change.after)
     for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
@@ -69,28 +65,12 @@ def book(
         event = _event(one, job, engine, now)
         uow.events.add(event)
         _settle_batches(uow, one.change)
-        stats, below = uow.stats.get(one.change.relation.id), small[one.change.relation.id]
-        is_step = job is not None and job.kind is JobKind.REWRITE
-        uow.stats.put(advanced(stats, one.change.after, event, small_below=below, is_step=is_step), look_at=now)
+        stats = uow.stats.get(one.change.relation.id)
+        uow.stats.put(advanced(stats, one.change.after, event), look_at=now)
     for table in keyed:
         _book_keyed(uow, table, written, now)
     if job is not None and lease is not None:
         _book_job(uow, job, lease, written, on_job_commit)
-
-
-def _small_below(uow: UnitOfWork, written: Sequence[Written]) -> dict[RelationId, int]:
-    """What counts as a small file of each, by the policies that hold for them, in one query."""
-    relations = [one.change.relation for one in written]
-    policies = policies_of(uow, [(one.change.relation, _settings(one.change)) for one in written])
-    return {one.id: small_file_bytes(policy, one.kind) for one, policy in zip(relations, policies, strict=True)}
-
-
-def _settings(change: Rewritten) -> Mapping[str, str]:
-    """The properties that hold policy: a keyed table's stand with base, also for its change store."""
-    store = change.situation.facts.store
-    metadata = store.base if store is not None and store.role is RelationKind.CHANGE else change.after
-    properties: Mapping[str, str] = metadata.get("properties", {})
-    return properties
 
 
 def _current_job(uow: UnitOfWork, lease: Lease) -> Job:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from catalog.errors import Invalid
+from catalog.file_layout import FEWEST_FILES
 from catalog.iceberg.json import Json
 from catalog.job import Job
 from catalog.keyed.file_tasks import (
-    CompactPolicy,
-    RewritePolicy,
     RewriteStrategy,
     compact_task,
     deletes_task,
@@ -19,40 +18,18 @@ from catalog.keyed.file_tasks import (
 )
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.names import TableName
-from catalog.planning.files import APPLY_DELETES
+from catalog.planning.file_rules import compact_policy, rewrite_policy
 from catalog.policy.policy import Policy
-
-LEAST_FILES = 2
-"""Asked for by somebody, a job does what can be done at all."""
-PLANNED_FILES = 5
-"""Or fewer, where the owner wants a rewrite of fewer."""
 
 
 def rewrite(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
     """Of a plain table, or of a keyed table's base."""
-    asked = job.params
-    wanted = RewritePolicy(
-        strategy=RewriteStrategy(asked.get("strategy") or policy["firn.rewrite.strategy"]),
-        sort_order=asked.get("sort_order") or policy["firn.rewrite.sort-order"] or (),
-        filter=asked.get("filter") or policy["firn.rewrite.filter"],
-        target_file_bytes=policy["firn.rewrite.target-file-size"],
-        small_file_bytes=policy["firn.rewrite.small-file-size"],
-        min_files=int(asked.get("min_files") or max(LEAST_FILES, min(PLANNED_FILES, policy["firn.rewrite.min-files"]))),
-        max_delete_ratio=policy["firn.rewrite.max-delete-ratio"],
-        max_job_bytes=policy["firn.rewrite.max-job-size"],
-        everything=bool(asked.get("everything")),
-        apply_deletes=bool(asked.get(APPLY_DELETES)),
-    )
-    return rewrite_task(files_of(job.table, is_keyed=is_keyed), wanted)
+    return rewrite_task(files_of(job.table, is_keyed=is_keyed), rewrite_policy(policy, job.params))
 
 
 def compact(job: Job, policy: Policy, keyed: KeyedTable) -> Json:
     """Of a keyed table's change store."""
-    wanted = CompactPolicy(
-        target_file_bytes=policy["firn.compact.target-file-size"],
-        min_files=int(job.params.get("min_files") or policy["firn.compact.min-files"]),
-    )
-    return compact_task(keyed, job.table, wanted)
+    return compact_task(keyed, job.table, compact_policy(policy, job.params))
 
 
 def deletes(job: Job, policy: Policy, *, is_keyed: bool) -> Json:
@@ -82,4 +59,4 @@ def rewrite_params(
         "filter": where,
         "everything": everything,
     }
-    return {"min_files": str(LEAST_FILES)} | {key: value for key, value in asked.items() if value}
+    return {"min_files": str(FEWEST_FILES)} | {key: value for key, value in asked.items() if value}

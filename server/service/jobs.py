@@ -31,7 +31,6 @@ from catalog.job import (
 from catalog.names import RelationId
 from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
-from server.service.packed import forget_what_cannot_be_packed, with_small_files
 from server.service.permits import fitted
 from server.service.planner import asked_for, facts_of
 from server.service.queueing import next_job
@@ -106,7 +105,6 @@ class Jobs:
             now = uow.now()
             token = LeaseToken(secrets.token_urlsafe(18).replace(".", "_"))
             job = leased(job, owner=optimizer.id, token=token, now=now, until=now + self.times.lasts)
-            job = with_small_files(uow, job)
             uow.jobs.put(job)
             uow.optimizers.saw(optimizer.id, now, {})
         return Leased(job=job, lease=Lease(job.id, job.attempt, token)), False
@@ -184,7 +182,6 @@ class Jobs:
             if log:
                 uow.jobs.add_log(job.id, log, now)
             job = self._reported(replace(job, error=error, result=dict(result)), outcome, uow)
-            forget_what_cannot_be_packed(uow, job)
             _put(uow, job)
             self._heard(uow, job, {})
         return job

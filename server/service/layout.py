@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from catalog.datafile import LiveFile, PartitionValue
+from catalog.datafile import PartitionValue
+from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
 from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, TableName
+from catalog.planning import TableFacts
+from catalog.planning.file_rules import compact_rule, rewrite_rule
 from catalog.policy.sizes import small_file_bytes
-from catalog.ports.hive import TableFiles
+from catalog.ports.reading import ListedFile, ManifestReading
 from catalog.ports.store import Database
-from catalog.relation import Relation
+from catalog.relation import Relation, RelationKind
+from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of, planned_relation
@@ -31,10 +36,12 @@ class PartitionLayout:
     data_files: int = 0
     delete_files: int = 0
     small_files: int = 0
+    packable_files: int = 0
+    """Those that a rewrite, or in a change store a compaction, takes if somebody asks for it now."""
     bytes: int = 0
     records: int = 0
 
-    def add(self, file: LiveFile, small_bytes: int) -> None:
+    def add(self, file: ListedFile, small_bytes: int) -> None:
         """Count one file."""
         if file.content:
             self.delete_files += 1
@@ -51,7 +58,7 @@ class Layouts:
 
     database: Database
     metadata: MetadataFiles
-    files: TableFiles
+    manifests: ManifestReading
 
     def of(self, catalog: CatalogName, name: TableName) -> list[PartitionLayout]:
         """Per store and partition, by name; NoSuchTable when there is no such table."""
@@ -59,7 +66,7 @@ class Layouts:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             stores = uow.relations.stores_of(relation.id) or [relation]
-        return [one for store in stores for one in self._of_store(store, small_file_bytes(facts.policy, store.kind))]
+        return [one for store in stores for one in self._of_store(store, facts)]
 
     def skew(self, catalog: CatalogName, name: TableName) -> float | None:
         """How many times the average the largest partition is, of the table or of base; None without several."""
@@ -67,15 +74,48 @@ class Layouts:
         total = sum(sizes)
         return max(sizes) * len(sizes) / total if len(sizes) > 1 and total > 0 else None
 
-    def _of_store(self, store: Relation, small_bytes: int) -> list[PartitionLayout]:
+    def _of_store(self, store: Relation, facts: TableFacts) -> list[PartitionLayout]:
         metadata = load_metadata(self.metadata, store)
         role = store.name.name if store.kind.is_store else "table"
-        shown = partition_shower(metadata)
+        shown, small_below = partition_shower(metadata), small_file_bytes(facts.policy, store.kind)
         found: dict[str, PartitionLayout] = {}
-        for file in self.files.live_files(metadata):
+        files = _live(self.manifests, metadata)
+        for file in files:
             partition = shown(file.spec_id, file.partition)
-            found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_bytes)
+            found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_below)
+        for file in _packable(store.kind, facts, metadata, files):
+            found[shown(file.spec_id, file.partition)].packable_files += 1
         return [found[partition] for partition in sorted(found)]
+
+
+def _live(manifests: ManifestReading, metadata: Json) -> list[ListedFile]:
+    """All live files of main's head."""
+    head = current_snapshot(metadata)
+    lines = [] if head is None else manifests.lines(metadata, head)
+    return [file for line in lines for file in manifests.files(metadata, line)]
+
+
+def _packable(kind: RelationKind, facts: TableFacts, metadata: Json, files: list[ListedFile]) -> Iterator[ListedFile]:
+    """The files that a job takes if somebody asks for it now."""
+    if facts.keeps_hive_files:
+        return
+    counter = LayoutCounter(metadata, {}, 0)
+    data = [file for file in files if not file.content]
+    if kind is RelationKind.CHANGE and facts.keyed is not None:
+        task = {**compact_rule(facts.policy, facts.keyed), "min_files": FEWEST_FILES}
+        for _, chosen in change_packs(data, task, counter.spec_id, counter.width):
+            yield from chosen
+        return
+    deletes = AppliedDeletes()
+    for file in files:
+        if file.content:
+            deletes.add(file)
+    rule = RewriteRule.of_task({**rewrite_rule(facts.policy), "min_files": FEWEST_FILES})
+    selection: Selection[ListedFile] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    for file in data:
+        selection.add(file, file)
+    for group in selection.groups():
+        yield from group.items
 
 
 def partition_shower(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:

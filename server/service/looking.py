@@ -8,7 +8,7 @@ meanwhile, such as a commit, leaves it to be looked at again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from catalog.blocker import longest
@@ -47,6 +47,8 @@ class RoundStatus:
 
     looked_at: int = 0
     planned: int = 0
+    to_count: int = 0
+    """Tables and stores whose files are to be counted again."""
     deposed: bool = False
     """Another server leads: what this one had decided was not written."""
 
@@ -120,9 +122,13 @@ class Looking:
             shares.learn(uow, {one.group for one in seen if isinstance(one.decision, Due)})
         with self.database.writing() as uow:
             if not fence(uow):
-                return RoundStatus(looked_at=status.looked_at, planned=status.planned, deposed=True)
+                return replace(status, deposed=True)
             planned = _write(uow, seen, gone, shares, now)
-        return RoundStatus(looked_at=status.looked_at + len(seen), planned=status.planned + planned)
+        return RoundStatus(
+            looked_at=status.looked_at + len(seen),
+            planned=status.planned + planned,
+            to_count=status.to_count + sum(len(one.facts.to_count) for one in seen),
+        )
 
 
 def _write(uow: UnitOfWork, seen: Sequence[_Seen], gone: _Gone, shares: Shares, now: datetime) -> int:
@@ -136,6 +142,7 @@ def _write(uow: UnitOfWork, seen: Sequence[_Seen], gone: _Gone, shares: Shares, 
         kept = blockers.get(one.relation.id, ())
         if isinstance(one.decision, Due) and not longest(kept, (one.decision.kind,), now):
             planned += _plan(uow, one, one.decision, shares, now)
+    uow.layouts.want([one_id for one in seen for one_id in one.facts.to_count], now)
     uow.standings.put([_standing(one, now) for one in seen])
     uow.standings.remove(gone.swept)
     uow.stats.looked([*gone.looks, *(done for one in seen for done in _looked(one))], now)

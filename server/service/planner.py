@@ -9,7 +9,8 @@ from typing import Any
 
 from catalog.blocker import Blocker
 from catalog.errors import Conflict, Invalid
-from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind
+from catalog.gain import QUANTITIES
+from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
@@ -62,12 +63,25 @@ class Planner:
             check_takes(relation, facts, kind)
         return facts
 
-    def run_now(self, catalog: CatalogName, name: TableName, kind: JobKind, params: dict[str, Any]) -> Job:
-        """Plan a job because somebody has asked for it; Conflict while another one does not give way."""
+    def run_now(
+        self,
+        catalog: CatalogName,
+        name: TableName,
+        kind: JobKind,
+        params: dict[str, Any],
+        *,
+        nothing_to_do: bool = False,
+    ) -> Job:
+        """Plan a job because somebody has asked for it; Conflict while another one does not give way.
+
+        With `nothing_to_do`, as its dry run says, it has succeeded at once: no optimizer has to start for it.
+        """
         with self.database.writing() as uow:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             check_takes(relation, facts, kind)
+            if nothing_to_do and uow.jobs.active_of(relation.id) is None:
+                return _ended_at_once(uow, relation, facts, kind, params)
             return asked_for(uow, relation, facts, kind, params, "asked for")
 
 
@@ -76,13 +90,46 @@ def asked_for(
 ) -> Job:
     """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
     check_not_blocked(uow, relation.id, kind)
-    gain, now = predicted(kind, facts, past_of(uow, relation.id)), uow.now()
+    gain, now = predicted(kind, facts, past_of(uow, relation.id), params), uow.now()
     due = Due(kind=kind, why=why, state=ASKED_FOR, params=params, predicted=gain)
     job = queued(relation, due, facts, now, asked=True)
     if not added(uow, job, now):
         active = uow.jobs.active_of(relation.id)
         shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
         raise Conflict(f"{shown} on {relation.name}", hint="wait for it to end, or cancel it")
+    return job
+
+
+_COUNTS: Mapping[JobKind, Sequence[str]] = {
+    JobKind.REWRITE: (
+        "groups_done",
+        "groups_failed",
+        "left_files",
+        "rewritten_files",
+        "added_files",
+        "removed_delete_files",
+    ),
+    JobKind.COMPACT: ("packed_files", "added_files"),
+}
+"""What such jobs report, of those that a dry run finds to have nothing to do."""
+
+
+def _ended_at_once(
+    uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any]
+) -> Job:
+    """A job that has nothing to do, kept as any other."""
+    check_not_blocked(uow, relation.id, kind)
+    now = uow.now()
+    due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
+    now_lies = predicted(kind, facts, ()).as_json()
+    same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
+    job = replace(
+        queued(relation, due, facts, now, asked=True),
+        status=JobStatus.SUCCEEDED,
+        ended_at=now,
+        result={**dict.fromkeys(_COUNTS[kind], 0), "gained": same},
+    )
+    uow.jobs.add(job)
     return job
 
 
@@ -135,7 +182,7 @@ def facts_of_many(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Relati
     keyed = uow.keyed.get_many([one.id for one in relations if one.kind is RelationKind.KEYED])
     ids = [one.id for one in relations if one.kind is not RelationKind.KEYED]
     ids += [store for one in keyed.values() for store in (one.base_id, one.change_id)]
-    stats = uow.stats.get_many(ids)
+    stats, layouts = uow.stats.get_many(ids), uow.layouts.get_many(ids)
     blockers = uow.blockers.of([one.id for one in relations], uow.now())
     owns = {one.id: one.id if one.id not in keyed else keyed[one.id].base_id for one in relations}
     own = {one.id: stats.get(owns[one.id], TableStats(relation_id=owns[one.id])) for one in relations}
@@ -146,7 +193,12 @@ def facts_of_many(uow: UnitOfWork, relations: Sequence[Relation]) -> dict[Relati
         for one, policy in zip(relations, policies, strict=True)
     }
     return {
-        one.id: replace(found[one.id], keeps_orphans=_keeps_orphans(one, own[one.id], warehouses[one.catalog]))
+        one.id: replace(
+            found[one.id],
+            keeps_orphans=_keeps_orphans(one, own[one.id], warehouses[one.catalog]),
+            layout=layouts.get(owns[one.id]),
+            change_layout=None if one.id not in keyed else layouts.get(keyed[one.id].change_id),
+        )
         for one in relations
     }
 

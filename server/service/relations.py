@@ -16,7 +16,6 @@ from catalog.history.tables import created, state_of
 from catalog.iceberg.json import Json
 from catalog.locations import own_locations
 from catalog.names import CatalogName, RelationId, TableName, dotted
-from catalog.policy.sizes import small_file_bytes
 from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
@@ -24,7 +23,6 @@ from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
 from server.service.locations import check_directories, check_published, check_registered, dropped_around
 from server.service.metadata import MetadataFiles
-from server.service.policies import policy_of
 from server.service.retire import check_unprotected, refuse_purged_place
 
 
@@ -134,14 +132,13 @@ def add_relation(
     elif snapshots:
         event = event_of_snapshots(event, snapshots)
     uow.events.add(event)
-    uow.stats.put(first_stats(uow, relation, new.metadata, event), look_at=now)
+    uow.stats.put(first_stats(relation, new.metadata, event), look_at=now)
     return relation
 
 
-def first_stats(uow: UnitOfWork, relation: Relation, metadata: Json, event: CommitEvent) -> TableStats:
-    """The counters of a table of whose past nothing is counted."""
-    small = small_file_bytes(policy_of(uow, relation, metadata.get("properties", {})), relation.kind)
-    return advanced(TableStats(relation_id=relation.id), metadata, event, small_below=small)
+def first_stats(relation: Relation, metadata: Json, event: CommitEvent, *, epoch: int = 0) -> TableStats:
+    """The counters of a table of whose past nothing is counted; `epoch` is higher than any that it had before."""
+    return advanced(TableStats(relation_id=relation.id, epoch=epoch), metadata, event)
 
 
 def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:

@@ -18,6 +18,7 @@ from server.service.blockers import Blockers
 from server.service.commit import CommitRequest, Committer
 from server.service.compare import Comparisons
 from server.service.dryruns.dryruns import DryRuns
+from server.service.file_layouts import FileLayouts
 from server.service.fleet import Fleet
 from server.service.groups import Groups
 from server.service.hive.services import HiveServices
@@ -74,6 +75,7 @@ class Services:
     imports: Imports
     layouts: Layouts
     misplaced: MisplacedTables
+    file_layouts: FileLayouts
     own_places: OwnPlaces
     leased_files: LeasedFiles
     dry_runs: DryRuns

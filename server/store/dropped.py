@@ -16,6 +16,7 @@ from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace, 
 from catalog.ports.page import Page
 from catalog.relation import Relation
 from server.store import cursor as cursors
+from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlGrounds
 from server.store.meeting import kept_relation, places_meeting
 from server.store.relations import SqlKeyedTables, relation_from, relation_values
@@ -126,6 +127,7 @@ class SqlDropped:
         """Statistics, versions and ground; jobs of a table that is gone are kept no longer than others that are old."""
         self.session.execute(delete(TableStatsRow).where(TableStatsRow.relation_id == relation_id))
         self._forget_standing(relation_id)
+        SqlFileLayouts(self.session).forget(relation_id)
         self.session.execute(update(JobRow).where(JobRow.relation_id == relation_id).values(superseded=True))
         SqlKeyedTables(self.session).remove(relation_id)
         SqlGrounds(self.session).forget(relation_id)

@@ -28,6 +28,7 @@ BigKey = BigInteger().with_variant(Integer, "sqlite")
 
 
 TO_LOOK_AT = text("look_at IS NOT NULL")
+TO_COUNT = text("wanted_at IS NOT NULL")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -136,12 +137,13 @@ class TableStatsRow(Row):
     snapshot_id: Mapped[int | None]
     sequence_number: Mapped[int]
     schema_id: Mapped[int]
+    spec_id: Mapped[int]
+    epoch: Mapped[int]
     snapshots: Mapped[int]
     records: Mapped[int]
     data_files: Mapped[int]
     delete_files: Mapped[int]
     bytes: Mapped[int]
-    small_files: Mapped[int]
     position_deletes: Mapped[int]
     equality_deletes: Mapped[int]
     manifests: Mapped[int | None]
@@ -152,6 +154,17 @@ class TableStatsRow(Row):
     properties: Mapped[dict[str, str]]
     look_at: Mapped[datetime | None]
     asked: Mapped[int]
+
+
+class FileLayoutRow(Row):
+    """How a table's files lay when they were counted last, and whether they are to be counted again."""
+
+    __tablename__ = "file_layout"
+    __table_args__ = (Index("ix_file_layout_wanted_at", "wanted_at", sqlite_where=TO_COUNT, postgresql_where=TO_COUNT),)
+    relation_id: Mapped[UUID] = mapped_column(primary_key=True)
+    layout: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    counted_at: Mapped[datetime | None]
+    wanted_at: Mapped[datetime | None]
 
 
 class StandingRow(Row):

@@ -58,11 +58,6 @@ class SqlStats:
         values = {name: getattr(stats, name) for name in _COUNTERS}
         _putting(self.session.get_bind().dialect.name).all(self.session, values | {"look_at": look_at, "asked": 1})
 
-    def forget_small(self, relation_id: RelationId, count: int) -> None:
-        """Whatever commits have counted since stays counted."""
-        fewer = case((_TABLE.c.small_files > count, _TABLE.c.small_files - count), else_=0)
-        self.session.execute(update(_TABLE).where(_TABLE.c.relation_id == relation_id).values(small_files=fewer))
-
     def look_again(self, relation_ids: Collection[RelationId], at: datetime) -> None:
         """Rows are locked in one order for all, or two who want the same two would wait for each other."""
         own = TableStatsRow.relation_id.in_(relation_ids)

@@ -18,6 +18,7 @@ from server.store.books import SqlAnswers, SqlLeaders, SqlOperations, SqlPolicie
 from server.store.catalogs import SqlCatalogs, SqlNamespaces
 from server.store.dropped import SqlDropped
 from server.store.events import SqlEvents
+from server.store.file_layouts import SqlFileLayouts
 from server.store.groups import SqlGroups
 from server.store.hive import SqlGrounds, SqlHiveTables
 from server.store.hot import HotQueries
@@ -50,6 +51,7 @@ class SqlUnitOfWork:
         self.relations: store.Relations = SqlRelations(session)
         self.stats: store.Stats = SqlStats(session)
         self.standings: work.Standings = SqlStandings(session)
+        self.layouts: work.FileLayouts = SqlFileLayouts(session)
         self.keyed: store.KeyedTables = SqlKeyedTables(session)
         self.events: store.Events = SqlEvents(session)
         self.jobs: work.Jobs = SqlJobs(session)

@@ -33,7 +33,8 @@ def test_small_files_become_full_ones() -> None:
 
 def test_a_rewrite_for_deletes_leaves_them_and_their_rows_out() -> None:
     deleted: dict[str, Any] = {"records": 1000, "position_deletes": 250, "delete_files": 10, "data_files": 10}
-    gain = predicted(JobKind.REWRITE, plain(format_version=3, bytes=1000 * MIB, **deleted), ())
+    facts = plain(format_version=3, bytes=1000 * MIB, **deleted)
+    gain = predicted(JobKind.REWRITE, facts, (), {"because": "deletes", "apply_deletes": True})
     assert changes(gain) == {"bytes": (1000 * MIB, 750 * MIB), "deletes": (10, 0)}
 
 

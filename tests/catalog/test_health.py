@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalog.file_layout import FileLayout, Packing
 from catalog.health import POINTS, Loss, Part, health_of
 from catalog.planning import TableFacts
 from catalog.policy.policy import layered
@@ -51,7 +52,10 @@ def test_small_files_weigh_by_their_share_of_the_whole_table() -> None:
     few, many = plain(data_files=10_000, small_files=20), plain(data_files=20, small_files=20)
     assert health_of(few, NOW).score == 100
     assert lost(many)[Part.SMALL_FILES] == Loss(
-        part=Part.SMALL_FILES, lost=15.0, of=30, figure="20 of 20 files small (a rewrite is due at 20)"
+        part=Part.SMALL_FILES,
+        lost=15.0,
+        of=30,
+        figure="20 of 20 files small, 20 can be packed (a rewrite is due at 20)",
     )
     assert lost(plain(data_files=90, small_files=90))[Part.SMALL_FILES].lost == 30
 
@@ -98,15 +102,30 @@ def test_skew_is_a_part_only_where_it_was_measured() -> None:
     assert not lost(plain(), skew=1.0)
 
 
+def more_small(layout: FileLayout, by: int) -> FileLayout:
+    """So many small files more, in partitions that are packed into as many as before."""
+
+    def more(one: Packing) -> Packing:
+        return replace(one, files=one.files + by, packable_files=one.packable_files + by)
+
+    return replace(
+        layout,
+        data_files=layout.data_files + by,
+        small_files=layout.small_files + by,
+        planned=more(layout.planned),
+        asked=more(layout.asked),
+    )
+
+
 def worse(facts: TableFacts, name: str, by: int) -> TableFacts:
     stats, keyed = facts.stats, facts.keyed
     if name.startswith("pending"):
         assert keyed is not None
         more: dict[str, Any] = {name: getattr(keyed, name) + by, "pending_since": keyed.pending_since or NOW}
         return replace(facts, keyed=replace(keyed, **more))
-    counted: dict[str, Any] = {name: (getattr(stats, name) or 0) + by}
     if name == "small_files":
-        counted["data_files"] = stats.data_files + by
+        return replace(facts, layout=None if facts.layout is None else more_small(facts.layout, by))
+    counted: dict[str, Any] = {name: (getattr(stats, name) or 0) + by}
     return replace(facts, stats=replace(stats, **counted))
 
 

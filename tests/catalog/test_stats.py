@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from catalog import stats as counters
 from catalog.iceberg.json import Json
 from catalog.names import RelationId
 from catalog.policy.policy import layered
 from catalog.policy.sizes import small_file_bytes
 from catalog.relation import RelationKind, TableStats
-from catalog.stats import HIGHEST_COUNT, event_of_snapshots, number
+from catalog.stats import HIGHEST_COUNT, advanced, event_of_snapshots, number
 from tests.factories import NOW, an_event
 
 EMPTY = TableStats(relation_id=RelationId(uuid4()))
 MIB = 2**20
-advanced = partial(counters.advanced, small_below=96 * MIB)
 
 
 def metadata(*summaries: Json, **changes: Any) -> Json:
@@ -107,43 +103,40 @@ def test_only_properties_of_firn_are_kept_for_planning() -> None:
     assert advanced(EMPTY, table, an_event()).properties == {"firn.merge.mode": "auto"}
 
 
-def small(*summaries: Json) -> int:
-    stats = EMPTY
-    for count in range(1, len(summaries) + 1):
-        stats = advanced(stats, metadata(*summaries[:count]), an_event())
-    return stats.small_files
+def after(summary: Json, **changes: Any) -> TableStats:
+    """The counters of a table with one append when this snapshot has become main's head."""
+    one = advanced(EMPTY, metadata(added(3, 3 * MIB, 3)), an_event())
+    two = metadata(added(3, 3 * MIB, 3), summary)
+    two["snapshots"][1] |= {"parent-snapshot-id": 1, **changes}
+    return advanced(one, two, an_event())
 
 
-def test_small_files_are_counted_by_commit_and_size_on_average() -> None:
-    assert small(added(3, 3 * MIB, 3)) == 3
-    assert small(added(3, 3 * MIB, 3), added(2, 400 * MIB, 5)) == 3
-    assert small(added(3, 3 * MIB, 3), added(2, 2 * MIB, 5)) == 5
-    assert small(added(0, 0, 0)) == 0
+@pytest.mark.parametrize(
+    ("summary", "changes", "epoch"),
+    [
+        (added(1, MIB, 4), {}, 0),
+        (added(1, MIB, 4), {"parent-snapshot-id": None}, 1),
+        (added(1, MIB, 4) | {"deleted-data-files": "1"}, {}, 1),
+        (added(0, 0, 3) | {"added-delete-files": "1"}, {}, 1),
+        (added(1, MIB, 1, "replace"), {}, 1),
+        (added(1, MIB, 1, "overwrite"), {}, 1),
+        (added(0, 0, 1, "delete"), {}, 1),
+        ({}, {}, 1),
+    ],
+)
+def test_an_epoch_begins_with_whatever_is_no_plain_append(summary: Json, changes: Json, epoch: int) -> None:
+    assert after(summary, **changes).epoch == epoch
 
 
-def test_a_table_has_no_more_small_files_than_files() -> None:
-    assert small(added(3, 3 * MIB, 3), added(1, MIB, 2, "overwrite")) == 2
-
-
-def test_a_rewrite_begins_the_count_anew() -> None:
-    packed = added(2, 2 * MIB, 2, "replace") | {"deleted-data-files": "9"}
-    assert small(added(9, 9 * MIB, 9), packed) == 0
-
-
-def test_a_step_of_a_rewrite_takes_away_what_it_has_packed() -> None:
-    """The optimizer may die after it: nobody else would tell of the rest."""
-    packed = added(1, 200 * MIB, 6, "replace") | {"deleted-data-files": "4"}
-    before = replace(EMPTY, small_files=9)
-    assert advanced(before, metadata(packed), an_event(), is_step=True).small_files == 5
-    assert advanced(replace(EMPTY, small_files=3), metadata(packed), an_event(), is_step=True).small_files == 0
-
-
-@pytest.mark.parametrize("replaced", [{"manifests-replaced": "120"}, {"removed-delete-files": "9"}])
-def test_what_replaces_no_data_file_leaves_as_many_small_ones_as_there_were(replaced: Json) -> None:
-    """Manifests and delete files are packed too: small files that nobody counts any more would stay for ever."""
-    rewritten = {"operation": "replace", "total-data-files": "9", **replaced}
-    assert small(added(9, 9 * MIB, 9), rewritten) == 9
-    assert small(added(9, 9 * MIB, 9), rewritten, added(1, MIB, 10)) == 10
+def test_an_epoch_begins_when_the_head_is_set_back_or_gone() -> None:
+    two = metadata(added(3, 3 * MIB, 3), added(1, MIB, 4))
+    two["snapshots"][1]["parent-snapshot-id"] = 1
+    ahead = advanced(advanced(EMPTY, metadata(added(3, 3 * MIB, 3)), an_event()), two, an_event())
+    assert ahead.epoch == 0
+    assert advanced(ahead, two | {"current-snapshot-id": 1}, an_event()).epoch == 1
+    gone = advanced(ahead, two | {"current-snapshot-id": None}, an_event())
+    assert (gone.epoch, gone.snapshot_id, gone.data_files) == (1, None, 0)
+    assert advanced(gone, two | {"current-snapshot-id": None}, an_event()).epoch == 1
 
 
 def test_what_is_small_is_what_the_packing_job_takes_for_small() -> None:

@@ -48,8 +48,10 @@ class KeyedTable:
         return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
 
     def run(self, kind: str, **params: Any) -> dict[str, Any]:
-        """Ask for a job, run it, and see how it ended."""
+        """Ask for a job, run it if there is anything to do, and see how it ended."""
         job_id = self.ask(kind, **params)
+        if (job := self.server.get(f"jobs/{job_id}"))["outcome"] == "nothing to do":
+            return job
         optimizer_id = self.worker.api.register(**self.worker.about).id
         assert self.worker.work_once(optimizer_id, wait_seconds=5)
         return self.server.get(f"jobs/{job_id}")

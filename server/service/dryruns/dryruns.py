@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from catalog.errors import CatalogError
 from catalog.job import JobKind
 from catalog.names import CatalogName, TableName
 from catalog.ports.reading import ManifestReading
@@ -57,6 +58,21 @@ class DryRuns:
         if kind in CHECKED:
             self.tasks.if_asked(catalog, name, kind, params)
 
+    def finds_nothing(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> bool:
+        """Whether there are files, and it is certain that such a job would change none of them.
 
+        What cannot be looked at is left to the job.
+        """
+        if kind not in PACKING:
+            return False
+        try:
+            found = self.of(catalog, name, kind, params)
+        except CatalogError:
+            return False
+        return found.is_empty and any(one.count for one in found.touches)
+
+
+PACKING = frozenset({JobKind.REWRITE, JobKind.COMPACT})
+"""Kinds whose dry run chooses files exactly as the job does."""
 CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS, JobKind.KEYS})
 """Kinds that stand on a policy which has no default, or on a rule that may not fit the table."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from catalog.file_layout import LayoutCounter
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.job import JobKind
 from catalog.keyed.spec import CHANGE
 from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine, ManifestReading
+from catalog.rewrite_selection import group_key
 from catalog.stats import number
 from catalog.would import Touch, Would
 from server.service.keeping.places import OwnPlace
@@ -71,9 +73,11 @@ def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple
 
 def together(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
     """Files that a job may pack with each other: those of one partition, and those of all older specs."""
+    counter = LayoutCounter(metadata, {}, 0)
     found: dict[object, list[ListedFile]] = {}
     for file in files:
-        found.setdefault(file.partition if file.spec_id == metadata["default-spec-id"] else None, []).append(file)
+        key = group_key(file, spec_id=counter.spec_id, older=(None,) * counter.width)
+        found.setdefault(key, []).append(file)
     return list(found.values())
 
 

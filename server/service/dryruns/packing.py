@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from catalog.file_layout import LayoutCounter, change_packs
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from catalog.keyed.packing import SMALL_SHARE, ChangeFile, Pack, packs
+from catalog.keyed.packing import SMALL_SHARE
 from catalog.keyed.spec import CHANGE
 from catalog.planning.need import counted
 from catalog.ports.reading import ListedFile
-from catalog.would import Touch, Would, largest
+from catalog.would import NOTHING_TO_DO, Touch, Would, largest
 from server.service.dryruns.look import Look, by_partition, gained, together
 
 _DELETE_TARGET = ("write.delete.target-file-size-bytes", 64 * 2**20)
@@ -21,12 +22,15 @@ def compact(look: Look) -> Would:
     """Small files of the change store, by the rule that the job packs by."""
     change, task = look.moment.metadata[CHANGE], look.task
     data = [file for file in look.live(change) if not file.content]
-    packed = [one for group in together(change, data) for one in _packs(group, task)]
+    counter = LayoutCounter(change, {}, 0)
+    packed = change_packs(data, task, counter.spec_id, counter.width)
     chosen = [file for _, files in packed for file in files]
     size = sum(file.size for file in chosen)
     pending = sum(len(files) for pack, files in packed if pack.is_pending)
     return Would(
-        would=f"pack {counted(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}",
+        would=f"pack {counted(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
+        if chosen
+        else NOTHING_TO_DO,
         touches=[
             Touch("files to pack", len(chosen), size),
             Touch("of them with pending rows", pending),
@@ -34,14 +38,8 @@ def compact(look: Look) -> Would:
             *largest(by_partition(change, chosen)),
         ],
         gain=gained(change, files=len(chosen) - len(packed)),
+        is_empty=not chosen,
     )
-
-
-def _packs(group: Sequence[ListedFile], task: Json) -> list[tuple[Pack, list[ListedFile]]]:
-    files = [ChangeFile(index, file.size, file.sequence_number) for index, file in enumerate(group)]
-    made = packs(files, watermark=task["watermark"], target_bytes=task["target_file_size"], min_files=task["min_files"])
-    wanted = (pack for pack in made if pack.is_pending or task["pack_merged"])
-    return [(pack, [group[file.index] for file in pack.files]) for pack in wanted]
 
 
 def deletes(look: Look) -> Would:

@@ -3,60 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from catalog.errors import Invalid
+from catalog.file_layout import LayoutCounter, packing_of
 from catalog.history.tables import sorting_text
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, field_by_name
 from catalog.planning.need import counted
 from catalog.ports.reading import ListedFile
-from catalog.would import Touch, Would, largest
-from server.service.dryruns.look import Look, by_partition, gained, together
-
-_TOO_LARGE = 1.8
-"""Of the target: Iceberg splits larger files."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Deleted:
-    """What delete files take away from the data files that they name."""
-
-    rows: dict[str, int]
-    files: dict[str, int]
-    nameless: int
-    """Delete files that name no data file: which rows they take away is in them."""
+from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
+from catalog.would import NOTHING_TO_DO, Touch, Would, largest
+from server.service.dryruns.look import Look, by_partition, gained
 
 
 def rewrite(look: Look) -> Would:
     """Small files and such with many deleted rows, or all; packed within their partitions, in order where asked."""
     metadata, task = look.moment.main_store[1], look.task
-    order = _order(metadata, task)
+    order, rule = _order(metadata, task), RewriteRule.of_task(task)
     files = look.live(metadata)
     data = [file for file in files if not file.content]
-    deleted = _deleted(files)
-    groups = _groups(metadata, data, deleted, task)
-    chosen = [file for group in groups for file in group]
-    size = _size(chosen)
-    after = sum(-(-_size(group) // task["target_file_size"]) for group in groups)
-    notes = _notes(metadata, task, deleted, chosen)
-    what = "small file" if all(file.size < task["small_file_size"] for file in chosen) else "file"
+    deletes = AppliedDeletes()
+    for file in files:
+        if file.content:
+            deletes.add(file)
+    selection = _selection(metadata, data, deletes, rule)
+    packing = packing_of(selection, rule.files_after)
+    chosen = [file for group in selection.groups() for file in group.items]
+    notes = _notes(metadata, task, deletes, chosen)
+    what = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
+    after = f"into about {packing.files_after:,}{order}"
     return Would(
-        would=f"pack {counted(len(chosen), what)} of {len(data):,} into about {after:,}{order}",
+        would=f"pack {counted(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
         touches=[
-            Touch("files to rewrite", len(chosen), size),
-            Touch("files to leave", len(data) - len(chosen), _size(data) - size),
-            Touch("partitions", len(groups)),
+            Touch("files to rewrite", packing.files, packing.bytes),
+            Touch("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
+            Touch("partitions", packing.groups),
             *largest(by_partition(metadata, chosen)),
         ],
-        gain=gained(
-            metadata,
-            files=len(chosen) - after,
-            deletes=sum(deleted.files.get(file.location, 0) for file in chosen),
-        ),
+        gain=gained(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),
         exact=not notes,
         notes=notes,
+        is_empty=not chosen,
     )
+
+
+def _selection(
+    metadata: Json, data: Sequence[ListedFile], deletes: AppliedDeletes, rule: RewriteRule
+) -> Selection[ListedFile]:
+    counter = LayoutCounter(metadata, {}, rule.small_below)
+    selection: Selection[ListedFile] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    for file in data:
+        selection.add(file, file)
+    return selection
 
 
 def _size(files: Sequence[ListedFile]) -> int:
@@ -81,45 +79,20 @@ def _order(metadata: Json, task: Json) -> str:
     return f", {'sorted' if task['strategy'] == 'sort' else 'z-ordered'} by {by}"
 
 
-def _deleted(files: Sequence[ListedFile]) -> _Deleted:
-    found = _Deleted({}, {}, sum(1 for file in files if file.content and file.of is None))
-    for file in files:
-        if file.of is not None:
-            found.rows[file.of] = found.rows.get(file.of, 0) + file.record_count
-            found.files[file.of] = found.files.get(file.of, 0) + 1
-    return found
-
-
-def _groups(metadata: Json, data: Sequence[ListedFile], deleted: _Deleted, task: Json) -> list[list[ListedFile]]:
-    """As Iceberg chooses: enough files, enough bytes for a whole one, one too large, or one with many deleted rows."""
-    if task["everything"]:
-        return together(metadata, data)
-    largest = _TOO_LARGE * task["target_file_size"]
-
-    def lost(file: ListedFile) -> bool:
-        rows = deleted.rows.get(file.location, 0)
-        return rows > 0 and rows >= task["max_delete_ratio"] * file.record_count
-
-    def worth(group: Sequence[ListedFile]) -> bool:
-        several = len(group) > 1 and (len(group) >= task["min_files"] or _size(group) > task["target_file_size"])
-        return several or _size(group) > largest or any(lost(file) for file in group)
-
-    wanted = [file for file in data if not task["small_file_size"] <= file.size <= largest or lost(file)]
-    return [group for group in together(metadata, wanted) if worth(group)]
-
-
-def _notes(metadata: Json, task: Json, deleted: _Deleted, chosen: Sequence[ListedFile]) -> list[str]:
+def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence[ListedFile]) -> list[str]:
     """What is not counted here."""
-    notes = []
+    notes: list[str] = []
+    if not chosen:
+        return notes
     if task["filter"] is not None:
         notes.append(f"of these only files are taken that may hold rows where {task['filter']}: found when it runs")
     if not task["everything"] and _size(chosen) > task["max_job_bytes"]:
         most = counted(task["max_job_bytes"], "byte")
         notes.append(f"one job takes {most} (firn.rewrite.max-job-size), or one partition's more: the next goes on")
-    if deleted.rows or deleted.nameless:
+    if deletes.count:
         notes.append("rows that delete files take away are not written again")
-    if deleted.nameless and not task["everything"]:
-        notes.append("files that have lost many rows to delete files of several data files are found when it runs")
+    if task["apply_deletes"] and deletes.nameless:
+        notes.append("delete files of several data files may apply to fewer of them: found when it runs")
     if any(file.spec_id != metadata["default-spec-id"] for file in chosen):
         notes.append("files of an older partitioning are spread over the partitions of now")
     return notes

@@ -170,4 +170,5 @@ def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
         raise Conflict(f"{present.name} has just been committed to", hint="try again")
     event = plain_event(present, "refresh", now)
     uow.events.add(event)
-    uow.stats.put(first_stats(uow, present, candidate.metadata, event), look_at=now)
+    epoch = uow.stats.get(present.id).epoch + 1  # what was counted of the files until now holds no more
+    uow.stats.put(first_stats(present, candidate.metadata, event, epoch=epoch), look_at=now)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import operator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 
+from catalog.file_layout import NOTHING, FileLayout, Packing
 from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
 from catalog.planning import TableFacts
+from catalog.planning.file_rules import compact_rule, rewrite_rule
+from catalog.planning.files import WITH_VECTORS
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
+from catalog.rewrite_selection import RewriteRule
 from tests.factories import NOW, a_job, a_keyed_table
 
 KEYED = a_keyed_table()
@@ -36,20 +40,84 @@ _POLICIES = {
 }
 
 
+def laid_out(facts: TableFacts, *partitions: int, small: int | None = None) -> TableFacts:
+    """The table with its files counted: so many small ones of the same size in each of these partitions.
+
+    Where it has deletes they apply to all of its files.
+    """
+    stats, rule = facts.stats, rewrite_rule(facts.policy)
+    files = sum(partitions)
+    size = stats.bytes / max(stats.data_files, 1)
+    every = replace(NOTHING, files=stats.data_files, bytes=stats.bytes, groups=1, files_after=stats.data_files)
+    every = replace(every, delete_files=stats.delete_files)
+    packed = {name: _packed(partitions, size, {**rule, **more}) for name, more in _RULES.items()}
+    if stats.format_version >= WITH_VECTORS and facts.deleted_share >= rule["max_delete_ratio"] and stats.delete_files:
+        packed = dict.fromkeys(_RULES, every)
+    layout = FileLayout(
+        snapshot_id=stats.snapshot_id,
+        spec_id=stats.spec_id,
+        epoch=stats.epoch,
+        rule=rule,
+        data_files=max(stats.data_files, files),
+        small_files=files if small is None else small,
+        partitions=len(partitions),
+        planned=packed["planned"],
+        asked=packed["asked"],
+        deletes=every if stats.delete_files else packed["planned"],
+    )
+    return replace(facts, layout=layout)
+
+
+_RULES: dict[str, dict[str, int]] = {"planned": {}, "asked": {"min_files": 2}}
+
+
+def _packed(partitions: tuple[int, ...], size: float, task: dict[str, Any]) -> Packing:
+    rule = RewriteRule.of_task(task)
+    groups = [one for one in partitions if one > 1 and (one >= rule.min_files or one * size > rule.target_bytes)]
+    after = [rule.files_after(round(one * size)) for one in groups]
+    return Packing(
+        files=sum(groups),
+        bytes=round(sum(groups) * size),
+        groups=len(groups),
+        files_after=sum(after),
+        packable_files=sum(one for one, left in zip(groups, after, strict=True) if left < one),
+    )
+
+
+def with_changes(facts: TableFacts, files: int) -> TableFacts:
+    """The keyed table with so many files in its change store that can be packed into one."""
+    assert facts.keyed is not None
+    assert facts.change is not None
+    packing = Packing(files=files, bytes=files, groups=1, files_after=1, packable_files=files)
+    layout = FileLayout(
+        snapshot_id=facts.change.snapshot_id,
+        spec_id=facts.change.spec_id,
+        epoch=facts.change.epoch,
+        rule=compact_rule(facts.policy, facts.keyed),
+        data_files=files,
+        small_files=files,
+        partitions=1,
+        planned=packing,
+        asked=packing,
+    )
+    return replace(facts, change_layout=layout)
+
+
 _OF_FACTS = ("hive_linked", "created_at", "blockers", "keeps_orphans")
 
 
 def plain(policy: dict[str, str] | None = None, **counted: Any) -> TableFacts:
-    """A plain table with these counters, made a moment ago."""
+    """A plain table with these counters, made a moment ago; its `small_files` lie in one partition, and are counted."""
+    small = counted.pop("small_files", 0)
     more = {name: counted.pop(name) for name in _OF_FACTS if name in counted}
     stats = TableStats(relation_id=PLAIN.relation_id, **{"snapshot_id": 7, **counted})
-    return TableFacts(policy=layered([("table", policy or {})]), stats=stats, **{"created_at": NOW, **more})
+    facts = TableFacts(policy=layered([("table", policy or {})]), stats=stats, **{"created_at": NOW, **more})
+    return laid_out(facts, *([small] if small else []))
 
 
 def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
     """Any counters, sensible or not."""
     few = st.integers(0, 300)
-    small = st.shared(few, key=f"small {relation_id}")
     moments = st.integers(0, 40 * 24).map(lambda hours: NOW - timedelta(hours=hours))
     return st.builds(
         TableStats,
@@ -58,10 +126,9 @@ def counters(relation_id: Any) -> st.SearchStrategy[TableStats]:
         sequence_number=few,
         snapshots=few,
         records=st.integers(0, 10**7),
-        data_files=st.builds(operator.add, small, few),
+        data_files=few,
         delete_files=few,
         bytes=st.integers(0, 10**12),
-        small_files=small,
         position_deletes=st.integers(0, 10**7),
         equality_deletes=few,
         manifests=st.one_of(st.none(), few),
@@ -93,7 +160,7 @@ def tables(draw: st.DrawFn) -> TableFacts:
             pending_commits=commits,
             pending_since=NOW - timedelta(minutes=draw(st.integers(0, 200))) if commits else None,
         )
-    return TableFacts(
+    facts = TableFacts(
         policy=layered([("table", draw(policies))]),
         stats=draw(counters(KEYED.base_id)),
         keyed=keyed,
@@ -102,6 +169,13 @@ def tables(draw: st.DrawFn) -> TableFacts:
         keeps_orphans=draw(st.sampled_from([None, "it is shared"])),
         created_at=NOW - timedelta(days=draw(st.integers(0, 40))),
     )
+    if keyed is not None and draw(st.booleans()):
+        facts = with_changes(facts, draw(st.integers(2, 300)))
+    if draw(st.booleans()):
+        return facts  # nobody has counted its files yet
+    partitions = draw(st.lists(st.integers(1, 40), max_size=8))
+    files = facts.stats.data_files + sum(partitions)
+    return laid_out(replace(facts, stats=replace(facts.stats, data_files=files)), *partitions)
 
 
 def ended(kind: JobKind, status: JobStatus = JobStatus.SUCCEEDED, **changes: Any) -> Job:

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from catalog.file_layout import FileLayout, Packing
 from catalog.job import JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import KeySpec
 from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.planning.decide import MOST_TURNS
+from catalog.planning.prediction import predicted
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
-from tests.catalog.planning.tables import DAY, KEYED, ended, plain
+from tests.catalog.planning.tables import DAY, KEYED, ended, laid_out, plain, with_changes
 from tests.factories import NOW, a_keyed_table
 
 HOUR = timedelta(hours=1)
@@ -112,6 +114,52 @@ def test_a_rewrite_by_schedule_takes_what_is_small_however_little() -> None:
     assert not_due(plain(policy, small_files=1, created_at=NOW - DAY)).kind is JobKind.ORPHANS
 
 
+def test_365_partitions_of_one_file_promise_nothing_and_get_no_rewrite() -> None:
+    """It promised 365 → 1 files, ran and found nothing to do."""
+    table = laid_out(plain(data_files=365, bytes=365 * 10**6), *[1] * 365)
+    waits = not_due(table)
+    assert "of 365 small files 0 can be packed (a rewrite is due at 20)" in waits.why
+    gain = predicted(JobKind.REWRITE, table, ())
+    assert (gain.files_before, gain.files_after, gain.work) == (365, 365, 0)
+
+
+def test_18_small_files_in_6_partitions_are_packed() -> None:
+    table = laid_out(plain(data_files=18, bytes=18 * 10**6), *[3] * 6)
+    rewrite = due(table)
+    assert (rewrite.kind, rewrite.params) == (JobKind.REWRITE, {"min_files": "2"})
+    assert rewrite.why == "12 of 18 files would go: small ones of 6 partitions"
+    assert rewrite.predicted is not None
+    assert (rewrite.predicted.files_before, rewrite.predicted.files_after) == (18, 6)
+    large = laid_out(plain(data_files=1018, bytes=1018 * 10**6), *[3] * 6)
+    few = "of 18 small files 18 can be packed, 0 of them with 5 or more to a partition (a rewrite is due at 20)"
+    assert few in not_due(large).why
+
+
+def test_a_rewrite_waits_until_files_that_have_gone_are_not_counted_any_more() -> None:
+    """A publish, a rewrite of an engine or a rollback leaves fewer small files than were counted before it."""
+    table = plain(small_files=30, data_files=30, bytes=10**6)
+    assert due(table).kind is JobKind.REWRITE
+    appended = replace(table, stats=replace(table.stats, snapshot_id=8))
+    assert due(appended).kind is JobKind.REWRITE
+    assert appended.to_count == [table.stats.relation_id]
+    replaced = replace(table, stats=replace(table.stats, snapshot_id=8, epoch=1))
+    assert "its files are being counted" in not_due(replaced).why
+    for other in ({"firn.rewrite.small-file-size": "1 KiB"}, {"firn.rewrite.target-file-size": "1 MiB"}):
+        assert replace(table, policy=layered([("table", other)])).to_count == [table.stats.relation_id]
+
+
+def test_deletes_that_apply_to_no_file_make_no_rewrite_due() -> None:
+    dangling: dict[str, Any] = {"records": 100, "position_deletes": 50, "delete_files": 2, "data_files": 4}
+    table = plain(format_version=3, **dangling)
+    assert due(replace(table, layout=_selected(table, 1))).kind is JobKind.REWRITE
+    not_due(replace(table, layout=_selected(table, 0)))
+
+
+def _selected(table: TableFacts, files: int) -> FileLayout:
+    assert table.layout is not None
+    return replace(table.layout, planned=Packing(files=files, groups=files, files_after=files))
+
+
 def test_manifests_beyond_the_limit_are_written_anew_once_in_as_many_commits() -> None:
     many = due(plain(manifests=101, sequence_number=250))
     assert (many.kind, many.why) == (JobKind.MANIFESTS, "101 manifests (limit 100)")
@@ -143,15 +191,15 @@ def test_a_linked_plain_table_keeps_its_files_whatever_their_deletes() -> None:
 def test_changes_are_packed_when_they_stay() -> None:
     waiting_long = {"pending_since": NOW - HOUR, "pending_rows": 10}
     policy = {"firn.merge.trigger": "rows >= 1000000"}
-    compact = due(keyed(policy, {"small_files": 10, "records": 10}, **waiting_long))
+    compact = due(with_changes(keyed(policy, {"data_files": 10, "records": 10}, **waiting_long), 10))
     assert compact.kind is JobKind.COMPACT
-    young = not_due(keyed(policy, {"small_files": 10, "records": 10}, pending_since=NOW))
+    young = not_due(with_changes(keyed(policy, {"data_files": 10, "records": 10}, pending_since=NOW), 10))
     assert young.next_at == NOW + HOUR
 
 
 def test_changes_that_are_kept_for_late_ones_are_packed_at_once() -> None:
     spec = KeySpec(primary_key=("id",), sequence_field="at")
-    kept = keyed(None, {"small_files": 10, "records": 1000}, spec=spec, watermark=3)
+    kept = with_changes(keyed(None, {"data_files": 10, "records": 1000}, spec=spec, watermark=3), 10)
     assert due(kept, [ended(JobKind.MERGE)]).kind is JobKind.COMPACT
 
 

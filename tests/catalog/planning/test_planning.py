@@ -10,6 +10,7 @@ from catalog.keyed.spec import KeySpec
 from catalog.planning import Due, NotDue, TableFacts, decided
 from catalog.policy.policy import Policy, layered
 from catalog.relation import TableStats
+from tests.catalog.planning.tables import laid_out
 from tests.factories import LATER, NOW, a_job, a_keyed_table
 
 
@@ -97,16 +98,16 @@ def test_with_a_sequence_field_merged_deletes_stay_until_all_of_them_are_old() -
 
 def test_small_files_make_a_rewrite_due() -> None:
     keyed = a_keyed_table()
-    stats = TableStats(relation_id=keyed.base_id, small_files=20, snapshot_id=1)
-    decision = decided(facts({"firn.rewrite.min-files": "20"}, keyed=keyed, stats=stats), (), NOW)
+    stats = TableStats(relation_id=keyed.base_id, data_files=20, snapshot_id=1)
+    decision = decided(laid_out(facts({"firn.rewrite.min-files": "20"}, keyed=keyed, stats=stats), 20), (), NOW)
     assert isinstance(decision, Due)
     assert decision.kind is JobKind.REWRITE
 
 
 def test_a_plain_table_linked_to_hive_keeps_the_files_that_hive_lists() -> None:
-    stats = TableStats(relation_id=a_keyed_table().base_id, small_files=10**6, snapshot_id=1)
+    stats = TableStats(relation_id=a_keyed_table().base_id, data_files=10**6, snapshot_id=1)
     linked = TableFacts(policy=layered([]), stats=stats, hive_linked=True)
-    assert isinstance(decided(linked, (), NOW), NotDue)
+    assert isinstance(decided(laid_out(linked, 10**6), (), NOW), NotDue)
 
 
 def test_old_snapshots_are_expired_but_not_the_change_history_of_a_linked_table() -> None:
@@ -144,8 +145,8 @@ def test_failures_in_a_row_back_off_longer_each_time_and_say_why() -> None:
 
 def test_a_failed_merge_does_not_hold_up_the_other_kinds() -> None:
     keyed = a_keyed_table(pending_rows=10**9, pending_commits=1, pending_since=NOW)
-    stats = TableStats(relation_id=keyed.base_id, small_files=10**6, snapshot_id=1)
+    stats = TableStats(relation_id=keyed.base_id, data_files=10**6, snapshot_id=1)
     failed = a_job(JobStatus.FAILED, kind=JobKind.MERGE, ended_at=NOW)
-    decision = decided(facts(keyed=keyed, stats=stats), [failed], NOW)
+    decision = decided(laid_out(facts(keyed=keyed, stats=stats), 10**6), [failed], NOW)
     assert isinstance(decision, Due)
     assert decision.kind is JobKind.REWRITE

@@ -143,9 +143,7 @@ def test_a_dry_run_says_what_a_job_would_do_and_plans_none(run: Command, keyed: 
 
 def test_a_dry_run_is_of_the_job_that_was_asked_for(run: Command, keyed: str) -> None:
     ordered = run("table", "rewrite", keyed, "--strategy", "sort", "--sort-by", "id", "--all", "--dry-run")
-    assert ordered.out.startswith("would pack 0 small files of 0 into about 0, sorted by id\n")
-    said = run("table", "rewrite", keyed, "--where", "id > 1", "--dry-run")
-    assert "rows where id > 1" in said.err
+    assert ordered.out.startswith("would have nothing to do\n")
     for options, why in (
         (["--sort-by", "id"], "no strategy that sorts"),
         (["--where", ""], "the condition is empty"),

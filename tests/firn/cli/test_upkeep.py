@@ -7,6 +7,8 @@ from itertools import count
 import pytest
 
 import firn
+from firn.cli.watch import job_row, state_of
+from firn.wire import Job
 from tests.firn.cli.conftest import Command
 
 NUMBERS = count()
@@ -23,7 +25,7 @@ def table(client: firn.Client) -> str:
 def test_why_says_what_comes_next_and_when(run: Command, table: str) -> None:
     said = run("table", "why", table)
     assert said.code == 0
-    assert said.out.startswith("nothing is due: nothing to do; 0 small files since the last rewrite (limit 20)")
+    assert said.out.startswith("nothing is due: nothing to do; orphans comes next")
     assert run("table", "why", table, "--json").json["due"] is False
 
 
@@ -59,3 +61,23 @@ def test_a_time_that_makes_no_sense_is_refused(run: Command, table: str, lasts: 
 
 def test_a_reason_has_to_be_given(run: Command, table: str) -> None:
     assert run("table", "block", table, "--for", "2 h").code == 2
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"), [("nothing to do", "nothing to do"), ("committed", "succeeded"), (None, "succeeded")]
+)
+def test_a_job_that_changed_nothing_is_shown_as_having_had_nothing_to_do(outcome: str | None, shown: str) -> None:
+    job = Job.model_validate(
+        {
+            "id": "7d299971-9c55-4a57-b030-1c2efe000000",
+            "catalog": "lake",
+            "table": "db.t",
+            "kind": "rewrite",
+            "status": "succeeded",
+            "outcome": outcome,
+            "reason": "asked for",
+            "attempt": 0,
+            "created_at": "2026-11-21T10:30:00Z",
+        }
+    )
+    assert state_of(job) == job_row(job)[3] == shown

@@ -97,7 +97,7 @@ def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> Non
 def test_a_rewrite_planned_because_of_deletes_takes_all_files_that_have_some(api: Api) -> None:
     api.lake.create()
     tasks = api.lake.services.tasks
-    planned = rewrite(plain(delete_files=10, equality_deletes=10, records=10**6), (), NOW)
+    planned = rewrite(plain(data_files=9, delete_files=10, equality_deletes=10, records=10**6), (), NOW)
     assert isinstance(planned, Due)
     assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, planned.params).task["apply_deletes"] is True
     assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, {}).task["apply_deletes"] is False

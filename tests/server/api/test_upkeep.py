@@ -41,7 +41,7 @@ def test_what_is_not_due_is_told_with_what_comes_next_and_when(api: Api) -> None
 
 def test_a_table_that_nobody_has_written_to_has_its_sentence_and_full_health(api: Api) -> None:
     api.lake.create()
-    assert api.get("db.plain/why")["why"].startswith("nothing to do; 0 small files")
+    assert api.get("db.plain/why")["why"].startswith("nothing to do; orphans comes next")
     health = api.get("db.plain/health")
     assert health["score"] == 100
     assert [one["part"] for one in health["parts"]] == ["small-files", "deletes", "pending", "snapshots", "manifests"]

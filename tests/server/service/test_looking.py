@@ -196,27 +196,6 @@ def test_who_commits_all_the_time_neither_puts_its_own_look_off_nor_those_of_oth
     assert due(lake) == list(reversed(first))  # it was looked at: now the other one's turn is first
 
 
-@pytest.mark.parametrize("where", ["table", "namespace"])
-def test_what_counts_as_small_is_what_the_policy_says(lake: Lake, where: str) -> None:
-    size: dict[str, Any] = {"firn.rewrite.small-file-size": "1 KiB"}
-    lake.create(**(size if where == "table" else {}))
-    if where == "namespace":
-        lake.services.policies.replace(LAKE, ("db",), size)
-    for rows, small in ((11, 0), (10, 1)):
-        lake.append(PLAIN, rows=rows)  # of a hundred bytes each
-        (found,) = stats(lake)
-        assert found.small_files == small
-
-
-def test_a_change_stores_small_files_are_those_that_are_packed(lake: Lake) -> None:
-    size: dict[str, Any] = {"firn.compact.target-file-size": "1 KiB"}
-    lake.create_keyed(**size)
-    for rows, small in ((8, 0), (7, 1)):
-        lake.append(CHANGE, rows=rows)
-        (found,) = [one for one in stats(lake) if one.snapshot_id is not None]
-        assert found.small_files == small
-
-
 def test_a_table_whose_files_are_not_its_own_says_that_its_orphans_stay(lake: Lake) -> None:
     """A job would be refused: planned, it would fail every hour."""
     not_its_own: dict[str, Any] = {"gc.enabled": "false"}

@@ -3713,6 +3713,7 @@ export interface components {
             lease_until: string | null;
             /** Leased At */
             leased_at: string | null;
+            outcome: components["schemas"]["JobOutcome"] | null;
             /** Owner */
             owner: string | null;
             /** Params */
@@ -3739,6 +3740,12 @@ export interface components {
             /** Table */
             table: string;
         };
+        /**
+         * JobOutcome
+         * @description What a job that has succeeded came to.
+         * @enum {string}
+         */
+        JobOutcome: "committed" | "nothing to do" | "done";
         /**
          * JobStatus
          * @description Where a job stands.
@@ -4728,6 +4735,8 @@ export interface components {
             data_files: number;
             /** Delete Files */
             delete_files: number;
+            /** Packable Files */
+            packable_files: number;
             /** Partition */
             partition: string;
             /** Records */
@@ -4800,6 +4809,8 @@ export interface components {
             gain: {
                 [key: string]: number;
             };
+            /** Is Empty */
+            is_empty: boolean;
             kind: components["schemas"]["JobKind"];
             /** Notes */
             notes: string[];
@@ -5827,6 +5838,8 @@ export interface components {
             /** Namespace */
             namespace: string;
             next: components["schemas"]["NextOut"];
+            /** Packable Files */
+            packable_files: number | null;
             /** Partition By */
             partition_by: string[];
             /** Pending Bytes */
@@ -5850,7 +5863,7 @@ export interface components {
             /** Sequence Field */
             sequence_field: string | null;
             /** Small Files */
-            small_files: number;
+            small_files: number | null;
             /** Snapshots */
             snapshots: number;
             /** Stores */
@@ -5890,6 +5903,8 @@ export interface components {
             name: string;
             /** Namespace */
             namespace: string;
+            /** Packable Files */
+            packable_files: number | null;
             /** Pending Bytes */
             pending_bytes: number;
             /** Pending Commits */
@@ -5901,7 +5916,7 @@ export interface components {
             /** Records */
             records: number;
             /** Small Files */
-            small_files: number;
+            small_files: number | null;
             /** Snapshots */
             snapshots: number;
             /** Why */

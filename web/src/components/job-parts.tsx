@@ -107,7 +107,7 @@ function Outcome({ job }: { job: Job }) {
 export function jobColumns(withTable: boolean): Column<Job>[] {
   const own: Column<Job>[] = [
     { key: 'kind', title: 'Job', cell: (job) => <span style={{ fontWeight: 500 }}>{job.kind}</span> },
-    { key: 'status', title: 'State', cell: (job) => <JobMark status={job.status} /> },
+    { key: 'status', title: 'State', cell: (job) => <JobMark status={job.status} outcome={job.outcome} /> },
     { key: 'outcome', title: 'Progress and outcome', cell: (job) => <Outcome job={job} />, wide: true },
     {
       key: 'reason',

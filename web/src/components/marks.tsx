@@ -23,7 +23,7 @@ import {
   type Icon,
 } from '@tabler/icons-react';
 
-import type { HiveState, ImportState, JobStatus, Operation, TableKind, Token, Verdict } from '../api/types';
+import type { HiveState, ImportState, Job, JobStatus, Operation, TableKind, Token, Verdict } from '../api/types';
 
 interface Look {
   icon: Icon;
@@ -52,8 +52,11 @@ const JOB: Record<JobStatus, Look> = {
   canceled: { icon: IconCircleMinus, tone: 'dim', says: 'canceled' },
 };
 
-export function JobMark({ status }: { status: JobStatus }) {
-  return <Mark look={JOB[status]} />;
+const NOTHING_TO_DO: Look = { icon: IconCircleMinus, tone: 'dim', says: 'nothing to do' };
+
+/** Where a job stands; of one that has succeeded and changed nothing that there was nothing to do. */
+export function JobMark({ status, outcome }: { status: JobStatus; outcome?: Job['outcome'] }) {
+  return <Mark look={outcome === 'nothing to do' ? NOTHING_TO_DO : JOB[status]} />;
 }
 
 const OPERATION: Record<Operation['status'], Look> = {

@@ -15,6 +15,7 @@ import { Empty, ProblemNote } from '../components/notes';
 import { Facts, Page, Panel } from '../components/panel';
 import { Copy } from '../components/snippet';
 import { need, onTable } from '../lib/access';
+import { count } from '../lib/format';
 import { fullName, paths } from '../lib/paths';
 import { useUrlState } from '../lib/url-state';
 import { TableActions } from './table/actions';
@@ -136,6 +137,13 @@ function Protection({ table }: { table: Table }) {
   );
 }
 
+/** How many of its files are small, and how many of these a rewrite could pack. */
+function smallNote(table: Table): { note?: string } {
+  const { small_files: small, packable_files: packable } = table;
+  if (small === null || packable === null || (small === 0 && packable === 0)) return {};
+  return { note: `${count(small)} small, ${packable === 0 ? 'none' : count(packable)} can be packed` };
+}
+
 function Figures({ table }: { table: Table }) {
   const main = table.stores.base ?? table.stores.table;
   const keyed = table.kind === 'keyed';
@@ -145,7 +153,7 @@ function Figures({ table }: { table: Table }) {
         { name: keyed ? 'rows in base' : 'rows', value: <Count value={table.records} /> },
         ...(keyed ? [{ name: 'pending changes', value: <Count value={table.pending_rows} className={table.pending_rows > 0 ? 'accent' : ''} /> }] : []),
         { name: 'size', value: <Bytes value={table.bytes} /> },
-        { name: 'files', value: <Count value={table.data_files} />, ...(table.small_files > 0 ? { note: `${table.small_files.toLocaleString('en-US')} small since the last rewrite` } : {}) },
+        { name: 'files', value: <Count value={table.data_files} />, ...smallNote(table) },
         { name: 'delete files', value: <Count value={table.delete_files} /> },
         { name: 'snapshots', value: <Count value={table.snapshots} /> },
         { name: 'partitioned by', value: table.partition_by.length === 0 ? <span className="dim">nothing</span> : <span className="mono">{table.partition_by.join(', ')}</span> },

@@ -42,7 +42,7 @@ const COLUMNS: Column<TableRow>[] = [
   { key: 'pending', title: 'Pending', cell: (row) => <Pending row={row} />, right: true, help: 'changes not yet merged', sort: 'pending' },
   { key: 'size', title: 'Size', cell: (row) => <Bytes value={row.bytes} />, right: true, sort: 'size' },
   { key: 'files', title: 'Files', cell: (row) => <Count value={row.data_files} />, right: true, sort: 'files' },
-  { key: 'small', title: 'Small', cell: (row) => <Count value={row.small_files} />, right: true, help: 'small files since the last rewrite' },
+  { key: 'small', title: 'Small', cell: (row) => (row.small_files === null ? <span className="dim">–</span> : <Count value={row.small_files} />), right: true, help: 'small files, counted seconds after each commit' },
   { key: 'deletes', title: 'Delete files', cell: (row) => <Count value={row.delete_files} />, right: true, extra: true },
   { key: 'snapshots', title: 'Snapshots', cell: (row) => <Count value={row.snapshots} />, right: true, extra: true },
   { key: 'written', title: 'Last write', cell: (row) => <When at={row.last_commit_at} />, right: true, sort: 'last_commit' },

@@ -234,27 +234,32 @@ def test_what_a_rewrite_leaves_to_its_run_is_no_exact_number(lake: Lake) -> None
     found = would_of(lake, JobKind.REWRITE, files, min_files="2", filter="id > 3")
     assert (found.exact, touched(found)["files to rewrite"][0]) == (False, 2)
     assert "rows where id > 3" in found.notes[0]
-    assert "several data files" in found.notes[-1]
+    assert "rows that delete files take away" in found.notes[-1]
+    applied = replace(lake.services.dry_runs, manifests=Listed(files)).of(
+        LAKE, PLAIN, JobKind.REWRITE, {"min_files": "2", "apply_deletes": True}
+    )
+    assert "several data files" in applied.notes[-1]
 
 
 def test_a_rewrite_says_when_it_is_more_than_one_job(lake: Lake) -> None:
     make(lake, **{"firn.rewrite.max-job-size": "3 MiB"})
     write(lake, [a_file(TODAY) for _ in range(6)])
-    found = would(lake, JobKind.REWRITE)
-    assert (found.exact, len(found.notes)) == (False, 1)
+    assert would(lake, JobKind.REWRITE).is_empty  # a group is of three files then, and a planned job takes five
+    found = would(lake, JobKind.REWRITE, min_files="2")
+    assert (found.exact, len(found.notes), touched(found)["partitions"][0]) == (False, 1, 2)
     assert "firn.rewrite.max-job-size" in found.notes[0]
     assert would(lake, JobKind.REWRITE, everything="true").exact
 
 
 def test_a_rewrite_is_refused_for_columns_that_are_not_there(lake: Lake) -> None:
     make(lake)
-    write(lake, [a_file(TODAY)])
+    write(lake, [a_file(TODAY), a_file(TODAY)])
     tried = lake.services.dry_runs.of
     with pytest.raises(Invalid, match="cannot sort by nonsense"):
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id", "nonsense"]})
     with pytest.raises(Invalid, match="no sort order"):
         tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "zorder"})
-    found = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"]})
+    found = tried(LAKE, PLAIN, JobKind.REWRITE, {"strategy": "sort", "sort_order": ["id"], "min_files": "2"})
     assert found.would.endswith(", sorted by id")
 
 

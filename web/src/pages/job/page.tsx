@@ -40,7 +40,7 @@ function OneJob({ id }: { id: string }) {
           {job.kind} of <TableLink catalog={job.catalog} table={job.table} />
         </>
       }
-      sub={<JobMark status={job.status} />}
+      sub={<JobMark status={job.status} outcome={job.outcome} />}
       actions={<Actions job={job} />}
     >
       <Panel>

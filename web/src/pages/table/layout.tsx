@@ -20,13 +20,12 @@ const METRICS = [
 ] as const;
 type Metric = (typeof METRICS)[number]['value'];
 
-const SMALL = 2;
 const SHOWN = 50;
 /** More than a browser draws at once. */
 const MOST_CELLS = 10_000;
 
-/** What a rewrite asked for now would take: partitions with small files to pack, or with delete files. */
-const wantsRewrite = (one: Partition): boolean => one.small_files >= SMALL || one.delete_files > 0;
+/** Whether a rewrite (of changes: a compaction) asked for now would take files of it: the server says so by the job's own rule. */
+const wantsRewrite = (one: Partition): boolean => one.packable_files > 0;
 
 /** Most files first, equal ones in the order of people. */
 function worstFirst(one: Partition, other: Partition): number {
@@ -37,7 +36,8 @@ function worstFirst(one: Partition, other: Partition): number {
 const COLUMNS: Column<Partition>[] = [
   { key: 'partition', title: 'Partition', cell: (one) => <span className="mono">{one.partition === '' ? 'whole table' : one.partition}</span>, wide: true },
   { key: 'files', title: 'Files', cell: (one) => <Count value={one.data_files} />, right: true },
-  { key: 'small', title: 'Small', cell: (one) => <Count value={one.small_files} className={one.small_files >= SMALL ? '' : 'dim'} />, right: true },
+  { key: 'small', title: 'Small', cell: (one) => <Count value={one.small_files} className={one.packable_files > 0 ? '' : 'dim'} />, right: true },
+  { key: 'packable', title: 'Can be packed', cell: (one) => <Count value={one.packable_files} className={one.packable_files > 0 ? '' : 'dim'} />, right: true },
   { key: 'deletes', title: 'Delete files', cell: (one) => <Count value={one.delete_files} className={one.delete_files > 0 ? '' : 'dim'} />, right: true },
   { key: 'rows', title: 'Rows', cell: (one) => <Count value={one.records} />, right: true },
   { key: 'size', title: 'Size', cell: (one) => <Bytes value={one.bytes} />, right: true },
@@ -62,7 +62,7 @@ export function LayoutTab({ table }: { table: Table }) {
         {stores.length > 1 && <Choice label="store" value={shown ?? ''} set={setStore} options={stores.map((one) => ({ value: one, label: one }))} />}
         <span className="dim">
           {many(partitions.length, 'partition')}
-          {due > 0 && `, ${count(due)} golden: a rewrite now would take ${due === 1 ? 'it' : 'them'}`}
+          {due > 0 && `, ${count(due)} golden: a ${shown === 'change' ? 'compaction' : 'rewrite'} now would pack files of ${due === 1 ? 'it' : 'them'}`}
         </span>
         <Scale />
       </div>
@@ -136,6 +136,6 @@ function Heat({ partitions, metric }: { partitions: Partition[]; metric: Metric 
 function HeatCell({ cell, metric, largest }: { cell: Cell<Partition> | undefined; metric: Metric; largest: number }) {
   if (cell === undefined) return <i className={styles.cell} data-heat="none" />;
   const one = cell.value;
-  const text = `${one.partition}\n${many(one.data_files, 'file')}, ${bytes(one.bytes)}, ${many(one.records, 'row')}\n${many(one.small_files, 'small file')}, ${many(one.delete_files, 'delete file')}`;
+  const text = `${one.partition}\n${many(one.data_files, 'file')}, ${bytes(one.bytes)}, ${many(one.records, 'row')}\n${many(one.small_files, 'small file')} (${count(one.packable_files)} can be packed), ${many(one.delete_files, 'delete file')}`;
   return <i className={styles.cell} data-heat={warmth(one[metric], largest)} data-due={wantsRewrite(one)} title={text} />;
 }
