@@ -32,6 +32,7 @@ from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
 from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
+from server.service.job_fencing import end_jobs, rename_jobs
 from server.service.locations import check_directories, check_published, check_readable, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
@@ -40,11 +41,10 @@ from server.service.relations import (
     add_relation,
     forget_relation,
     new_relation,
-    refuse_busy,
     refuse_store,
     renamed_event,
 )
-from server.service.retire import Drop, retire
+from server.service.retire import Drop, dropped_because, retire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +305,7 @@ class Tables:
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
+            rename_jobs(uow, relation.id, to)
             uow.relations.rename(relation, to)
             uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
@@ -312,11 +313,11 @@ class Tables:
     def drop(
         self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
     ) -> Dropped:
-        """Drop a plain table; see `retire`. Conflict for a keyed table's store alone, and while a job works on it."""
+        """Drop a plain table and end its job; see `retire`. Conflict for a keyed table's store alone."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, name)
             refuse_store(relation, "dropped")
-            refuse_busy(uow, relation.id)
+            end_jobs(uow, [relation.id], dropped_because(relation))
             entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
         return entry
