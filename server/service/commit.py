@@ -170,7 +170,7 @@ class Committer:
 
     @contextmanager
     def _refusing_what_never_was(self, request: CommitRequest) -> Iterator[None]:
-        """Where the table that a commit was made for is gone, it may have been applied before: see `dropped_commits`."""
+        """A commit whose table is gone may have been applied before: see `dropped_commits`."""
         try:
             yield
         except (NoSuchTable, LeaseLost, OtherTable) as error:

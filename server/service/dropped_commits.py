@@ -1,7 +1,7 @@
 """Repeated commits whose table was dropped after they were applied.
 
-An engine that gets no answer sends its commit again. If the table has been dropped in between, *no such table* would make
-the engine delete its files, and an undrop would bring back a table without them.
+An engine that gets no answer sends its commit again. If the table has been dropped in between, *no such table* would
+make the engine delete its files, and an undrop would bring back a table without them.
 """
 
 from __future__ import annotations

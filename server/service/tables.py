@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from catalog.errors import (
     Invalid,
     NoSuchTable,
     RequirementFailed,
+    Unavailable,
 )
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
@@ -93,12 +95,17 @@ class Tables:
         return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
 
     def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
-        """The metadata of a table that a later commit with assert-create will create; nothing is stored."""
+        """The metadata of a table that a later commit with assert-create will create; nothing is stored.
+
+        On a local disk the directory of its metadata is made: DuckDB writes manifests there, and makes none itself.
+        """
         with self.database.reading() as uow:
             self._check_free(uow, catalog, definition.name)
         metadata = self.defined(catalog, definition, now_ms=self._now_ms())
         with self.database.reading() as uow:
             check_directories(uow, self.metadata.files, catalog, own_locations(metadata))
+        with suppress(Unavailable, AlreadyExists):  # the client may have rights that the server lacks
+            self.metadata.files.make_directory(f"{metadata['location']}/metadata")
         return metadata
 
     def create_by_commit(
