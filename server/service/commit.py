@@ -25,6 +25,7 @@ from catalog.errors import (
 )
 from catalog.job import JobKind, Lease
 from catalog.judge import Apply, Rebase, Replay, added_snapshots, judged, were_applied
+from catalog.keyed.guard import check_new_deletes
 from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
@@ -166,7 +167,16 @@ class Committer:
             verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
+        if request.lease is None and not request.follows_hive:
+            self._check_stores(situations)
         return self._write_and_move(request, situations, self._planned(situations, verdict))
+
+    def _check_stores(self, situations: Sequence[Situation]) -> None:
+        """What an engine brings to a keyed table's store, by its files."""
+        for facts in (situation.facts for situation in situations):
+            for snapshot in added_snapshots(facts.change.updates) if facts.store is not None else ():
+                assert facts.store is not None
+                check_new_deletes(facts.store, self.manifest_lists.new_deletes(facts.metadata, snapshot))
 
     @contextmanager
     def _refusing_what_never_was(self, request: CommitRequest) -> Iterator[None]:
