@@ -106,7 +106,7 @@ def test_the_change_store_takes_no_deletes_that_call_themselves_an_append(lake: 
     append_files(lake, CHANGE)
     for content in (Content.EQUALITY_DELETES, Content.POSITION_DELETES):
         answer = commit(lake, {"operation": "append"}, content, name=CHANGE)
-        assert answer.status_code == 400
+        assert answer.status_code == 409
     assert (
         "equality deletes are not allowed on the change store"
         in commit(lake, {"operation": "append"}, Content.EQUALITY_DELETES, name=CHANGE).text
