@@ -89,11 +89,8 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     assert f"| [Trino](#trino) | run by the tests | {TRINO} |" in PAGE
     libraries = (HERE / "python-engines.lock").read_text(encoding="utf-8")
     for name, version in re.findall(r"^(polars|daft|dlt)==(\S+)", libraries, re.MULTILINE):
-        assert re.search(
-            rf"^\| \[{name}\]\(#{name}\) \| run by the tests \| {re.escape(version)} \|",
-            PAGE,
-            re.MULTILINE | re.IGNORECASE,
-        )
+        row = rf"^\| \[{name}\]\(#{name}\) \| run by the tests \| {re.escape(version)} \|"
+        assert re.search(row, PAGE, re.MULTILINE | re.IGNORECASE)
 
 
 def test_the_options_of_spark_are_those_that_the_helpers_set() -> None:
