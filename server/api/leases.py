@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,12 +16,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from catalog.commit import Outcome
-from catalog.errors import CatalogError, Unavailable
+from catalog.errors import CatalogError, LeaseLost, Unavailable
 from catalog.job import JobKind
 from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.optimizers import Memory
+from server.service.jobs import Leased
 
 router = APIRouter(tags=["optimizers"])
 
@@ -129,18 +131,10 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     if given is None:
         return None
     job, times = given.job, services.jobs.times
-    try:
-        task = services.tasks.of(job)
-    except Unavailable as error:
-        services.jobs.put_off(given.lease, error.message)
-        return None
-    except CatalogError as error:  # most often: the table was dropped meanwhile
-        services.jobs.refuse(given.lease, error)
-        return None
-    except Exception as error:
-        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
-        why = f"its task cannot be made: {type(error).__name__}: {error}"
-        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
+    task = None
+    with suppress(LeaseLost):  # the table was dropped meanwhile, which has ended the job
+        task = _task_of(services, given)
+    if task is None:
         return None
     return LeaseOut(
         lease=str(given.lease),
@@ -156,6 +150,22 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         params=job.params,
         task=task,
     )
+
+
+def _task_of(services: ServicesDep, given: Leased) -> dict[str, Any] | None:
+    """What the job is told; None when that cannot be said, now or at all: the lease has ended then."""
+    job = given.job
+    try:
+        return services.tasks.of(job)
+    except Unavailable as error:
+        services.jobs.put_off(given.lease, error.message)
+    except CatalogError as error:  # most often: the table is not one for such a job any more
+        services.jobs.refuse(given.lease, error)
+    except Exception as error:
+        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
+        why = f"its task cannot be made: {type(error).__name__}: {error}"
+        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
+    return None
 
 
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))

@@ -9,7 +9,7 @@ from threading import Barrier
 import pytest
 
 from catalog.commit import Outcome
-from catalog.errors import CatalogError, CommitUnknown, Conflict, LeaseLost, NoSuchTable, Protected
+from catalog.errors import CatalogError, CommitUnknown, Conflict, LeaseLost, NoSuchTable, Protected, Unavailable
 from catalog.job import Job, JobKind, JobStatus, Lease
 from catalog.names import TableName
 from catalog.policy.policy import PROTECTED
@@ -288,3 +288,20 @@ def test_a_renamed_table_takes_its_queued_job_with_it(lake: Lake, name: TableNam
     if name == ORDERS:
         with pytest.raises(Conflict, match="is running"):
             rename(LAKE, MOVED, name)
+
+
+@pytest.mark.parametrize("error", [NoSuchTable("gone"), Unavailable("away"), RuntimeError("broken")])
+def test_an_optimizer_that_is_given_a_job_while_its_table_is_dropped_gets_none(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    lake.create()
+    lake.services.planner.run_now(LAKE, PLAIN, JobKind.REWRITE, {})
+
+    def dropped_meanwhile(_tasks: object, _job: Job) -> object:
+        drop(lake, PLAIN)
+        raise error
+
+    monkeypatch.setattr("server.service.tasks.Tasks.of", dropped_meanwhile)
+    body = {"optimizer_id": lake.optimizer(), "kinds": ["rewrite"], "wait_seconds": 0}
+    assert lake.client.post("/api/v1/leases", json=body).status_code == 204
+    assert active(lake) == []
