@@ -15,7 +15,7 @@ from catalog.names import TableName
 from server.files.manifests import Content, Manifests, Status
 from server.files.storage import Storage
 from tests.server.conftest import OpenDatabase
-from tests.server.lake import BASE, CHANGE, Lake, a_lake
+from tests.server.lake import BASE, CHANGE, ORDERS, Lake, a_lake
 from tests.server.service.dropping import append_files
 
 FLINK = {"operation": "overwrite", "added-equality-deletes": "1", "added-equality-delete-files": "1"}
@@ -90,7 +90,7 @@ def test_upserts_of_flink_into_base_are_refused_and_told_where_to_go(
 ) -> None:
     """They were accepted while nothing was pending, and from then on client.scan could not read the table."""
     lake = a_lake(opened_sqlite.database, tmp_path)
-    lake.create_keyed(**{"format-version": version})
+    lake.create_keyed(ORDERS, **{"format-version": version})
     append_files(lake, BASE)
     before = lake.metadata(BASE)
     for summary in (FLINK, {"operation": "overwrite"}, {"operation": "delete"}, {"operation": "replace"}):

@@ -380,18 +380,20 @@ def test_views(lake: Lake) -> None:
 
 def test_namespaces(lake: Lake) -> None:
     path = "/iceberg/v1/lake/namespaces"
-    for body, means in (
+    created: list[tuple[Json, str]] = [
         ({"namespace": ["one"], "properties": None}, MISSING),
         ({"namespace": None, "properties": {}}, REFUSED),
         ({"namespace": ["two"], "properties": {"a": None}}, REFUSED),
-    ):
+    ]
+    for body, means in created:
         assert lake.client.post(path, json=body).is_success is (means is MISSING), body
-    for body, means in (
+    changed: list[tuple[Json, str]] = [
         ({"updates": None, "removals": ["a"]}, MISSING),
         ({"updates": {"a": "b"}, "removals": None}, MISSING),
         ({"updates": {"a": None}}, REFUSED),
         ({"removals": [None]}, REFUSED),
-    ):
+    ]
+    for body, means in changed:
         assert lake.client.post(f"{path}/one/properties", json=body).is_success is (means is MISSING), body
 
 

@@ -87,7 +87,7 @@ def test_a_keyed_table_with_a_queued_merge_can_be_dropped(lake: Lake, leave: Cal
 
 
 def test_no_new_job_is_planned_for_a_dropped_table_and_one_is_after_the_undrop(lake: Lake) -> None:
-    lake.create_keyed(**{"firn.merge.max-pending-commits": "1"})
+    lake.create_keyed(ORDERS, **{"firn.merge.max-pending-commits": "1"})
     lake.append(CHANGE)
     lake.append(CHANGE)
     lake.services.looking.round()
