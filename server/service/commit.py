@@ -167,9 +167,10 @@ class Committer:
             verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
+        planned = self._planned(situations, verdict)
         if request.lease is None and not request.follows_hive:
             self._check_stores(situations)
-        return self._write_and_move(request, situations, self._planned(situations, verdict))
+        return self._write_and_move(request, situations, planned)
 
     def _check_stores(self, situations: Sequence[Situation]) -> None:
         """What an engine brings to a keyed table's store, by its files."""
