@@ -38,7 +38,7 @@ class ManifestLists:
             return []
         try:
             return [str(line["manifest_path"]) for line in avro_records(manifest_list, data)]
-        except (Damaged, *_MALFORMED) as error:
+        except (Damaged, *MALFORMED) as error:
             raise Invalid(f"{manifest_list} is no manifest list: {error}") from error
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:

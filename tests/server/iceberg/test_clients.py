@@ -78,7 +78,8 @@ def test_a_staged_table_has_a_directory_for_its_metadata(lake: Lake) -> None:
     assert list((location / "metadata").iterdir()) == []
 
 
-def test_a_table_is_staged_where_the_server_may_make_no_directory(lake: Lake, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    body = {"name": "staged", "schema": SCHEMA, "stage-create": True, "location": (tmp_path / "file" / "t").as_uri()}
+def test_a_table_is_staged_where_the_server_may_make_no_directory(lake: Lake) -> None:
+    (lake.warehouse / "file").write_text("in the way", encoding="utf-8")
+    place = (lake.warehouse / "file" / "t").as_uri()
+    body = {"name": "staged", "schema": SCHEMA, "stage-create": True, "location": place}
     assert lake.client.post(TABLES, json=body).status_code == 200

@@ -152,4 +152,4 @@ def test_manifests_of_a_store_lie_in_its_directory_and_can_be_read(lake: Lake, t
     path = "/iceberg/v1/lake/namespaces/db%1Forders/tables/base"
     body = {"updates": [{"action": "add-snapshot", "snapshot": snapshot}, head]}
     answer = lake.client.post(path, json=body)
-    assert (answer.status_code, "cannot be read" in answer.text) == (400, True)
+    assert (answer.status_code, listed in answer.text) == (400, True)
