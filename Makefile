@@ -86,12 +86,19 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb flink trino-server hive-metastores) ## the engines beside the installed ones that tests try Firn with
+engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-server hive-metastores) ## the engines beside the installed ones that tests try Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
 	@rm -rf $(VENV)/$*
 	@$(STEP) "installing $* for the tests" $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --target $(VENV)/$* -r $<
+	@touch $@
+
+# They read and write by the PyIceberg and PyArrow that Firn's environment has.
+$(STAMPS)/python-engines: tests/integration/engines/python-engines.lock | $(STAMPS)/locked
+	@echo "installing Polars, Daft and dlt for the tests (115 MB) …"
+	@rm -rf $(VENV)/python-engines
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --target $(VENV)/python-engines -r $<
 	@touch $@
 
 # Flink's jars come as a source package, which is built by the locked setuptools; packing them again would take most of
@@ -186,7 +193,9 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
 	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino; do \
-	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done
+	  uv pip compile $$engine.in $(wordlist 2,99,$(LOCK)) -o $$engine.lock; done; \
+	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
+	    --no-emit-package pyarrow --no-emit-package setuptools -o python-engines.lock
 
 # No addresses: a lock says what, by hash; where from is the installing machine's business.
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \

@@ -12,6 +12,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   ├── AlreadyExists
 │   ├── NamespaceNotEmpty
 │   ├── RequirementFailed       the table is not as the commit requires it to be: read again, try again
+│   │   └── OtherTable          it is another table than the one that the commit was made for
 │   ├── CommitRefused           a keyed table's own rules refuse the commit: doing it again will not help
 │   ├── Dismissed               an optimizer was told to leave: it is given nothing any more
 │   ├── IllegalMove             a job cannot go from this status to that one
@@ -84,6 +85,10 @@ class NamespaceNotEmpty(Conflict):
 
 class RequirementFailed(Conflict):
     """A commit's requirement does not hold on the current metadata."""
+
+
+class OtherTable(RequirementFailed):
+    """A table has the name, but not the UUID that a commit requires."""
 
 
 class CommitRefused(Conflict):

@@ -23,7 +23,7 @@ LeaseToken = NewType("LeaseToken", str)
 ASKED_FOR = "asked for"
 """The state (see catalog.planning.Due) that a job has which somebody wants whatever the planner thinks."""
 WITHDRAWN, OVERTAKEN = "withdrawn", "overtaken"
-"""The states of jobs that were given up before anybody had begun them: the table's own may be planned for again."""
+"""The states of jobs that were given up before they had done anything: the table's own may be planned for again."""
 MOST_ATTEMPTS = 10
 """That a job tells of."""
 REMEMBERED_JOBS = 8
@@ -238,7 +238,7 @@ class Job:
 
     @property
     def was_withdrawn(self) -> bool:
-        """Whether it was given up before anybody had begun it."""
+        """Whether it was given up before it had done anything: nobody had begun it, or its table was dropped."""
         return self.status is JobStatus.CANCELED and self.params.get("state") in (WITHDRAWN, OVERTAKEN)
 
     @property
@@ -342,6 +342,17 @@ def overtaken(job: Job, by: Job, now: datetime) -> Job:
     """The same for a job that another one goes before: a table has one at a time. The kind keeps its deadline."""
     said = "somebody has asked for it" if by.was_asked_for else "it is more urgent"
     return _given_up(job, f"a {by.kind} job has taken its place ({said}); it is planned again", OVERTAKEN, now)
+
+
+def ended_with_table(job: Job, why: str, now: datetime) -> Job:
+    """The job of a table that leaves the catalog; call it with the job's row locked.
+
+    No commit under its lease can follow, so its record decides, also for one that was committing or unknown. Without a
+    commit the job counts as withdrawn: should the table come back, it may be planned again.
+    """
+    if job.committed_by is not None:
+        return ended(job, JobStatus.SUCCEEDED, now)
+    return _given_up(job, why, WITHDRAWN, now)
 
 
 def _given_up(job: Job, why: str, state: str, now: datetime) -> Job:

@@ -156,10 +156,13 @@ def _was_added(facts: Facts, snapshot: Json) -> bool:
     if known is not None:
         return sent in (known.get("manifest-list"), (known.get("summary") or {}).get(REBASED_FROM))
     event = facts.past.get(snapshot.get("snapshot-id", -1))
-    if event is None:
-        return False
+    return event is not None and brought_by(event, snapshot)
+
+
+def brought_by(event: CommitEvent, snapshot: Json) -> bool:
+    """Whether a commit that brought a snapshot with this id is the one that sent it."""
     if REBASED_FROM in event.summary:
-        return event.summary[REBASED_FROM] == sent
+        return event.summary[REBASED_FROM] == snapshot.get("manifest-list")
     said = (snapshot.get("parent-snapshot-id"), snapshot.get("sequence-number", 0))
     return (event.parent_id, event.sequence_number or 0) == said
 

@@ -50,7 +50,8 @@ class RequestRecords:
         given = headers.get(_HEADER, b"").decode("latin-1")
         identity = given if _SANE.fullmatch(given) else uuid4().hex[:16]
         token = request_id.set(identity)
-        caller_token = caller.set(Caller.of(headers.get(_CLIENT, b"").decode("latin-1")))
+        said = (headers.get(name, b"").decode("latin-1") for name in (_CLIENT, b"user-agent"))
+        caller_token = caller.set(Caller.of(*said))
         scope.setdefault("state", {})  # here, so that it is the same one for who wraps the request further in
         status, began = 500, time.perf_counter()
 

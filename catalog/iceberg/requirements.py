@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from catalog.errors import Invalid, RequirementFailed
+from catalog.errors import Invalid, OtherTable, RequirementFailed
 from catalog.iceberg.json import Json, integer, integer_or_none, object_of, text
 from catalog.iceberg.reading import ref_of
 
@@ -41,7 +41,7 @@ def _assert_create(metadata: Json | None, _: Json) -> None:
 def _assert_uuid(metadata: Json | None, requirement: Json) -> None:
     expected, actual = text(requirement, "uuid", "assert-table-uuid"), _existing(metadata).get("table-uuid")
     if actual is None or expected.lower() != actual.lower():
-        raise RequirementFailed(f"Requirement failed: UUID does not match: expected {actual} != {expected}")
+        raise OtherTable(f"Requirement failed: UUID does not match: expected {actual} != {expected}")
 
 
 def _assert_ref(metadata: Json | None, requirement: Json) -> None:

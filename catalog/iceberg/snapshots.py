@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import Invalid, RequirementFailed
-from catalog.iceberg.json import HIGHEST_LONG, Json, child, integer, integer_or_none, integers, text, text_map, texts
+from catalog.iceberg.json import (
+    HIGHEST_LONG,
+    Json,
+    child,
+    children,
+    integer,
+    integer_or_none,
+    integers,
+    text,
+    text_map,
+    texts,
+)
 from catalog.iceberg.reading import MAIN, current_snapshot_id, sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE, TableDraft
 
@@ -173,7 +184,21 @@ def remove_snapshots(draft: TableDraft, update: Json) -> None:
 
 def set_statistics(draft: TableDraft, update: Json) -> None:
     """Set a snapshot's statistics file in place of an earlier one."""
-    _replace_statistics(draft, "statistics", child(update, "statistics", "set-statistics"))
+    file = child(update, "statistics", "set-statistics")
+    integer(file, "file-footer-size-in-bytes", "statistics")
+    for blob in children(file, "blob-metadata", "statistics"):
+        _check_blob(blob)
+    _replace_statistics(draft, "statistics", file)
+
+
+def _check_blob(blob: Json) -> None:
+    """Java cannot load a table whose statistics lack one of these."""
+    text(blob, "type", "blob of statistics")
+    integer(blob, "snapshot-id", "blob of statistics")
+    integer(blob, "sequence-number", "blob of statistics")
+    integers(blob, "fields", "blob of statistics")
+    if "properties" in blob:
+        text_map(blob, "properties", "blob of statistics")
 
 
 def set_partition_statistics(draft: TableDraft, update: Json) -> None:

@@ -12,7 +12,7 @@ from catalog.errors import Invalid
 from catalog.iceberg import partitioning, snapshots, sorting, structure
 from catalog.iceberg.draft import apply_each, checked_location, remove_properties, set_location, set_properties
 from catalog.iceberg.formats import complete, in_format
-from catalog.iceberg.json import Json, object_of
+from catalog.iceberg.json import Json, object_of, without_nulls
 from catalog.iceberg.projection import pinned, refs_only
 from catalog.iceberg.reading import (
     current_schema,
@@ -84,6 +84,7 @@ def new_table(
     The property `format-version` chooses the format (2 unless given); like the other reserved ones it is not stored.
     """
     version = _format_version(properties)
+    schema, partition_spec, sort_order = map(without_nulls, (schema, partition_spec, sort_order))
     fresh_schema, ids = with_fresh_ids(schema, schema_id=0)
     fields = check_schema(fresh_schema, version)
     spec = partitioning.fresh_spec(partition_spec, ids)

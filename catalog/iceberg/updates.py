@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from catalog.iceberg.json import Json, child, integers, object_of, text, text_map, texts
+from catalog.iceberg.json import Json, child, integers, object_of, text, text_map, texts, without_nulls
 from catalog.iceberg.schema import identifier_ids, index
 from catalog.iceberg.snapshots import checked_ref, checked_snapshot
+
+_STORED = frozenset(
+    {"schema", "spec", "sort-order", "snapshot", "statistics", "partition-statistics", "encryption-key", "view-version"}
+)
+"""What of an update becomes part of the metadata as it is."""
 
 
 def parsed_updates(updates: Sequence[Json]) -> list[Json]:
@@ -23,7 +28,8 @@ def parsed_updates(updates: Sequence[Json]) -> list[Json]:
 
 def _parsed(update: Json) -> Json:
     action = text(update, "action", "update").lower()
-    named = {**update, "action": action}
+    stored = {key: without_nulls(update[key]) for key in _STORED & update.keys()}
+    named = {**update, **stored, "action": action}
     return _PARSERS[action](named) if action in _PARSERS else named
 
 

@@ -17,7 +17,7 @@ from catalog.iceberg.draft import (
     set_location,
     set_properties,
 )
-from catalog.iceberg.json import Json, child, children, integer, text, text_map, texts
+from catalog.iceberg.json import Json, child, children, integer, text, text_map, texts, without_nulls
 from catalog.iceberg.requirements import check_view_requirements
 from catalog.iceberg.schema import schema_id
 from catalog.iceberg.structure import HIGHEST_VERSION
@@ -54,6 +54,7 @@ def new_view(
         "version-log": [],
         "properties": dict(properties),
     }
+    schema, view_version = without_nulls(schema), without_nulls(view_version)
     first = {"timestamp-ms": now_ms, **view_version, "version-id": 1, "schema-id": -1}
     updates: list[Json] = [
         {"action": "add-schema", "schema": schema},

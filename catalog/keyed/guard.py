@@ -29,6 +29,7 @@ from catalog.keyed.spec import (
     SEQUENCE_FIELD,
     KeyedTable,
 )
+from catalog.ports.manifests import NewDeletes
 from catalog.relation import RelationKind
 from catalog.stats import number
 
@@ -158,6 +159,8 @@ def _check_main_follows(commit: StoreCommit, snapshot: Json) -> None:
 
 def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
     summary = snapshot.get("summary") or {}
+    if number(summary, "added-equality-deletes") or number(summary, "added-equality-delete-files"):
+        raise _equality_deletes(commit)
     check_job_snapshot(commit.job_kind, commit.role, summary)
     if commit.role is RelationKind.BASE and commit.job_kind is JobKind.TTL:
         _check_nothing_came(commit, summary)
@@ -169,6 +172,26 @@ def _check_snapshot(commit: StoreCommit, snapshot: Json) -> None:
         _check_resolved(snapshot, summary)
     else:
         _check_direct(commit, summary)
+
+
+def check_new_deletes(commit: StoreCommit, brought: NewDeletes) -> None:
+    """The same by the files that a commit of an engine brings: a summary may say anything. CommitRefused if it lied."""
+    if brought.equality:
+        raise _equality_deletes(commit)
+    operations = {u["snapshot"].get("summary", {}).get("operation") for u in commit.updates if "snapshot" in u}
+    if brought.positions and (commit.role is RelationKind.CHANGE or operations & {"append", None}):
+        raise CommitRefused(
+            f"the commit to the {commit.role} store says that it appends, and brings delete files",
+            hint="write deletes as rows with _op = 'D', or use firn.spark.delete",
+        )
+
+
+def _equality_deletes(commit: StoreCommit) -> CommitRefused:
+    return CommitRefused(
+        f"equality deletes are not allowed on the {commit.role} store of a keyed table: many engines cannot read them",
+        hint="append changes with _op = 'U' or 'D' to the change store instead, which upserts by the key; "
+        "in Flink, turn write.upsert.enabled off",
+    )
 
 
 def _check_change_snapshot(commit: StoreCommit, summary: Json) -> None:

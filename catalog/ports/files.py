@@ -24,6 +24,9 @@ class Files(Links, Protocol):
     def write_new(self, location: str, data: bytes) -> None:
         """Create the file whole or not at all; Conflict when it exists, Unavailable when it cannot be written."""
 
+    def make_directory(self, location: str) -> None:
+        """Make it with all above it where the store has directories; Unavailable when it cannot be made."""
+
     def delete(self, location: str) -> None:
         """Remove the file; nothing happens when it is not there."""
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.iceberg.json import Json
 from catalog.rebase import JoinedList, OvertakenAppend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDeletes:
+    """Which delete files a snapshot adds to the table, by its manifests and not by what its summary says."""
+
+    positions: bool = False
+    """Position deletes, deletion vectors among them."""
+    equality: bool = False
 
 
 class ManifestLists(Protocol):
@@ -22,4 +32,10 @@ class ManifestLists(Protocol):
 
         None when they are not what a plain append brings: the append has to be refused then. Unavailable when the
         storage does not answer, which is no reason to refuse: a repetition of the request must not fare better.
+        """
+
+    def new_deletes(self, metadata: Json, snapshot: Json) -> NewDeletes:
+        """What a snapshot that is about to be committed to the table adds; nothing where its files are not there.
+
+        Invalid when they are no manifests or lie outside of the table's directory.
         """

@@ -25,8 +25,3 @@ def _nulls_of(array: pa.Array | None, rebuilt: pa.Array | None) -> pa.Array | No
         return rebuilt
     chosen = pc.if_else(array.is_valid(), rebuilt, pa.nulls(len(rebuilt), rebuilt.type))
     return chosen.cast(rebuilt.type)  # which holds the ids of fields
-
-
-def keep_nulls() -> None:
-    """From now on in this process, in all that PyIceberg reads: it can be told of no other class."""
-    reading.ArrowProjectionVisitor = KeepingNulls  # type: ignore[misc]

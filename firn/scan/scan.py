@@ -18,14 +18,15 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import DataScan, FileScanTask, Table
 
-from firn.errors import Invalid, NotFound, Unavailable
+from firn.errors import Invalid, NotFound, Refused, Unavailable
+from firn.names import dotted
 from firn.scan import filters
-from firn.scan.avro import avro_rows
+from firn.scan.avro import READ_BY_SPARK, avro_rows
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows
 from firn.scan.merge import OP, applied, newest, taking_effect
-from firn.scan.nulls import keep_nulls
+from firn.scan.projection import correct_projection
 
 _ROUNDS = 3
 
@@ -33,7 +34,7 @@ _ROUNDS = 3
 _PYICEBERG = logging.getLogger("pyiceberg.io.pyarrow")
 if _PYICEBERG.level == logging.NOTSET:
     _PYICEBERG.setLevel(logging.ERROR)
-keep_nulls()
+correct_projection()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ class Scan:
         """The rows, in no particular order.
 
         Invalid for a filter or columns that do not fit, NotFound for no table, Refused for an Avro file that
-        cannot be decoded, Unavailable when a file of it is gone.
+        cannot be decoded and for equality deletes, Unavailable when a file of it is gone.
         """
         self.before()
         try:
@@ -170,9 +171,13 @@ def _changes(
 
 
 def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.Table:
-    """Rows of an Iceberg table under its current schema's types, delete files applied."""
-    scan = table.scan(row_filter=where, selected_fields=tuple(columns))
-    tasks = list(scan.plan_files())
+    """Rows of an Iceberg table under its current schema's types, delete files applied.
+
+    PyIceberg judges a filter by a file's partition only where the scan selects the column: it finds no row otherwise.
+    """
+    selected = _ordered(table.schema(), {*columns, *filters.columns_of(where, table.schema())})
+    scan = table.scan(row_filter=where, selected_fields=tuple(selected))
+    tasks = _planned(table, scan)
     fields = (table.schema().find_field(column) for column in columns)
     types = schema_to_pyarrow(Schema(*fields), include_field_ids=False)
     target = pa.schema([pa.field(field.name, field.type) for field in types])
@@ -186,6 +191,18 @@ def _read(table: Table, columns: Sequence[str], where: BooleanExpression) -> pa.
         batches = (filters.filtered(one, where, schema) for one in avro_rows(table, avro, wanted))
         read += [one.select(list(columns)).cast(target) for one in batches]
     return pa.concat_tables(read)
+
+
+def _planned(table: Table, scan: DataScan) -> list[FileScanTask]:
+    try:
+        return list(scan.plan_files())
+    except (ValueError, NotImplementedError) as error:
+        if "equality deletes" not in str(error):
+            raise
+        raise Refused(
+            f"{dotted(table.name())} has equality deletes, as Flink's upserts write them, which Python does not read",
+            hint=READ_BY_SPARK,
+        ) from error
 
 
 def _columns(scan: Scan, schema: Schema) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,13 +16,14 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from catalog.commit import Outcome
-from catalog.errors import CatalogError, Unavailable
+from catalog.errors import CatalogError, LeaseLost, Unavailable
 from catalog.job import JobKind
 from server.api.deps import In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.jobs import JobOut
 from server.api.optimizers import Memory
-from server.service.leased_files import LeasedTable
+from server.service.jobs import Leased
+from server.service.leased_files import FileFacts, LeasedTable
 
 router = APIRouter(tags=["optimizers"])
 
@@ -158,20 +160,12 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
     if given is None:
         return None
     job, times = given.job, services.jobs.times
-    try:
-        task, moment = services.tasks.leased(job)
-        files = services.leased_files.facts(moment, task)
-    except Unavailable as error:
-        services.jobs.put_off(given.lease, error.message)
+    told = None
+    with suppress(LeaseLost):  # the table was dropped meanwhile, which has ended the job
+        told = _task_of(services, given)
+    if told is None:
         return None
-    except CatalogError as error:  # most often: the table was dropped meanwhile
-        services.jobs.refuse(given.lease, error)
-        return None
-    except Exception as error:
-        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
-        why = f"its task cannot be made: {type(error).__name__}: {error}"
-        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
-        return None
+    task, files = told
     return LeaseOut(
         lease=str(given.lease),
         lease_seconds=times.lasts.total_seconds(),
@@ -190,6 +184,23 @@ def _lease(services: ServicesDep, body: LeaseIn) -> LeaseOut | None:
         hive_table=files.hive_table,
         delegation=[str(one) for one in files.delegation],
     )
+
+
+def _task_of(services: ServicesDep, given: Leased) -> tuple[dict[str, Any], FileFacts] | None:
+    """The job's task and what it may open; None when they cannot be told, now or at all: the lease has ended then."""
+    job = given.job
+    try:
+        task, moment = services.tasks.leased(job)
+        return task, services.leased_files.facts(moment, task)
+    except Unavailable as error:
+        services.jobs.put_off(given.lease, error.message)
+    except CatalogError as error:  # most often: the table is not one for such a job any more
+        services.jobs.refuse(given.lease, error)
+    except Exception as error:
+        log.exception("the task of job %s on %s cannot be made", job.id, job.table)
+        why = f"its task cannot be made: {type(error).__name__}: {error}"
+        services.jobs.report(given.lease, Outcome.REFUSED, error=why, result={})
+    return None
 
 
 @router.put("/leases/{lease}", summary="Keep a lease alive", responses=refusals(403, 404))

@@ -6,27 +6,19 @@ bring makes the append one that cannot be rebased.
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import Any
 from uuid import uuid4
-
-from fastavro.schema import SchemaParseException
 
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.places import canonical, lies_in
+from catalog.ports.manifests import NewDeletes
 from catalog.rebase import JoinedList, OvertakenAppend
 from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, avro_records, give_row_ids
+from server.files.new_deletes import MALFORMED, new_deletes
 from server.files.storage import Storage
-
-_MALFORMED = (
-    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError),
-    *(struct.error, zlib.error, SchemaParseException),
-)
-"""What reading comes to in a file that is no manifest, or lacks what a manifest must say."""
 
 
 class _NotPlainError(Exception):
@@ -46,14 +38,22 @@ class ManifestLists:
             return []
         try:
             return [str(line["manifest_path"]) for line in avro_records(manifest_list, data)]
-        except (Damaged, *_MALFORMED) as error:
+        except (Damaged, *MALFORMED) as error:
             raise Invalid(f"{manifest_list} is no manifest list: {error}") from error
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
         try:
             return _Join(self._storage, metadata, append).joined()
-        except (_NotPlainError, NotFound, Invalid, Damaged, *_MALFORMED):
+        except (_NotPlainError, NotFound, Invalid, Damaged, *MALFORMED):
             return None
+
+    def new_deletes(self, metadata: Json, snapshot: Json) -> NewDeletes:
+        try:
+            return new_deletes(self._storage, metadata, snapshot)
+        except NotFound:  # nobody can read such a snapshot
+            return NewDeletes()
+        except (Damaged, *MALFORMED) as error:
+            raise Invalid(f"snapshot {snapshot['snapshot-id']} cannot be read: {error}") from error
 
 
 class _Join:

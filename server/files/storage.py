@@ -171,6 +171,12 @@ class Storage:
         with told("write", location):
             self._files(location).write_new(location, data)
 
+    def make_directory(self, location: str) -> None:
+        """Make a directory of this machine; object stores have none, HDFS makes them with their first file."""
+        with told("write", location):
+            if (path := local_path(location)) is not None:
+                Path(path).mkdir(parents=True, exist_ok=True)
+
     def delete(self, location: str) -> None:
         """Remove a file; one that is gone already is fine."""
         with contextlib.suppress(NotFound), told("delete", location):

@@ -15,6 +15,7 @@ from catalog.iceberg.json import Json
 from catalog.job import Lease
 from catalog.names import CatalogName, TableName, encode_namespace
 from catalog.vending.sign import READING, SignRequest
+from server.iceberg.clients import config_told, takes_config_for_credentials
 from server.iceberg.wire import (
     CatalogDep,
     JsonBody,
@@ -133,7 +134,7 @@ def loaded_with_access(
         loaded.metadata_location,
         loaded.text,
         etag=tag_of(name, loaded, granted, snapshots),
-        config=loaded.config if granted is None else {**loaded.config, **config},
+        config={**config_told(loaded.config), **config},
         more=more,
     )
     if granted is not None and granted.credential is not None:
@@ -143,7 +144,7 @@ def loaded_with_access(
 
 def tag_of(name: TableName, loaded: Loaded, granted: Granted | None, snapshots: str) -> str:
     """The entity tag of a load. With other credentials it is another answer: nobody is told to keep ended ones."""
-    told = (f"{key}={value}" for key, value in sorted(loaded.config.items()))
+    told = (f"{key}={value}" for key, value in sorted(config_told(loaded.config).items()))
     access = () if granted is None else granted.tag
     return etag_of(loaded.metadata_location or "", str(name), snapshots, *told, *access)
 
@@ -153,6 +154,8 @@ def access_parts(
 ) -> tuple[Mapping[str, str], Mapping[str, object]]:
     """What access adds to the configuration of a table, and beside it."""
     if granted is None:
+        return {}, {}
+    if granted.credential is None and takes_config_for_credentials():
         return {}, {}
     refused = {} if granted.refused is None else {REFUSED: granted.refused}
     config = {**granted.hints, **refused}

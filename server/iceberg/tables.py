@@ -17,6 +17,7 @@ from catalog.keyed.spec import BASE, KeySpec
 from catalog.names import CatalogName, TableName, dotted
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
+from server.iceberg.clients import config_told
 from server.iceberg.compression import Compressed, accepts_gzip
 from server.iceberg.delegation import (
     Delegation,
@@ -304,7 +305,7 @@ def _made(catalog: CatalogName, name: TableName, made: Loaded, delegation: Deleg
 
 def _loaded(name: TableName, loaded: Loaded) -> Response:
     etag = tag_of(name, loaded, None, "all")
-    return loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=loaded.config)
+    return loaded_response(loaded.metadata_location, loaded.text, etag=etag, config=config_told(loaded.config))
 
 
 def _as_remembered(

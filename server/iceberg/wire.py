@@ -284,8 +284,9 @@ def namespace_in(value: object, where: str) -> Namespace:
 
 
 def objects_in(body: dict[str, Any], key: str) -> Sequence[dict[str, Any]]:
-    """A list of objects out of a body; Invalid when it is something else."""
-    value = body.get(key, [])
+    """A list of objects out of a body; empty when it is missing or null, Invalid when it is something else."""
+    value = body.get(key)
+    value = [] if value is None else value
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise Invalid(f"{key}: expected a list of objects")
     return value

@@ -20,12 +20,14 @@ class Caller:
     """What the client calls itself, such as `Apache Iceberg 1.12.0`, without the commit it was built from."""
     principal: str | None = None
     """None while nobody is asked who they are."""
+    agent: str | None = None
+    """The header `User-Agent`: all that DuckDB says of itself."""
 
     @classmethod
-    def of(cls, client_version: str) -> Caller:
-        """The sender of a request with this header `X-Client-Version`."""
+    def of(cls, client_version: str, agent: str = "") -> Caller:
+        """The sender of a request with these headers `X-Client-Version` and `User-Agent`."""
         name = client_version.partition(" (")[0].strip()[:LONGEST_NAME]
-        return cls(engine=name or None)
+        return cls(engine=name or None, agent=agent[:LONGEST_NAME] or None)
 
 
 NOBODY = Caller()

@@ -13,14 +13,25 @@ from dataclasses import dataclass, field
 from random import random
 
 from catalog.commit import Change
-from catalog.errors import CatalogError, CommitUnknown, Invalid, RequirementFailed, Unavailable
+from catalog.errors import (
+    CatalogError,
+    CommitUnknown,
+    Invalid,
+    LeaseLost,
+    NoSuchTable,
+    OtherTable,
+    RequirementFailed,
+    Unavailable,
+)
 from catalog.job import JobKind, Lease
 from catalog.judge import Apply, Rebase, Replay, added_snapshots, judged, were_applied
+from catalog.keyed.guard import check_new_deletes
 from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
 from server.service.commit_files import CommittedFiles, Passed
+from server.service.dropped_commits import was_applied_before_drop
 from server.service.facts import Situation, look
 from server.service.locations import check_moved, has_moved
 from server.service.meetings import Meetings
@@ -112,7 +123,10 @@ class Committer:
         if not any(added_snapshots(change.updates) for change in changes):
             return False
         with looking():
-            situations = look(self.database, self.metadata, catalog, changes, None)
+            try:
+                situations = look(self.database, self.metadata, catalog, changes, None)
+            except NoSuchTable:
+                return was_applied_before_drop(self.database, catalog, changes)
         return were_applied([situation.facts for situation in situations])
 
     def _rounds(self, request: CommitRequest) -> list[Committed]:
@@ -139,21 +153,44 @@ class Committer:
 
     def _round(self, request: CommitRequest) -> list[Committed] | None:
         """One try; None when somebody else has moved a table meanwhile."""
-        with looking():
-            situations = look(
-                self.database,
-                self.metadata,
-                request.catalog,
-                request.changes,
-                request.lease,
-                follows_hive=request.follows_hive,
-            )
-        for situation in situations:
-            self.meetings.found(f"{request.catalog} {situation.relation.name}", situation.relation.version)
-        verdict = judged([situation.facts for situation in situations])
+        with self._refusing_what_never_was(request):
+            with looking():
+                situations = look(
+                    self.database,
+                    self.metadata,
+                    request.catalog,
+                    request.changes,
+                    request.lease,
+                    follows_hive=request.follows_hive,
+                )
+            for situation in situations:
+                self.meetings.found(f"{request.catalog} {situation.relation.name}", situation.relation.version)
+            verdict = judged([situation.facts for situation in situations])
         if isinstance(verdict, Replay):
             return [_as_it_is(situation) for situation in situations]
-        return self._write_and_move(request, situations, self._planned(situations, verdict))
+        planned = self._planned(situations, verdict)
+        if request.lease is None and not request.follows_hive:
+            self._check_stores(situations)
+        return self._write_and_move(request, situations, planned)
+
+    def _check_stores(self, situations: Sequence[Situation]) -> None:
+        """What an engine brings to a keyed table's store, by its files."""
+        for facts in (situation.facts for situation in situations):
+            for snapshot in added_snapshots(facts.change.updates) if facts.store is not None else ():
+                assert facts.store is not None
+                check_new_deletes(facts.store, self.manifest_lists.new_deletes(facts.metadata, snapshot))
+
+    @contextmanager
+    def _refusing_what_never_was(self, request: CommitRequest) -> Iterator[None]:
+        """A commit whose table is gone may have been applied before: see `dropped_commits`."""
+        try:
+            yield
+        except (NoSuchTable, LeaseLost, OtherTable) as error:
+            with looking():
+                was_applied = was_applied_before_drop(self.database, request.catalog, request.changes)
+            if was_applied:
+                raise CommitUnknown(f"it was applied, and its table was dropped since: {error.message}") from error
+            raise
 
     def _planned(self, situations: Sequence[Situation], verdict: Rebase | Apply) -> list[Rewritten]:
         """LocationRefused before the server reads for a client, or writes, where neither may."""

@@ -18,10 +18,11 @@ from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_f
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.facts import check_namespace, existing_table, load_metadata
+from server.service.job_fencing import end_jobs, rename_jobs
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
-from server.service.relations import NewTable, refuse_busy, renamed_event
-from server.service.retire import Drop, retire
+from server.service.relations import NewTable, refuse_worked_on, renamed_event
+from server.service.retire import Drop, dropped_because, retire
 from server.service.tables import TableDefinition, Tables, default_location
 
 _PINNED = re.compile(r"(base|change)_at_(none|\d{1,19})_(\d{1,10})", re.ASCII)
@@ -187,11 +188,11 @@ class KeyedTables:
     def drop(
         self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
     ) -> Dropped:
-        """Drop the keyed table with both stores; see `retire`. Conflict while a job works on it."""
+        """Drop the keyed table with both stores and end its job; see `retire`."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, name)
-            uow.keyed.lock(relation.id)  # in the order of commits: keyed table, then stores
-            refuse_busy(uow, relation.id)
+            end_jobs(uow, [relation.id], dropped_because(relation))
+            uow.keyed.lock(relation.id)  # in the order of commits: job, keyed table, stores
             entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
         return entry
@@ -202,8 +203,9 @@ class KeyedTables:
         """Give the keyed table and its stores another name; their locations stay."""
         with self.database.writing() as uow:
             relation = find_keyed(uow, catalog, source)
+            rename_jobs(uow, relation.id, to)
             uow.keyed.lock(relation.id)
-            refuse_busy(uow, relation.id)
+            refuse_worked_on(uow, relation.id)
             check_namespace(uow, catalog, to.namespace)
             check_no_namespace(uow, catalog, to)
             stores = uow.relations.stores_of(relation.id)

@@ -95,8 +95,11 @@ def asked_for(
     job = queued(relation, due, facts, now, asked=True)
     if not added(uow, job, now):
         active = uow.jobs.active_of(relation.id)
-        shown = f"a {active.kind} job is {active.status}" if active else "a job is active"
-        raise Conflict(f"{shown} on {relation.name}", hint="wait for it to end, or cancel it")
+        if active is None:
+            raise Conflict(f"{relation.name} is being dropped or renamed", hint="try again")
+        raise Conflict(
+            f"a {active.kind} job is {active.status} on {relation.name}", hint="wait for it to end, or cancel it"
+        )
     return job
 
 

@@ -40,7 +40,12 @@ def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, as
 
 
 def added(uow: UnitOfWork, job: Job, now: datetime) -> bool:
-    """Add it, in the place of one that only waits where it goes before that; False when the table has another one."""
+    """Add it, in the place of one that only waits where it goes before that.
+
+    False when the table has another one, or has been dropped since whoever plans the job looked at it.
+    """
+    if not uow.relations.held([job.relation_id]):
+        return False
     active = uow.jobs.active_of(job.relation_id)
     waiting = None if active is None else uow.jobs.lock(active.id)
     if waiting is not None and waiting.gives_way and (job.was_asked_for or job.deadline < waiting.deadline):

@@ -13,9 +13,9 @@ from catalog.errors import Conflict, Protected
 from catalog.names import CatalogName, Namespace, encode_namespace
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.job_fencing import end_jobs
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import remove_empty
-from server.service.relations import refuse_busy
 from server.service.retire import Drop, retire
 from server.service.undrop import DryRunEnds
 
@@ -53,8 +53,8 @@ class RecursiveDrops:
     ) -> NamespaceDropped:
         """Drop the namespace, those below it and every table and view in them; or the namespace alone, if it is empty.
 
-        Protected names everything in it that is protected; Conflict while a job works on one of its tables, or when it
-        holds more than one transaction should drop.
+        Their jobs end. Protected names everything in it that is protected; Conflict when it holds more than one
+        transaction should drop.
         """
         done: list[NamespaceDropped] = []
         with suppress(DryRunEnds), self.database.writing() as uow:
@@ -75,10 +75,9 @@ class RecursiveDrops:
             raise Conflict(
                 f"{'.'.join(namespace)} holds more than {MOST:,} tables and views", hint="drop a part of them first"
             )
+        end_jobs(uow, [one.id for one in relations], f"namespace {'.'.join(namespace)} was dropped with its tables")
         for one in sorted((one for one in relations if one.kind is RelationKind.KEYED), key=lambda one: one.id):
             uow.keyed.lock(one.id)
-        for one in relations:
-            refuse_busy(uow, one.id)
         now, keeps = uow.now(), retention_of(uow.catalogs.get(catalog).properties)
         entry_id = uuid4() if keeps > timedelta() else None
         protected = [f"namespace {'.'.join(one)}" for one, mine in properties.items() if is_protected(mine)]

@@ -14,6 +14,7 @@ from catalog.history.change import Change as Changed
 from catalog.history.change import ChangeKind
 from catalog.history.tables import created, state_of
 from catalog.iceberg.json import Json
+from catalog.job import JobStatus
 from catalog.locations import own_locations
 from catalog.names import CatalogName, RelationId, TableName, dotted
 from catalog.ports.files import Links
@@ -21,6 +22,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
+from server.service.job_fencing import end_jobs
 from server.service.locations import check_directories, check_published, check_registered, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.retire import check_unprotected, refuse_purged_place
@@ -142,15 +144,19 @@ def first_stats(relation: Relation, metadata: Json, event: CommitEvent, *, epoch
 
 
 def forget_relation(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, done: str) -> Relation:
-    """Remove a plain table for good; what it was at that moment. Conflict while it is worked on or linked to Hive."""
+    """Remove a plain table for good; what it was at that moment. Conflict while it is linked to Hive.
+
+    Its job ends: see `end_jobs`.
+    """
     refuse_store(relation, done)
-    refuse_busy(uow, relation.id)
+    end_jobs(uow, [relation.id], f"{relation.name} was {done}")
     if relation.hive_name is not None:
         raise Conflict(
             f"{relation.name} is linked to the Hive table {relation.hive_name} and cannot be {done}",
             hint="drop it, which ends the link and leaves the Hive table as it is",
         )
     relation = uow.dropped.take(relation.id)
+    end_jobs(uow, [relation.id], f"{relation.name} was {done}")  # one may have been planned until now
     check_unprotected(uow, metadata, [relation])
     uow.dropped.forget_books(relation.id)
     uow.events.add(plain_event(relation, "drop", uow.now(), [Changed(ChangeKind.DROPPED, after=done)]))
@@ -167,10 +173,10 @@ def refuse_store(relation: Relation, verb: str) -> None:
         )
 
 
-def refuse_busy(uow: UnitOfWork, relation_id: RelationId) -> None:
-    """Conflict while a job works on it."""
+def refuse_worked_on(uow: UnitOfWork, relation_id: RelationId) -> None:
+    """Conflict while an optimizer works on it, or may have: a job that nobody has begun goes on with the table."""
     job = uow.jobs.active_of(relation_id)
-    if job is not None:
+    if job is not None and job.status is not JobStatus.PENDING:
         raise Conflict(
             f"a {job.kind} job is {job.status} on {job.table}",
             hint=f"wait for it, or cancel it with `firn job cancel {job.id}`",

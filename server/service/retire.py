@@ -22,6 +22,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.caller import caller
 from server.service.facts import load_metadata
+from server.service.job_fencing import end_jobs
 from server.service.metadata import MetadataFiles
 
 _KINDS = {
@@ -45,7 +46,7 @@ PLAIN_DROP = Drop()
 
 
 def retire(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: Drop = PLAIN_DROP) -> Dropped:
-    """Drop a table, view or keyed table with its stores; the caller has locked a keyed table and checked its jobs.
+    """Drop a table, view or keyed table with its stores; the caller has ended their jobs and locked a keyed table.
 
     Protected when its owner forbids it, NoSuchTable when another request has dropped it meanwhile. A catalog that
     keeps nothing forgets it at once; files that are to go then are deleted by the purge.
@@ -53,6 +54,7 @@ def retire(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: D
     now = uow.now()
     stores = uow.relations.stores_of(relation.id) if relation.kind is RelationKind.KEYED else ()
     taken = [uow.dropped.take(one.id) for one in (relation, *stores)]
+    end_jobs(uow, [relation.id], dropped_because(relation))  # one may have been planned until now
     check_unprotected(uow, metadata, taken)
     keeps = retention_of(uow.catalogs.get(relation.catalog).properties)
     entry = Dropped(
@@ -73,6 +75,11 @@ def retire(uow: UnitOfWork, metadata: MetadataFiles, relation: Relation, drop: D
             uow.dropped.forget_books(one.id)
     uow.events.add(event_of(entry, "drop", now))
     return entry
+
+
+def dropped_because(relation: Relation) -> str:
+    """Why its job ends."""
+    return f"{relation.name} was dropped"
 
 
 def check_unprotected(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Relation]) -> None:

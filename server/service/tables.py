@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from catalog.errors import (
     Invalid,
     NoSuchTable,
     RequirementFailed,
+    Unavailable,
 )
 from catalog.iceberg.formats import checked
 from catalog.iceberg.json import Json
@@ -32,6 +34,7 @@ from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
 from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
+from server.service.job_fencing import end_jobs, rename_jobs
 from server.service.locations import check_directories, check_published, check_readable, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
@@ -40,11 +43,10 @@ from server.service.relations import (
     add_relation,
     forget_relation,
     new_relation,
-    refuse_busy,
     refuse_store,
     renamed_event,
 )
-from server.service.retire import Drop, retire
+from server.service.retire import Drop, dropped_because, retire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +96,18 @@ class Tables:
         return self._loaded(self.add(catalog, [new], idempotency=idempotency)[0])
 
     def stage(self, catalog: CatalogName, definition: TableDefinition) -> Json:
-        """The metadata of a table that a later commit with assert-create will create; nothing is stored."""
+        """The metadata of a table that a later commit with assert-create will create; nothing is stored.
+
+        On a local disk the directory of its metadata is made: DuckDB writes manifests there, and makes none itself.
+        """
         with self.database.reading() as uow:
             self._check_free(uow, catalog, definition.name)
         metadata = self.defined(catalog, definition, now_ms=self._now_ms())
         with self.database.reading() as uow:
             named = own_locations(metadata)[definition.location is None :]
             check_directories(uow, self.metadata.files, catalog, named)
+        with suppress(Unavailable, AlreadyExists):  # the client may have rights that the server lacks
+            self.metadata.files.make_directory(f"{metadata['location']}/metadata")
         return metadata
 
     def create_by_commit(
@@ -307,6 +314,7 @@ class Tables:
             if taken is not None and (taken.name == to or taken.id != relation.id):  # its own case may change
                 message = f"Cannot rename {source} to {to}. {_shown(taken.kind)} already exists"
                 raise AlreadyExists(message, hint=same_but_for_case(taken.name, to))
+            rename_jobs(uow, relation.id, to)
             uow.relations.rename(relation, to)
             uow.events.add(renamed_event(relation, to, uow.now()))
             remember(uow, idempotency)
@@ -314,11 +322,11 @@ class Tables:
     def drop(
         self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
     ) -> Dropped:
-        """Drop a plain table; see `retire`. Conflict for a keyed table's store alone, and while a job works on it."""
+        """Drop a plain table and end its job; see `retire`. Conflict for a keyed table's store alone."""
         with self.database.writing() as uow:
             relation = existing_table(uow, catalog, name)
             refuse_store(relation, "dropped")
-            refuse_busy(uow, relation.id)
+            end_jobs(uow, [relation.id], dropped_because(relation))
             entry = retire(uow, self.metadata, relation, Drop(purge=purge))
             remember(uow, idempotency)
         return entry

@@ -97,6 +97,9 @@ class FaultyFiles:
     def delete(self, location: str) -> None:
         self.real.delete(location)
 
+    def make_directory(self, location: str) -> None:
+        self.real.make_directory(location)
+
     def exists(self, location: str) -> bool:
         return self.real.exists(location)
 

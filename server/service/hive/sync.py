@@ -380,7 +380,7 @@ class Syncs:
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
             due = Due(kind=JobKind.SYNC, why=why, state=f"sync {books['link']['generation']}")
             job = queued(linked.relation, due, facts, uow.now())
-            if not uow.jobs.add(job):
+            if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None
             uow.grounds.stage(job.id, {"books": books, "task": task})
         return job

@@ -24,7 +24,7 @@ from server.service.relations import (
     forget_relation,
     new_relation,
     plain_event,
-    refuse_busy,
+    refuse_worked_on,
 )
 from server.service.views import add_view
 
@@ -163,7 +163,7 @@ class Registrar:
 
 def _follow(uow: UnitOfWork, present: Relation, candidate: Candidate) -> None:
     """Move the pointer to where the source's is."""
-    refuse_busy(uow, present.id)
+    refuse_worked_on(uow, present.id)
     now = uow.now()
     to = Pointer(candidate.metadata_location, candidate.header.location)
     if not uow.relations.move_pointer(present, to, now):

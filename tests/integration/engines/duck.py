@@ -16,9 +16,9 @@ PROGRAM = """
 import json, sys
 import duckdb
 
-connection = duckdb.connect(config={"extension_directory": sys.argv[1]})
-for name in ("httpfs", "avro", "iceberg"):
-    connection.execute(f"LOAD {name}")
+connection = duckdb.connect()
+for extension in sys.argv[1:]:
+    connection.execute(f"LOAD '{extension}'")
 said = []
 for statement in json.load(sys.stdin):
     try:
@@ -29,12 +29,18 @@ print(json.dumps(said, default=str))
 """
 
 
+def extensions() -> list[str]:
+    """The files of what Iceberg needs, in the order in which they are loaded."""
+    found = {path.name.partition(".")[0]: str(path) for path in DUCKDB.glob("*/extensions/*/*.duckdb_extension")}
+    return [found[name] for name in ("httpfs", "avro", "iceberg")]
+
+
 def duckdb(*statements: str) -> list[Any]:
     """Run statements in one connection; of each its rows, or why it was refused."""
     if not DUCKDB.is_dir():
         pytest.fail("DuckDB is not installed: make engines")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(DUCKDB / "duckdb_ext" / "extensions")],
+        [sys.executable, "-c", PROGRAM, *extensions()],
         input=json.dumps(statements),
         capture_output=True,
         text=True,

@@ -22,6 +22,7 @@ from firn.spark.sessions import EXTENSIONS, catalog_conf
 from tests.integration.engines.duck import duckdb
 from tests.integration.engines.flink import HADOOP, Flink
 from tests.integration.engines.flink import RUNTIME as FLINK_RUNTIME
+from tests.integration.engines.python_engines import run_python
 from tests.integration.engines.spark import RUNTIME_3_5, Spark
 from tests.integration.engines.trino import Trino
 from tests.integration.engines.trino_files import VERSION as TRINO
@@ -86,6 +87,10 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     for pattern in HADOOP:
         assert f"`org.apache.hadoop:{pyspark_jar(pattern).stem.replace('-3', ':3')}`" in PAGE
     assert f"| [Trino](#trino) | run by the tests | {TRINO} |" in PAGE
+    libraries = (HERE / "python-engines.lock").read_text(encoding="utf-8")
+    for name, version in re.findall(r"^(polars|daft|dlt)==(\S+)", libraries, re.MULTILINE):
+        row = rf"^\| \[{name}\]\(#{name}\) \| run by the tests \| {re.escape(version)} \|"
+        assert re.search(row, PAGE, re.MULTILINE | re.IGNORECASE)
 
 
 def test_the_options_of_spark_are_those_that_the_helpers_set() -> None:
@@ -135,6 +140,29 @@ def test_duckdb_connects_as_the_page_says(servers: Servers, number: int) -> None
     said = duckdb(*statements)
     assert [answer for answer in said if isinstance(answer, str)] == []
     assert number or said[-1] == [[1, "first"]]
+
+
+@pytest.mark.parametrize("library", ["Polars", "Daft"])
+def test_a_library_that_uses_pyiceberg_connects_as_the_page_says(
+    servers: Servers, tmp_path: Path, library: str
+) -> None:
+    (shown,) = blocks(library, "python")
+    run_python(servers.real(shown), directory=tmp_path)
+
+
+@pytest.mark.parametrize("guarded", [False, True], ids=["none", "credential"])
+def test_dlt_connects_as_the_page_says(servers: Servers, tmp_path: Path, *, guarded: bool) -> None:
+    plain, credential = blocks("dlt", "toml")
+    (program,) = blocks("dlt", "python")
+    server = servers.guarded if guarded else servers.open
+    settings = plain.replace(OPEN, GUARDED) + credential if guarded else plain
+    settings = servers.real(settings).replace("/srv/firn/warehouse", str(server.data_dir / "warehouse"))
+    (tmp_path / ".dlt").mkdir()
+    (tmp_path / ".dlt" / "secrets.toml").write_text(settings, encoding="utf-8")
+    run_python(program, directory=tmp_path)
+    headers = {"Authorization": f"Bearer {servers.guarded.first_token}"} if guarded else {}
+    loaded = server.http.get("/iceberg/v1/lake/namespaces/dlt_web/tables/visits", headers=headers).json()
+    assert loaded["metadata"]["snapshots"][0]["summary"]["total-records"] == "1"
 
 
 @pytest.mark.timeout(600)

@@ -58,3 +58,33 @@ def test_duckdb_sees_what_others_have_written(server: ServerProcess) -> None:
     assert read == [[1, "one"], [2, "two"]]
     assert wrote == [[1]]
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_duckdb_reads_and_appends_to_a_store_of_a_keyed_table(server: ServerProcess) -> None:
+    """DuckDB 1.5 took `scan-planning-mode` in the answer to a load for credentials, and then found no region for S3."""
+    space = f"duck{next(_numbers)}"
+    catalog = load_catalog("lake", type="rest", uri=f"{server.url}/iceberg", warehouse="lake")
+    catalog.create_namespace(space)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("word", pa.string())])
+    catalog.create_table((space, "t"), schema, properties={"firn.primary-key": "id"})
+    stores = f'lake."{space}.t"'
+    wrote, read = duckdb(
+        attached(server).replace("'none'", "'none', SUPPORT_NESTED_NAMESPACES true"),
+        f"INSERT INTO {stores}.base VALUES (1, 'one')",
+        f"SELECT * FROM {stores}.base",
+    )[1:]
+    assert wrote == [[1]]
+    assert read == [[1, "one"]]
+
+
+def test_duckdb_creates_a_table_with_its_rows_in_a_local_directory(server: ServerProcess) -> None:
+    """It failed with `Failed to create directory`: DuckDB makes one level, and the table had no directory yet."""
+    space = f"duck{next(_numbers)}"
+    *_, made, found = duckdb(
+        attached(server),
+        f"CREATE SCHEMA lake.{space}",
+        f"CREATE TABLE lake.{space}.t AS SELECT 7 AS id, 'seven' AS word",
+        f"SELECT * FROM lake.{space}.t",
+    )
+    assert made == [[1]]
+    assert found == [[7, "seven"]]

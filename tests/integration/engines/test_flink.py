@@ -326,6 +326,26 @@ def test_flink_appends_changes_to_a_keyed_table(here: Database) -> None:
         stores.sql("DROP TABLE base")
 
 
+def test_upserts_into_base_are_refused_and_leave_the_table_readable(here: Database) -> None:
+    """Flink wrote equality deletes there while nothing was pending, and client.scan failed from then on."""
+    here.batch.sql(
+        "CREATE TABLE t (id BIGINT NOT NULL, word STRING, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('firn.primary-key' = 'id', 'format-version' = '2')"
+    )
+    stores = here.flink.session()
+    stores.sql(
+        catalog(here.server.url, **{"base-namespace": here.name}),
+        "USE CATALOG lake",
+        "USE t",
+        "INSERT INTO base VALUES (1, 'one'), (2, 'two')",
+    )
+    with pytest.raises(Refused, match="equality deletes are not allowed on the base store"):
+        stores.sql("INSERT INTO base /*+ OPTIONS('upsert-enabled'='true') */ VALUES (2, 'TWO')")
+    with firn.connect(here.server.url) as client:
+        rows = client.scan(f"{here.name}.t").to_arrow().to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [{"id": 1, "word": "one"}, {"id": 2, "word": "two"}]
+
+
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with server_process(tmp_path_factory.mktemp("guarded") / "data", FIRN_ACCESS__ENABLED="true") as server:

@@ -13,6 +13,8 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.table import FileScanTask, Table
 
+import firn
+from firn.errors import Refused
 from firn.spark.sessions import catalog_conf
 from tests.integration.scans.equality import delete_equal
 from tests.spark_fixtures import RunningServer, running_server
@@ -138,6 +140,9 @@ def test_spark_applies_equality_deletes_to_what_the_server_planned(server: Runni
     assert 50 not in found
     assert found[2] == "back"
     assert compare(server, name, "id > 45")
+    with firn.connect(server.url) as client, pytest.raises(Refused, match="equality deletes") as refused:
+        client.scan(f"db.{name}").to_arrow()
+    assert "firn sql" in (refused.value.hint or "")
 
 
 def test_the_merged_view_of_a_keyed_table_is_whole_for_clients_that_have_scans_planned(server: RunningServer) -> None:

@@ -124,12 +124,10 @@ def test_a_sync_is_not_asked_for_as_a_job(orders: Lake) -> None:
         assert uow.jobs.list(limit=10).items == []
 
 
-def test_a_table_with_a_job_is_neither_planned_for_nor_dropped(orders: Lake) -> None:
+def test_a_table_with_a_job_is_not_planned_for(orders: Lake) -> None:
     orders.lease(JobKind.MERGE)
     with pytest.raises(Conflict, match="merge job is committing"):
         orders.services.planner.run_now(LAKE, ORDERS, JobKind.CLEAN, {})
-    with pytest.raises(Conflict, match="merge job is committing"):
-        orders.services.keyed.drop(LAKE, ORDERS)
 
 
 def test_a_jobs_attempts_are_kept_with_it(orders: Lake) -> None:

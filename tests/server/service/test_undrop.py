@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 
 from catalog.errors import AlreadyExists, Conflict, Invalid, NotFound
-from catalog.job import JobKind
+from catalog.job import JobKind, JobStatus
 from catalog.names import TableName
 from server.service.undrop import FilesState
 from tests.factories import LAKE
-from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, definition
+from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake, definition
 from tests.server.service.dropping import append_files, files_below, keep, listed, path_of, unlisted
 
 OTHER = TableName(("db",), "other")
@@ -170,13 +170,15 @@ def test_a_retention_that_is_no_duration_is_refused(lake: Lake, text: str) -> No
         keep(lake, text)
 
 
-def test_a_table_with_an_active_job_is_not_dropped(lake: Lake) -> None:
+def test_a_table_that_a_job_worked_on_comes_back_with_its_changes(lake: Lake) -> None:
     lake.create_keyed()
     append_files(lake, CHANGE)
-    lake.lease(JobKind.MERGE)
-    with pytest.raises(Conflict, match="merge job"):
-        lake.services.drop(LAKE, ORDERS)
-    assert lake.metadata(BASE)
+    lease = lake.lease(JobKind.MERGE)
+    lake.services.drop(LAKE, ORDERS)
+    undrop(lake)
+    assert lake.keyed().pending_commits == 1
+    assert lake.job(lease).status is JobStatus.CANCELED
+    assert lake.lease(JobKind.MERGE) != lease
 
 
 def test_a_catalog_is_not_dropped_while_it_keeps_dropped_tables(lake: Lake) -> None:

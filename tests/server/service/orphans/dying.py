@@ -79,6 +79,9 @@ class DyingReports:
         self.real.delete(location)
         self.fuse.burn()
 
+    def make_directory(self, location: str) -> None:
+        self.real.make_directory(location)
+
     def exists(self, location: str) -> bool:
         return self.real.exists(location)
 
