@@ -6,12 +6,8 @@ bring makes the append one that cannot be rebased.
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import Any
 from uuid import uuid4
-
-from fastavro.schema import SchemaParseException
 
 from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
@@ -19,14 +15,10 @@ from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.places import canonical, lies_in
 from catalog.rebase import JoinedList, OvertakenAppend
-from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, avro_records, give_row_ids
+from server.files.avro_container import Most
+from server.files.manifest_records import MALFORMED, Damaged, avro_records
+from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
 from server.files.storage import Storage
-
-_MALFORMED = (
-    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError),
-    *(struct.error, zlib.error, SchemaParseException),
-)
-"""What reading comes to in a file that is no manifest, or lacks what a manifest must say."""
 
 
 class _NotPlainError(Exception):
@@ -42,7 +34,7 @@ class ManifestLists:
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
         try:
             return _Join(self._storage, metadata, append).joined()
-        except (_NotPlainError, NotFound, Invalid, Damaged, *_MALFORMED):
+        except (_NotPlainError, NotFound, Invalid, Damaged, *MALFORMED):
             return None
 
 
@@ -93,8 +85,9 @@ class _Join:
         """
         self._check_place(line["manifest_path"])
         snapshot_id = self._append.snapshot["snapshot-id"]
-        data = self._storage.read(line["manifest_path"])
-        entries = list(avro_records(line["manifest_path"], data))
+        limits = self._storage.limits
+        data = self._storage.read(line["manifest_path"], limits.manifest_bytes)
+        entries = list(avro_records(line["manifest_path"], data, Most(bytes=limits.unpacked_manifest_bytes)))
         expected = {
             "content": Content.DATA,
             "added_snapshot_id": snapshot_id,

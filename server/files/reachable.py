@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from server.files.manifests import Status, read_avro
+from server.files.manifest_records import check_types, read_manifest, read_manifest_list
+from server.files.manifests import Status
 from server.files.storage import Storage
 
 _THREADS = 16
@@ -20,15 +21,24 @@ class Reachable:
         self._storage = storage
 
     def manifests(self, manifest_list: str) -> list[str]:
-        return [str(one["manifest_path"]) for one in read_avro(self._storage, manifest_list)]
+        found = []
+        for line in read_manifest_list(self._storage, manifest_list):
+            check_types(manifest_list, line, {"manifest_path": str})
+            found.append(line["manifest_path"])
+        return found
 
     def files(self, manifest: str) -> list[str]:
-        entries = read_avro(self._storage, manifest)
-        return [str(one["data_file"]["file_path"]) for one in entries if one["status"] != Status.DELETED]
+        return [path for path, status in self._entries(manifest) if status != Status.DELETED]
 
     def named(self, manifest: str) -> list[str]:
         """See catalog.ports.orphans.NamedFiles."""
-        return [str(one["data_file"]["file_path"]) for one in read_avro(self._storage, manifest)]
+        return [path for path, _ in self._entries(manifest)]
+
+    def _entries(self, manifest: str) -> Iterator[tuple[str, int]]:
+        for entry in read_manifest(self._storage, manifest):
+            check_types(manifest, entry, {"status": int, "data_file": dict})
+            check_types(manifest, entry["data_file"], {"file_path": str})
+            yield entry["data_file"]["file_path"], entry["status"]
 
     def missing(self, locations: Sequence[str]) -> list[str]:
         if len(locations) < _WORTH_THREADS:
