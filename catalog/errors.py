@@ -23,6 +23,7 @@ CatalogError                    a caller may be told about it; nothing was chang
 │   └── Protected               its owner has protected it against being dropped
 ├── Invalid
 │   ├── Contradiction           each half makes sense, both together do not
+│   ├── LocationRefused         a directory or file lies where the table may have none: see catalog.locations
 │   └── DuplicateBatch          this writer's batch is in the table already
 └── Unavailable                 asking again is safe
     └── Denied                  the storage answers, and does not let this server at this one place
@@ -133,6 +134,10 @@ class Invalid(CatalogError):
 
 class Contradiction(Invalid):
     """What was asked for names one thing in two ways that exclude each other."""
+
+
+class LocationRefused(Invalid):
+    """A directory or file lies where this table may not have it. The message names no other table and not its place."""
 
 
 class DuplicateBatch(Invalid):

@@ -5,20 +5,13 @@ The comparison errs on one side only. Two ways to write a place that may be one 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote
 
 from catalog.dropped import Place
+from catalog.locations import QUARANTINE, readings
 from catalog.places import canonical, lies_in, overlaps
 from catalog.relation import COLLECTED, Relation, RelationKind
-
-QUARANTINE = "_firn_quarantine"
-"""The directory of a catalog's warehouse that files which nobody refers to are moved into."""
-ANY_HOST = "hdfs://"
-"""How a reading on HDFS begins, followed by its path: one name node has many names."""
-_HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
 
 
 def quarantine_of(warehouse: str) -> str:
@@ -68,9 +61,3 @@ def named_places(used_by: str, facts: Any) -> Iterator[Place]:
     elif isinstance(facts, list | tuple):
         for value in facts:
             yield from named_places(used_by, value)
-
-
-def readings(location: str) -> set[str]:
-    """What a location may stand for: as it is written and percent-decoded; name nodes do not tell two places apart."""
-    written = {canonical(location), canonical(unquote(location))}
-    return {_HDFS_HOST.sub(ANY_HOST, one) for one in written}

@@ -365,6 +365,7 @@ class ImportOptions(BaseModel):
     dry_run: bool = False
     overwrite: bool = False
     refresh: bool = False
+    allow_locations: list[str] = []
 
 
 class ImportEntry(Wire):

@@ -123,10 +123,11 @@ def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
     storage = Storage(settings.file_io, _read_limits(settings.reading))
     metadata = MetadataFiles(storage, settings.reading.metadata_bytes)
-    tables = Tables(database, metadata)
+    manifest_lists = ManifestLists(storage)
+    tables = Tables(database, metadata, manifest_lists)
     views = Views(database, metadata)
     keyed = KeyedTables(database, metadata, tables)
-    committer = Committer(database, metadata, ManifestLists(storage), {JobKind.SYNC: advance_with_job})
+    committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
     listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
     files = TableFiles(storage, listings, footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
@@ -155,7 +156,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         jobs=Jobs(database, times),
         optimizers=optimizers,
         planner=Planner(database),
-        policies=Policies(database),
+        policies=Policies(database, storage),
         blockers=Blockers(database),
         looking=Looking(database, times.lasts),
         optimizing=Optimizing(database, times.lasts),

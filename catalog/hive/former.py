@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from catalog.hive.ground import Ground
+from catalog.locations import readings
 from catalog.names import RelationId
-from catalog.ownership import readings
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,22 +59,31 @@ class Verdict:
     state: EntryState
     reason: str | None = None
     hint: str | None = None
+    is_misplaced: bool = False
+    """Whether its files lie where they may not: then nobody is told what its metadata says."""
 
 
-def judge(candidate: Candidate, present: Present | None, neighbours: Sequence[str], rules: Rules) -> Verdict:
-    """What becomes of a candidate; `neighbours` are other tables, by name, that lie over the same location."""
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """Why a candidate's files may not lie where they lie: see catalog.locations."""
+
+    reason: str
+    hint: str | None = None
+
+
+def judge(candidate: Candidate, present: Present | None, misplaced: Misplaced | None, rules: Rules) -> Verdict:
+    """What becomes of a candidate; nothing that it says is told of one that is misplaced."""
     if present is not None and present.relation.metadata_location == candidate.metadata_location:
         return Verdict(act=Act.NOTHING, state=EntryState.THERE)
+    if misplaced is not None:
+        return Verdict(
+            act=Act.NOTHING, state=EntryState.CONFLICT, reason=misplaced.reason, hint=misplaced.hint, is_misplaced=True
+        )
     if present is not None and (present.relation.kind is not candidate.kind or present.header is None):
         reason = f"the name is taken by a {present.relation.kind}"
         return _conflict(reason, "rename or drop it, or import below another namespace with --into")
     if present is not None and present.header is not None and present.header.uuid == candidate.header.uuid:
         return _same(candidate, present.relation, present.header, rules)
-    if neighbours:
-        return _conflict(
-            f"{neighbours[0]} is over the same location",
-            "two tables over one location delete each other's files: keep one of them",
-        )
     if present is None:
         return Verdict(act=Act.ADD, state=EntryState.REGISTERED)
     if rules.overwrite:

@@ -54,6 +54,8 @@ class ImportSpec:
     dry_run: bool = False
     overwrite: bool = False
     refresh: bool = False
+    allow: tuple[str, ...] = ()
+    """What an administrator adds to the catalog's allowed locations before it begins."""
 
     def takes(self, name: str) -> bool:
         """Whether a table of this name is asked for."""
@@ -72,7 +74,7 @@ class ImportSpec:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> ImportSpec:
         """As it was kept."""
-        lists = {key: tuple(kept[key]) for key in ("into", "include", "exclude")}
+        lists = {key: tuple(kept[key]) for key in ("into", "include", "exclude", "allow")}
         return cls(**{**kept, **lists, "kind": SourceKind(kept["kind"])})
 
 
@@ -80,6 +82,8 @@ def checked_spec(spec: ImportSpec, secrets: Secrets) -> ImportSpec:
     """The spec itself; Invalid for an address that makes no sense and for options that its kind of source has not."""
     if spec.into:
         checked_namespace(spec.into)
+    for location in spec.allow:
+        checked_place(checked_warehouse(location))
     if spec.namespace_depth is not None and spec.namespace_depth < 0:
         raise Invalid("the namespace depth is a number of directories, 0 or more")
     only_rest = (spec.warehouse, spec.token_server, spec.scope, secrets.token, secrets.credential)

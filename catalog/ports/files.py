@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Files(Protocol):
+class Links(Protocol):
+    """Symbolic links of this machine's disks."""
+
+    def real_path(self, path: str) -> str:
+        """An absolute path with all links followed, as far as it exists."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether the path itself is a link; False when there is nothing."""
+
+
+class Files(Links, Protocol):
     """Bytes by location (`file:`, `s3:`, `hdfs:` or a plain path)."""
 
     def read(self, location: str, at_most: int | None = None) -> bytes:

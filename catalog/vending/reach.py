@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from catalog.iceberg.json import Json
-from catalog.places import canonical, data_paths, lies_in
+from catalog.locations import own_locations
 from catalog.relation import Relation
-from catalog.vending.storage import StorageConfig
 
 _LOCATION = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(.*)", re.DOTALL)
 
@@ -70,29 +69,9 @@ class Reach:
         return any(bucket == place.bucket and prefix.startswith(place.directory) for place in self.read)
 
 
-def own_locations(metadata: Json) -> tuple[str, ...]:
-    """Where a table's new files go."""
-    return (str(metadata["location"]).rstrip("/"), *data_paths(metadata))
-
-
 def all_locations(relation: Relation, metadata: Json) -> tuple[str, ...]:
     """Where any of a table's files lie."""
     return tuple(dict.fromkeys((*own_locations(metadata), *relation.former_locations)))
-
-
-def why_outside(locations: Collection[str], *, warehouse: str, storage: StorageConfig) -> str | None:
-    """Why one of these locations is none to hand out; None when all lie below the warehouse or an allowed place.
-
-    Whoever may write to a table may set its location: it would open all that the server's own keys open.
-    """
-    homes = [canonical(home) for home in (warehouse, *storage.allowed)]
-    for location in locations:
-        place = canonical(location)
-        if not any(lies_in(place, home) and place != home for home in homes):
-            return f"{location} does not lie below the catalog's warehouse"
-        if any(lies_in(home, place) for home in homes):
-            return f"{location} holds the catalog's warehouse"
-    return None
 
 
 def common_prefix(locations: Collection[str]) -> str:

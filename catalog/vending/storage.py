@@ -12,6 +12,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
+from catalog.places import checked_warehouse
 
 PREFIX = "firn.storage."
 VENDING = f"{PREFIX}vending"
@@ -51,7 +52,7 @@ class StorageConfig:
     signs: bool = False
     """Whether the server signs requests to S3 for clients."""
     allowed: tuple[str, ...] = ()
-    """Where tables may lie besides the warehouse and still be vended."""
+    """Where tables may lie besides the warehouse: see catalog.locations."""
     endpoint: str | None = None
     sts_endpoint: str | None = None
     region: str | None = None
@@ -72,7 +73,7 @@ class StorageConfig:
         config = cls(
             vending=_vending(properties.get(VENDING, Vending.NONE)),
             signs=_flag(properties, SIGNING),
-            allowed=tuple(part.strip() for part in properties.get(ALLOWED, "").split(",") if part.strip()),
+            allowed=tuple(checked_warehouse(part) for part in properties.get(ALLOWED, "").split(",") if part.strip()),
             endpoint=_url(properties, ENDPOINT),
             sts_endpoint=_url(properties, STS_ENDPOINT),
             region=_matching(properties, REGION, _REGION, "eu-central-1"),

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import Field, SecretStr
 
-from catalog.errors import Conflict, Invalid
+from catalog.errors import Conflict, Invalid, LocationRefused
 from catalog.imports.entry import Entry, EntryKind, EntryState
 from catalog.imports.judge import Act, Rules, warnings_of
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind
@@ -62,6 +62,11 @@ class ImportIn(In):
     overwrite: bool = Field(default=False, description="Replace other tables that have the name; their files stay.")
     refresh: bool = Field(default=False, description="Let tables that are here follow a source that has moved on.")
 
+    allow_locations: list[str] = Field(
+        default=[],
+        description="Locations that are added to the catalog's allowed locations first; only an administrator may.",
+    )
+
     def spec(self) -> ImportSpec:
         """As the domain has it."""
         return ImportSpec(
@@ -77,6 +82,7 @@ class ImportIn(In):
             dry_run=self.dry_run,
             overwrite=self.overwrite,
             refresh=self.refresh,
+            allow=tuple(one.strip() for one in self.allow_locations),
         )
 
     def secrets(self) -> Secrets:
@@ -123,7 +129,7 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
     any more: two catalogs that commit to one table lose data.
     """
     registrar, rules = services.imports.registrar, Rules(overwrite=body.overwrite)
-    candidate = registrar.read(body.metadata_location)
+    candidate = registrar.read(catalog, table, body.metadata_location)
     if candidate.kind is not RelationKind.TABLE:
         raise Invalid(f"{body.metadata_location} is the metadata of a view")
     if body.dry_run:
@@ -131,6 +137,8 @@ def register_table(services: ServicesDep, catalog: CatalogDep, table: TableDep, 
     else:
         services.namespaces.ensure(catalog, table.namespace)
         verdict = registrar.register(catalog, table, candidate, rules)
+    if verdict.is_misplaced:
+        raise LocationRefused(verdict.reason or "", hint=verdict.hint)
     if verdict.state.needs_a_person:
         raise Conflict(f"{table} cannot be registered: {verdict.reason}", hint=verdict.hint)
     return RegisteredTableOut(

@@ -31,6 +31,16 @@ class ManifestLists:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
+    def named(self, manifest_list: str) -> list[str]:
+        try:
+            data = self._storage.read(manifest_list)
+        except NotFound:
+            return []
+        try:
+            return [str(line["manifest_path"]) for line in avro_records(manifest_list, data)]
+        except (Damaged, *_MALFORMED) as error:
+            raise Invalid(f"{manifest_list} is no manifest list: {error}") from error
+
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
         try:
             return _Join(self._storage, metadata, append).joined()

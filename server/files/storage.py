@@ -133,6 +133,14 @@ class Storage:
         with told("read", location):
             return self._files(location).tail(location, length)
 
+    def real_path(self, path: str) -> str:
+        """See catalog.ports.files.Links."""
+        return os.path.realpath(path)
+
+    def is_link(self, path: str) -> bool:
+        """See catalog.ports.files.Links."""
+        return os.path.islink(path)  # noqa: PTH114 (asked for each file of a scan)
+
     def owner(self, location: str) -> str | None:
         """Whose file it is, where this machine knows."""
         path = local_path(location)

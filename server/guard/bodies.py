@@ -124,6 +124,8 @@ def imported(asked: Asked) -> Iterator[Demand]:
     """An import may create and overwrite anything in the catalog, and makes the server open what it is told."""
     for privilege in (Privilege.READ, Privilege.CREATE, Privilege.DROP, Privilege.MAINTAIN):
         yield on_catalog(asked, privilege)
+    if asked.body.get("allow_locations"):  # as who sets firn.storage.allowed-locations: see catalog_settings
+        yield from server(Privilege.CREATE)(asked)
 
 
 def renamed(asked: Asked) -> Iterator[Demand]:

@@ -22,12 +22,13 @@ from catalog.keyed.spec import KeyedTable, Version
 from catalog.names import RelationId
 from catalog.places import data_paths
 from catalog.policy.sizes import small_file_bytes
+from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
+from server.service.locations import check_moved
 from server.service.mirroring import Rewritten
-from server.service.places import refuse_moving_in
 from server.service.policies import policies_of
 
 OnJobCommit = Callable[[UnitOfWork, Job, Relation], None]
@@ -47,6 +48,7 @@ class Written:
 
 def book(
     uow: UnitOfWork,
+    links: Links,
     written: Sequence[Written],
     *,
     lease: Lease | None,
@@ -59,7 +61,7 @@ def book(
     keyed = _locked_keyed(uow, written)
     small = _small_below(uow, written)
     for one in written:
-        refuse_moving_in(uow, one.change.relation, one.change.before, one.change.after)
+        check_moved(uow, links, one.change.relation, one.change.before, one.change.after)
     for one in sorted(written, key=lambda one: one.change.relation.id):  # one order for all, or two would deadlock
         to = Pointer(one.location, one.change.after["location"], data_paths(one.change.after))
         if not uow.relations.move_pointer(one.change.relation, to, now):

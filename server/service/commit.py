@@ -20,7 +20,9 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from server.service.booking import MovedMeanwhile, OnJobCommit, Written, book
+from server.service.commit_files import CommittedFiles
 from server.service.facts import Situation, look
+from server.service.locations import check_moved, has_moved
 from server.service.meetings import Meetings
 from server.service.metadata import MetadataFiles
 from server.service.mirroring import Rewritten, rewritten
@@ -153,7 +155,10 @@ class Committer:
         return self._write_and_move(request, situations, self._planned(situations, verdict))
 
     def _planned(self, situations: Sequence[Situation], verdict: Rebase | Apply) -> list[Rewritten]:
+        """LocationRefused before the server reads for a client, or writes, where neither may."""
         if isinstance(verdict, Rebase):
+            facts = situations[0].facts
+            self._files.check(facts.relation, facts.metadata, facts.metadata, facts.change.updates)
             return [on_new_head(self.manifest_lists, situations[0], verdict.append)]
         planned = [
             one
@@ -161,6 +166,7 @@ class Committer:
             for one in rewritten(situation, updates, now_ms=situation.now_ms)
         ]
         _check_moved_once(planned)
+        self._check_locations(situations, planned)
         return planned
 
     def _write_and_move(
@@ -190,9 +196,30 @@ class Committer:
             self.meetings.left(f"{request.catalog} {moved.name}", moved.version + 1)
         return committed
 
+    @property
+    def _files(self) -> CommittedFiles:
+        return CommittedFiles(self.database, self.metadata.files, self.manifest_lists)
+
+    def _check_locations(self, situations: Sequence[Situation], planned: Sequence[Rewritten]) -> None:
+        moved = [one for one in planned if has_moved(one.before, one.after)]
+        if moved:
+            with self.database.reading() as uow:
+                for one in moved:
+                    check_moved(uow, self.metadata.files, one.relation, one.before, one.after)
+        updates = {situation.relation.id: situation.facts.change.updates for situation in situations}
+        for one in planned:
+            self._files.check(one.relation, one.before, one.after, updates.get(one.relation.id, ()))
+
     def _move(self, request: CommitRequest, written: Sequence[Written], committed: Sequence[Committed]) -> None:
         with self.database.writing() as uow:
-            book(uow, written, lease=request.lease, engine=request.engine, on_job_commit=self.on_job_commit)
+            book(
+                uow,
+                self.metadata.files,
+                written,
+                lease=request.lease,
+                engine=request.engine,
+                on_job_commit=self.on_job_commit,
+            )
             if request.also is not None:
                 request.also(uow)
             remember(uow, request.idempotency, [one.metadata_location for one in committed])

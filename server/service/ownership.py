@@ -19,7 +19,7 @@ from catalog.ownership import (
 )
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
-from server.service.places import kin
+from server.service.locations import kin
 
 
 def why_not_its_own(

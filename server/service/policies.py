@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from catalog.errors import Invalid, NoSuchNamespace
 from catalog.names import CatalogName, Namespace, dotted
 from catalog.policy.policy import Policy, check_policy, layered
+from catalog.ports.files import Links
 from catalog.ports.store import Database, Scope, UnitOfWork
 from catalog.relation import Relation
+from server.service.allowed import check_published
 
 
 def layers_of(uow: UnitOfWork, catalog: CatalogName, namespace: Namespace) -> list[tuple[str, dict[str, str]]]:
@@ -59,6 +61,7 @@ class Policies:
     """Reads and changes them; a scope of `()` is the whole catalog."""
 
     database: Database
+    links: Links
 
     def show(self, catalog: CatalogName, namespace: Namespace) -> ScopedPolicy:
         """NoSuchCatalog."""
@@ -67,10 +70,11 @@ class Policies:
             return _scoped(uow, catalog, namespace)
 
     def replace(self, catalog: CatalogName, namespace: Namespace, settings: Mapping[str, str]) -> ScopedPolicy:
-        """Nothing else is set afterwards; Invalid, NoSuchCatalog, NoSuchNamespace."""
+        """Nothing else is set afterwards; Invalid, LocationRefused, NoSuchCatalog, NoSuchNamespace."""
         check_policy(settings)
         with self.database.writing() as uow:
             _check_exists(uow, catalog, namespace)
+            check_published(uow, self.links, catalog, settings)
             uow.policies.put(catalog, namespace, settings)
             uow.stats.look_again_below(catalog, namespace, uow.now())
             return _scoped(uow, catalog, namespace)
@@ -84,6 +88,7 @@ class Policies:
             raise Invalid("a setting is both set and removed")
         with self.database.writing() as uow:
             _check_exists(uow, catalog, namespace)
+            check_published(uow, self.links, catalog, updates)
             kept = {key: text for key, text in uow.policies.get(catalog, namespace).items() if key not in removals}
             uow.policies.put(catalog, namespace, {**kept, **updates})
             uow.stats.look_again_below(catalog, namespace, uow.now())

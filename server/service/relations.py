@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from catalog.commit import CommitEvent
 from catalog.dropped import other_places
@@ -14,14 +14,16 @@ from catalog.history.change import Change as Changed
 from catalog.history.change import ChangeKind
 from catalog.history.tables import created, state_of
 from catalog.iceberg.json import Json
+from catalog.locations import own_locations
 from catalog.names import CatalogName, RelationId, TableName, dotted
 from catalog.policy.sizes import small_file_bytes
+from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
+from server.service.locations import check_directories, check_published, check_registered, dropped_before
 from server.service.metadata import MetadataFiles
-from server.service.places import refuse_occupied
 from server.service.policies import policy_of
 from server.service.retire import check_unprotected, refuse_purged_place
 
@@ -35,9 +37,16 @@ class NewTable:
     metadata: Json
     owner_id: RelationId | None = None
     hive_name: str | None = None
+    is_foreign: bool = False
+    """Whether somebody else has written its metadata: then no location in it is believed."""
     version: int = 0
     """Above 0 for one that has a history elsewhere: its metadata files' numbers go on from it."""
     id: RelationId = field(default_factory=lambda: RelationId(uuid4()))
+
+    @property
+    def kin(self) -> list[UUID]:
+        """See server.service.locations.kin."""
+        return [self.id] if self.owner_id is None else [self.id, self.owner_id]
 
 
 def plain_event(relation: Relation, operation: str, now: datetime, changes: Sequence[Changed] = ()) -> CommitEvent:
@@ -79,14 +88,27 @@ def new_relation(catalog: CatalogName, new: NewTable, metadata_location: str | N
 
 
 def add_relation(
-    uow: UnitOfWork, catalog: CatalogName, new: NewTable, metadata_location: str, *, registered: bool = False
+    uow: UnitOfWork,
+    links: Links,
+    catalog: CatalogName,
+    new: NewTable,
+    metadata_location: str,
+    *,
+    registered: bool = False,
 ) -> Relation:
-    """Add a table whose metadata is written, with its first event and its counters."""
+    """Add a table whose metadata is written, with its first event and its counters.
+
+    LocationRefused when it or, of metadata that somebody else has written, a file that it names lies where it may not.
+    """
     now = uow.now()
     relation = new_relation(catalog, new, metadata_location, now)
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
-    refuse_occupied(uow, relation, [relation.location, *relation.former_locations])
+    if new.is_foreign:
+        check_registered(uow, links, relation, new.metadata, metadata_location, dropped_before(uow, catalog, new.name))
+    else:
+        check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+    check_published(uow, links, catalog, new.metadata.get("properties") or {})
     uow.relations.add(relation)
     schema_id, head_id = state_of(new.metadata)
     source = [Changed(ChangeKind.REGISTERED, after=metadata_location)] if registered else []

@@ -5,7 +5,7 @@ Whoever drops does it through here, so that protection holds for everybody and n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -15,8 +15,9 @@ from catalog.dropped import Dropped, DroppedKind, DroppedState, is_protected, re
 from catalog.errors import Conflict, NotFound, Protected
 from catalog.history.change import Change, ChangeKind
 from catalog.keyed.spec import BASE
+from catalog.locations import readings
 from catalog.names import RelationId
-from catalog.places import canonical, overlaps
+from catalog.places import overlaps
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.caller import caller
@@ -98,10 +99,11 @@ def _properties(uow: UnitOfWork, metadata: MetadataFiles, relations: Sequence[Re
 
 def refuse_purged_place(uow: UnitOfWork, used: Sequence[str]) -> None:
     """Conflict when a relation is to be added over files that are being deleted."""
-    for place in uow.dropped.places_in_purge():
-        if any(_meet(one, place.location) for one in used):
+    going = [readings(place.location) for place in uow.dropped.places_in_purge()]
+    for location in used if going else ():
+        if any(_meet(readings(location), place) for place in going):
             raise Conflict(
-                f"the files at {place.location} are being deleted: {place.used_by} was dropped and is being purged",
+                f"files in or around {location} are being deleted: a table that was dropped is being purged there",
                 hint="choose another location, or wait for the purge to end",
             )
 
@@ -124,5 +126,5 @@ def event_of(entry: Dropped, operation: str, now: datetime, summary: Mapping[str
     )
 
 
-def _meet(one: str, other: str) -> bool:
-    return overlaps(canonical(one), canonical(other))
+def _meet(some: Collection[str], others: Collection[str]) -> bool:
+    return any(overlaps(one, other) for one in some for other in others)

@@ -15,15 +15,27 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import apply_updates, check_requirements, empty_table, new_table
 from catalog.imports.newest import number_of
 from catalog.keyed.spec import KeySpec
+from catalog.locations import own_locations
 from catalog.names import CatalogName, Namespace, TableName, same_but_for_case
+from catalog.ports.manifests import ManifestLists
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
 from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
+from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
+from server.service.locations import check_directories, check_readable, dropped_before
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
-from server.service.relations import NewTable, add_relation, forget_relation, refuse_busy, refuse_store, renamed_event
+from server.service.relations import (
+    NewTable,
+    add_relation,
+    forget_relation,
+    new_relation,
+    refuse_busy,
+    refuse_store,
+    renamed_event,
+)
 from server.service.retire import Drop, retire
 
 
@@ -61,6 +73,7 @@ class Tables:
 
     database: Database
     metadata: MetadataFiles
+    manifest_lists: ManifestLists
 
     def create(
         self, catalog: CatalogName, definition: TableDefinition, *, idempotency: Idempotency | None = None
@@ -75,7 +88,10 @@ class Tables:
         """The metadata of a table that a later commit with assert-create will create; nothing is stored."""
         with self.database.reading() as uow:
             self._check_free(uow, catalog, definition.name)
-        return self.defined(catalog, definition, now_ms=self._now_ms())
+        metadata = self.defined(catalog, definition, now_ms=self._now_ms())
+        with self.database.reading() as uow:
+            check_directories(uow, self.metadata.files, catalog, own_locations(metadata))
+        return metadata
 
     def create_by_commit(
         self, catalog: CatalogName, change: Change, *, idempotency: Idempotency | None = None
@@ -102,6 +118,7 @@ class Tables:
             )
         try:
             new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata)
+            self._check_committed(catalog, new, updates)
             relation = self.add(catalog, [new], idempotency=idempotency)[0]
         except AlreadyExists as error:
             if not self._is_table(catalog, name):
@@ -109,6 +126,16 @@ class Tables:
             raise RequirementFailed(f"Requirement failed: table already exists: {name}", hint=error.hint) from error
         with reading_back():
             return self._loaded(relation)
+
+    def _check_committed(self, catalog: CatalogName, new: NewTable, updates: Sequence[Json]) -> None:
+        """Its directories come first: they count as the table's own then."""
+        links = self.metadata.files
+        with self.database.reading() as uow:
+            self._check_free(uow, catalog, new.name)
+            check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
+            relation = new_relation(catalog, new, None, uow.now())
+        files = CommittedFiles(self.database, links, self.manifest_lists)
+        files.check(relation, None, new.metadata, updates)
 
     def _is_table(self, catalog: CatalogName, name: TableName) -> bool:
         with self.database.reading() as uow:
@@ -139,6 +166,10 @@ class Tables:
 
         With `overwrite` a plain table of this name gives way, as if it had been dropped.
         """
+        with self.database.reading() as uow:
+            existing = uow.relations.find(catalog, name)
+            known = [*dropped_before(uow, catalog, name), *([existing.id] if existing and overwrite else [])]
+            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
             metadata = checked(document.parsed)
@@ -149,8 +180,9 @@ class Tables:
             if existing is not None and overwrite and existing.kind.is_table:
                 forget_relation(uow, self.metadata, existing, "overwritten")
             self._check_free(uow, catalog, name)
-            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=number_of(metadata_location))
-            relation = add_relation(uow, catalog, new, metadata_location, registered=True)
+            version = number_of(metadata_location)
+            new = NewTable(name=name, kind=RelationKind.TABLE, metadata=metadata, version=version, is_foreign=True)
+            relation = add_relation(uow, self.metadata.files, catalog, new, metadata_location, registered=True)
             remember(uow, idempotency, [metadata_location])
         return self._loaded(relation)
 
@@ -194,9 +226,12 @@ class Tables:
         database did not answer its commit. Refused: the metadata written is deleted again.
         """
         written: list[tuple[NewTable, str]] = []
+        links = self.metadata.files
         try:
             with self.database.reading() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
+                for table in tables:  # before the server writes there
+                    check_directories(uow, links, catalog, own_locations(table.metadata), table.kin)
             for table in tables:
                 location = self.metadata.write(table.metadata["location"], 0, table.metadata)
                 written.append((table, location))
@@ -204,7 +239,7 @@ class Tables:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 if owner is not None:
                     uow.relations.add(owner)
-                relations = [add_relation(uow, catalog, table, location) for table, location in written]
+                relations = [add_relation(uow, links, catalog, table, location) for table, location in written]
                 if also is not None:
                     also(uow)
                 remember(uow, idempotency, [location for _, location in written])

@@ -17,21 +17,23 @@ from typing import NamedTuple
 from cachetools import LRUCache, TTLCache
 
 from catalog.access import Caller
-from catalog.errors import CatalogError, Forbidden, Invalid
+from catalog.errors import CatalogError, Forbidden, Invalid, LocationRefused
 from catalog.iceberg.json import Json
+from catalog.locations import AllowedLocations, own_locations
 from catalog.names import CatalogName, TableName
+from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.vending import Cloud, Keys, ToSign
 from catalog.relation import Relation
 from catalog.vending.policy import LONGEST_POLICY, policy_for, session_name
-from catalog.vending.reach import Reach, S3Place, all_locations, common_prefix, own_locations, why_outside
+from catalog.vending.reach import Reach, S3Place, all_locations, common_prefix
 from catalog.vending.sign import SignRequest, signable
 from catalog.vending.storage import StorageConfig
 from catalog.vending.storage import Vending as Mode
 from server.service.access.access import Access
 from server.service.keyed import served_by
+from server.service.locations import allowed_locations, kin, storage_of
 from server.service.metadata import MetadataFiles
-from server.service.places import kin, storage_of
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ class Vending:
         Requests for it are not signed: nothing says afterwards which table was meant.
         """
         with self.database.reading() as uow:
-            ground = _surveyed(uow, catalog, None, metadata)
+            ground = _surveyed(uow, self.metadata.files, catalog, None, metadata)
         asked = [one for one in asked if one is not Mechanism.SIGNING]
         return self._granted(ground, caller, name, asked, write=True)
 
@@ -187,7 +189,7 @@ class Vending:
                 known = self._grounds.get((relation.id, location)) if remembered else None
             if known is not None:
                 return known, pinned
-            ground = _surveyed(uow, catalog, relation, self.metadata.load(location).parsed)
+            ground = _surveyed(uow, self.metadata.files, catalog, relation, self.metadata.load(location).parsed)
         with self._lock:
             self._grounds[relation.id, location] = ground
         return ground, pinned
@@ -241,16 +243,15 @@ class Vending:
         return keys
 
 
-def _surveyed(uow: UnitOfWork, catalog: CatalogName, relation: Relation | None, metadata: Json) -> Ground:
+def _surveyed(uow: UnitOfWork, links: Links, catalog: CatalogName, relation: Relation | None, metadata: Json) -> Ground:
     """Where a table's files lie; a staged table has no relation yet."""
-    found = uow.catalogs.get(catalog)
-    storage = StorageConfig.of(found.properties)
+    storage = storage_of(uow, catalog)
     if not storage.hands_out:
         return Ground(storage=storage)
     own = own_locations(metadata)
     locations = own if relation is None else all_locations(relation, metadata)
     places = [S3Place.of(location) for location in locations]
-    why_not = why_outside(locations, warehouse=found.warehouse, storage=storage)
+    why_not = _why_outside(allowed_locations(uow, links, catalog), links, locations)
     if relation is not None and relation.hive_name is not None:
         why_not = f"its files lie in the directories of the Hive table {relation.hive_name}"
     elif not all(places):
@@ -268,6 +269,16 @@ def _surveyed(uow: UnitOfWork, catalog: CatalogName, relation: Relation | None, 
         all=tuple(place for place in places if place is not None),
         why_not=why_not,
     )
+
+
+def _why_outside(allowed: AllowedLocations, links: Links, locations: Sequence[str]) -> str | None:
+    """Tables that break the rule are older than it, see `firn admin check`."""
+    try:
+        for location in locations:
+            allowed.check_directory(location, links)
+    except LocationRefused as error:
+        return error.message
+    return None
 
 
 def _config(keys: Keys) -> dict[str, str]:

@@ -14,7 +14,9 @@ from catalog.history.views import created_view, view_changes
 from catalog.iceberg.json import Json
 from catalog.iceberg.view import apply_view_updates, check_view_requirements, checked_view, current_version, new_view
 from catalog.imports.newest import number_of
+from catalog.locations import own_locations
 from catalog.names import CatalogName, Namespace, RelationId, TableName, same_but_for_case
+from catalog.ports.files import Links
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Listed, Pointer, Relation, RelationKind
@@ -22,6 +24,13 @@ from catalog.stats import engine_named
 from server.service.caller import caller
 from server.service.commit import reading_back
 from server.service.facts import check_namespace
+from server.service.locations import (
+    check_directories,
+    check_moved,
+    check_readable,
+    check_registered,
+    dropped_before,
+)
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
 from server.service.relations import plain_event, renamed_event
@@ -74,6 +83,7 @@ class Views:
         with self.database.reading() as uow:
             _check_free(uow, catalog, name)
             warehouse, now = uow.catalogs.get(catalog).warehouse, uow.now()
+        links = self.metadata.files
         metadata = new_view(
             uuid=str(uuid4()),
             location=definition.location or default_location(warehouse, name),
@@ -82,6 +92,8 @@ class Views:
             properties=definition.properties,
             now_ms=int(now.timestamp() * 1000),
         )
+        with self.database.reading() as uow:  # before the server writes there
+            check_directories(uow, links, catalog, own_locations(metadata))
         location = self.metadata.write(metadata["location"], 0, metadata)
         try:
             return self._add(catalog, name, metadata, location, idempotency)
@@ -98,12 +110,15 @@ class Views:
         idempotency: Idempotency | None = None,
     ) -> Loaded:
         """Make a view of metadata that exists; Invalid when the file is no view metadata."""
+        with self.database.reading() as uow:
+            known = dropped_before(uow, catalog, name)
+            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
             metadata = checked_view(document.parsed)
         except Invalid as error:
             raise Invalid(f"{metadata_location} is not view metadata: {error.message}") from error
-        return self._add(catalog, name, metadata, metadata_location, idempotency)
+        return self._add(catalog, name, metadata, metadata_location, idempotency, is_foreign=True)
 
     def _add(
         self,
@@ -112,10 +127,12 @@ class Views:
         metadata: Json,
         location: str,
         idempotency: Idempotency | None,
+        *,
+        is_foreign: bool = False,
     ) -> Loaded:
         with self.database.writing() as uow:
             _check_free(uow, catalog, name)
-            add_view(uow, catalog, name, metadata, location)
+            add_view(uow, self.metadata.files, catalog, name, metadata, location, is_foreign=is_foreign)
             remember(uow, idempotency, [location])
         return Loaded(metadata_location=location, text=self.metadata.load(location).text)
 
@@ -145,29 +162,33 @@ class Views:
             check_view_requirements(before, change.requirements)
             check(before)
             after = apply_view_updates(before, change.updates, now_ms=int(now.timestamp() * 1000))
+            with self.database.reading() as uow:  # before the server writes there
+                check_moved(uow, self.metadata.files, relation, before, after)
             location = self.metadata.write(after["location"], relation.version + 1, after)
             event = _event(relation, before, after, now)
-            if self._moved(relation, Pointer(location, after["location"]), event, idempotency):
+            to = Pointer(location, after["location"])
+            if self._moved(relation, before, after, to, event, idempotency):
                 with reading_back():
                     return Loaded(metadata_location=location, text=self.metadata.load(location).text)
             self.metadata.discard(location)
         raise RequirementFailed(f"{name} is being changed by others too fast", hint="try again")
 
-    def _moved(self, relation: Relation, to: Pointer, event: CommitEvent, idempotency: Idempotency | None) -> bool:
+    def _moved(
+        self,
+        relation: Relation,
+        before: Json,
+        after: Json,
+        to: Pointer,
+        event: CommitEvent,
+        idempotency: Idempotency | None,
+    ) -> bool:
         try:
-            return self._move(relation, to, event, idempotency)
+            with self.database.writing() as uow:
+                check_moved(uow, self.metadata.files, relation, before, after)
+                return _move(uow, relation, to, event, idempotency)
         except CatalogError:
             self.metadata.discard(to.metadata_location)
             raise
-
-    def _move(self, relation: Relation, to: Pointer, event: CommitEvent, idempotency: Idempotency | None) -> bool:
-        with self.database.writing() as uow:
-            now = uow.now()
-            moved = uow.relations.move_pointer(relation, to, now)
-            if moved:
-                uow.events.add(replace(event, committed_at=now))
-                remember(uow, idempotency, [to.metadata_location])
-            return moved
 
     def drop(
         self, catalog: CatalogName, name: TableName, *, purge: bool = False, idempotency: Idempotency | None = None
@@ -196,8 +217,28 @@ class Views:
             remember(uow, idempotency)
 
 
-def add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, metadata: Json, location: str) -> None:
-    """Add a view whose metadata is written, with its first event."""
+def _move(
+    uow: UnitOfWork, relation: Relation, to: Pointer, event: CommitEvent, idempotency: Idempotency | None
+) -> bool:
+    now = uow.now()
+    moved = uow.relations.move_pointer(relation, to, now)
+    if moved:
+        uow.events.add(replace(event, committed_at=now))
+        remember(uow, idempotency, [to.metadata_location])
+    return moved
+
+
+def add_view(
+    uow: UnitOfWork,
+    links: Links,
+    catalog: CatalogName,
+    name: TableName,
+    metadata: Json,
+    location: str,
+    *,
+    is_foreign: bool = False,
+) -> None:
+    """Add a view whose metadata is written, with its first event. LocationRefused as for a table: see add_relation."""
     now = uow.now()
     relation = Relation(
         id=RelationId(uuid4()),
@@ -213,6 +254,10 @@ def add_view(uow: UnitOfWork, catalog: CatalogName, name: TableName, metadata: J
     )
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, location])
+    if is_foreign:
+        check_registered(uow, links, relation, metadata, location, dropped_before(uow, catalog, name))
+    else:
+        check_directories(uow, links, catalog, own_locations(metadata))
     uow.relations.add(relation)
     uow.events.add(_versioned(plain_event(relation, "create", now, created_view(metadata)), metadata))
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, and_, case, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, case, delete, false, func, insert, not_, or_, select, tuple_, update
 
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
@@ -19,6 +19,7 @@ from catalog.names import CatalogName, RelationId
 from catalog.operation import OperationId, OperationKind, OperationStatus
 from catalog.ports.page import Page
 from server.store import cursor as cursors
+from server.store.catalogs import begins
 from server.store.rows import GroundRow, HiveEventRow, HiveLinkRow, HiveTableRow, RelationRow, StagedGroundRow
 from server.store.session import ReadSession
 from server.store.work_rows import OperationRow
@@ -187,6 +188,12 @@ class SqlGrounds:
             select(GroundRow.partition, GroundRow.ground).where(GroundRow.relation_id == relation_id)
         )
         return {partition: _unpacked(ground) for partition, ground in rows}
+
+    def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:
+        """Most partitions lie in their table's directory, and are not fetched."""
+        query = select(GroundRow.location).where(GroundRow.relation_id == relation_id)
+        inside = [begins(GroundRow.location, f"{one.rstrip('/')}/") for one in directories]
+        return self.session.scalars(query.where(not_(or_(false(), *inside))).distinct()).all()
 
     def put(self, relation_id: RelationId, grounds: Mapping[str, Json]) -> None:
         """Insert or replace."""

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Text, Uuid, cast, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.dropped import DroppedState, Place
-from catalog.ownership import ANY_HOST, readings
+from catalog.locations import ANY_HOST, lineage, readings
 from catalog.places import overlaps, spellings
 from catalog.relation import Relation
 from server.store.catalogs import begins
@@ -122,7 +122,7 @@ def _places_of(used_by: str, relation: Relation) -> Iterator[Place]:
 def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> ColumnElement[bool]:
     """Whether what the column names may hold or lie in one of these places."""
     inside = [begins(column, one) for place in wanted for one in spellings(place) if one.endswith("/")]
-    around = {one for place in wanted for above in _lineage(place) for one in spellings(above)}
+    around = {one for place in wanted for above in lineage(place) for one in spellings(above)}
     anywhere = [one for place in wanted if place.startswith(ANY_HOST) for one in _on_any_host(column, place)]
     return or_(column.in_(sorted(around)), *inside, *anywhere, _is_odd(column))
 
@@ -130,24 +130,16 @@ def _near(column: InstrumentedAttribute[Any], wanted: Collection[str]) -> Column
 def _on_any_host(column: InstrumentedAttribute[Any], place: str) -> Iterator[ColumnElement[bool]]:
     path = place.removeprefix(ANY_HOST)
     yield column.contains(f"{path}/", autoescape=True)
-    for above in (*_lineage(path), ""):
+    for above in (*lineage(path), ""):
         yield column.endswith(above, autoescape=True) if above else column.not_like("%://%/_%")
         yield column.endswith(f"{above}/", autoescape=True)
 
 
 def _is_odd(column: InstrumentedAttribute[Any]) -> ColumnElement[bool]:
-    """Percent-encoded, or with parts of a path that mean nothing: those are compared in Python."""
+    """Read by some programs as another path than is written: those are compared in Python."""
     doubled = (column.like(pattern) for pattern in ("%//%//%", "/%//%", "file:/_%//%"))
-    dotted = (column.like(pattern) for pattern in ("%/./%", "%/../%", "%/.", "%/.."))
+    dotted = (column.like(pattern) for pattern in ("%/./%", "%/../%", "%/.", "%/..", "%?%", "%#%"))
     return or_(column.contains("%", autoescape=True), *doubled, *dotted)
-
-
-def _lineage(place: str) -> Iterator[str]:
-    """The place, then all that it lies in."""
-    scheme, sign, rest = place.rpartition("://")
-    while rest:
-        yield f"{scheme}{sign}{rest}"
-        rest = rest.rpartition("/")[0]
 
 
 def kept_relation(row: DroppedRelationRow) -> Relation:

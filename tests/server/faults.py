@@ -99,3 +99,9 @@ class FaultyFiles:
 
     def was_there_lately(self, location: str) -> bool:
         return self.real.was_there_lately(location)
+
+    def real_path(self, path: str) -> str:
+        return self.real.real_path(path)
+
+    def is_link(self, path: str) -> bool:
+        return self.real.is_link(path)

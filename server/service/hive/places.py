@@ -8,21 +8,24 @@ from uuid import UUID
 
 from catalog.errors import Conflict, NotFound
 from catalog.hive.nested import innermost
+from catalog.locations import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import RelationId
 from catalog.places import canonical, lies_in
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation
 from server.service.planner import facts_of
 
-PLACE = "published-to-hive"
-"""The directory of a warehouse in which published partitions lie: beside the tables, in none of them."""
-
 
 def published_place(uow: UnitOfWork, relation: Relation) -> str:
     """Where the partitions of a table lie that are published from now on."""
-    told: str | None = facts_of(uow, relation).policy["firn.hive.publish.location"]
-    root = (told or f"{uow.catalogs.get(relation.catalog).warehouse}/{PLACE}").rstrip("/")
-    return f"{root}/{relation.id}"
+    root = publish_location(uow, relation) or f"{uow.catalogs.get(relation.catalog).warehouse}/{PUBLISHED}"
+    return f"{root.rstrip('/')}/{relation.id}"
+
+
+def publish_location(uow: UnitOfWork, relation: Relation) -> str | None:
+    """Where somebody has asked for the partitions of a table to be published; None: in the warehouse."""
+    told: str | None = facts_of(uow, relation).policy[PUBLISH_LOCATION]
+    return told
 
 
 def own_place(uow: UnitOfWork, relation: Relation, counted: Collection[str] = ()) -> str:

@@ -26,11 +26,13 @@ from catalog.job import Job, JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE
 from catalog.keyed.view_sql import pinned_name
+from catalog.locations import PUBLISH_LOCATION
 from catalog.names import CatalogName, RelationId
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.allowed import check_published
 from server.service.facts import load_metadata
 from server.service.hive.books import Linked, linked_table, note_all_given, note_published
 from server.service.hive.columns import Columns, Followed
@@ -38,7 +40,7 @@ from server.service.hive.freshness import Freshness
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import check_lockable
 from server.service.hive.look import why_unfit
-from server.service.hive.places import own_place
+from server.service.hive.places import own_place, publish_location
 from server.service.hive.present import Present
 from server.service.hive.publishable import (
     fresh,
@@ -319,6 +321,9 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
+            check_published(
+                uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: publish_location(uow, relation) or ""}
+            )
             task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)

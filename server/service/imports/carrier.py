@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from catalog.errors import CatalogError, Conflict, Unavailable
+from catalog.errors import CatalogError, Conflict, LocationRefused, Unavailable
 from catalog.imports.entry import Entry, EntryKind, EntryState, Found
 from catalog.imports.judge import Act, Candidate, Rules, Verdict, warnings_of
 from catalog.imports.spec import ImportSpec
@@ -104,7 +104,7 @@ class Carrier:
         except CatalogError as error:
             return error
         try:
-            candidate = self.registrar.read(location)
+            candidate = self.registrar.read(self.catalog.name, entry.table, location)
         except CatalogError as error:
             return error
         expected = RelationKind.VIEW if entry.kind is EntryKind.VIEW else RelationKind.TABLE
@@ -120,7 +120,8 @@ class Carrier:
 
     def _settle(self, entry: Entry, looked: Candidate | CatalogError | None) -> None:
         if isinstance(looked, CatalogError):
-            self._refused(entry, EntryState.FAILED, looked)
+            is_misplaced = isinstance(looked, LocationRefused)
+            self._refused(_undescribed(entry) if is_misplaced else entry, _state_of(looked), looked)
             return
         try:
             if looked is None:
@@ -131,10 +132,8 @@ class Carrier:
                 self._register(_described(entry, looked, self.catalog), looked)
         except Unavailable:
             raise  # our own database: nothing was changed, the next activation goes on
-        except Conflict as error:
-            self._refused(entry, EntryState.CONFLICT, error)
         except CatalogError as error:
-            self._refused(entry, EntryState.FAILED, error)
+            self._refused(entry, _state_of(error), error)
 
     def _refused(self, entry: Entry, state: EntryState, error: CatalogError) -> None:
         with self.attempt.database.writing() as uow:
@@ -183,7 +182,18 @@ def _described(entry: Entry, candidate: Candidate, catalog: Catalog) -> Entry:
     )
 
 
+def _undescribed(entry: Entry) -> Entry:
+    """Of what lies where this catalog may have nothing, no more is told than that: it may be another's table."""
+    return replace(entry, metadata_location=None, uuid=None, location=None, warnings=())
+
+
+def _state_of(error: CatalogError) -> EntryState:
+    return EntryState.CONFLICT if isinstance(error, Conflict | LocationRefused) else EntryState.FAILED
+
+
 def _judged(entry: Entry, verdict: Verdict) -> Entry:
+    if verdict.is_misplaced:
+        entry = _undescribed(entry)
     return replace(entry, state=verdict.state, reason=verdict.reason, hint=verdict.hint)
 
 

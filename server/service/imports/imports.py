@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from catalog.errors import CatalogError, Conflict, NotFound, Unavailable
+from catalog.errors import CatalogError, Conflict, LocationRefused, NotFound, Unavailable
 from catalog.imports.entry import Entry, EntryState
-from catalog.imports.spec import ImportSpec, Secrets, checked_spec
+from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
 from catalog.names import CatalogName
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
+from server.service.allowed import allow_locations, allowed_locations
 from server.service.imports.attempt import Attempt, Canceled, Overtaken, is_due
 from server.service.imports.carrier import Carrier, Halted, SourceAway
 from server.service.imports.register import Registrar
@@ -50,10 +51,13 @@ class Imports:
     signals: Signals = field(default_factory=Signals)
 
     def start(self, catalog: CatalogName, spec: ImportSpec, secrets: Secrets) -> Operation:
-        """Note that tables are to be imported; Invalid for a source that makes no sense, Conflict while one runs."""
+        """Note that tables are to be imported; Invalid for a source that makes no sense, Conflict while one runs.
+
+        What the spec allows becomes an allowed location of the catalog here: the guard has asked for an administrator.
+        """
         checked_spec(spec, secrets)
         with self.database.writing() as uow:
-            uow.catalogs.get(catalog)
+            self._check_source(uow, catalog, spec)
             for one in uow.operations.unfinished():
                 if (one.kind, one.catalog, one.target) == (OperationKind.IMPORT, catalog, spec.address):
                     raise Conflict(f"{spec.address} is being imported already", hint=f"operation {one.id}")
@@ -76,6 +80,17 @@ class Imports:
                 uow.imports.keep_secrets(operation.id, secrets)
         self.signals.poke()
         return operation
+
+    def _check_source(self, uow: UnitOfWork, catalog: CatalogName, spec: ImportSpec) -> None:
+        """LocationRefused for a directory that the server may not read for this catalog."""
+        allow_locations(uow, catalog, spec.allow)
+        if spec.kind is SourceKind.WAREHOUSE:
+            links = self.registrar.metadata.files
+            try:
+                allowed_locations(uow, links, catalog).check_source(spec.address, links)
+            except LocationRefused as error:
+                hint = f"an administrator allows it: `firn catalog allow {catalog} {spec.address}`, or --allow-source"
+                raise LocationRefused(error.message, hint=hint) from error
 
     def resume(self, catalog: CatalogName, operation_id: OperationId) -> Operation:
         """Let one that waits for its source go on now; Conflict when it has ended."""

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from catalog.errors import Conflict, Invalid, NotFound
+from catalog.errors import Conflict, Invalid, LocationRefused, NotFound
 from catalog.iceberg.formats import checked
 from catalog.iceberg.view import checked_view
-from catalog.imports.judge import Act, Candidate, Present, Rules, Verdict, judge
+from catalog.imports.judge import Act, Candidate, Misplaced, Present, Rules, Verdict, judge
 from catalog.imports.newest import Header, header_of, number_of
 from catalog.imports.spec import checked_place
 from catalog.names import CatalogName, TableName
-from catalog.places import spellings
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
 from server.service.facts import check_namespace
+from server.service.locations import check_readable, check_registered, dropped_before, kin
 from server.service.metadata import MetadataFiles
-from server.service.relations import NewTable, add_relation, first_stats, forget_relation, plain_event, refuse_busy
+from server.service.relations import (
+    NewTable,
+    add_relation,
+    first_stats,
+    forget_relation,
+    new_relation,
+    plain_event,
+    refuse_busy,
+)
 from server.service.views import add_view
 
 ROUNDS = 5
@@ -34,7 +42,7 @@ class _Seen:
     """What a verdict rests on; when it has changed, there is another verdict."""
 
     present: Relation | None
-    neighbours: tuple[str, ...]
+    misplaced: Misplaced | None
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,16 @@ class Registrar:
     database: Database
     metadata: MetadataFiles
 
-    def read(self, metadata_location: str) -> Candidate:
-        """NotFound when the file is not there, Invalid when it is no metadata of a table or view."""
+    def read(self, catalog: CatalogName, name: TableName, metadata_location: str) -> Candidate:
+        """Metadata that is to become this table or view of a catalog.
+
+        LocationRefused when the file lies where the catalog may have none, NotFound when it is not there, Invalid when
+        it is no metadata of a table or view.
+        """
+        with self.database.reading() as uow:
+            present = uow.relations.holder(catalog, name)
+            known = [*dropped_before(uow, catalog, name), *([] if present is None else kin(present))]
+            check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         metadata = self.metadata.load(checked_place(metadata_location)).parsed
         try:
             header = header_of(metadata)
@@ -91,11 +107,21 @@ class Registrar:
         if present is not None:
             forget_relation(uow, self.metadata, present, "overwritten")
         if candidate.kind is RelationKind.VIEW:
-            add_view(uow, catalog, name, candidate.metadata, candidate.metadata_location)
+            add_view(
+                uow,
+                self.metadata.files,
+                catalog,
+                name,
+                candidate.metadata,
+                candidate.metadata_location,
+                is_foreign=True,
+            )
             return
         version = number_of(candidate.metadata_location)
-        new = NewTable(name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version)
-        add_relation(uow, catalog, new, candidate.metadata_location)
+        new = NewTable(
+            name=name, kind=RelationKind.TABLE, metadata=candidate.metadata, version=version, is_foreign=True
+        )
+        add_relation(uow, self.metadata.files, catalog, new, candidate.metadata_location)
 
     def judged(
         self, catalog: CatalogName, name: TableName, candidate: Candidate, rules: Rules
@@ -104,13 +130,25 @@ class Registrar:
         with self.database.reading() as uow:
             seen = self._seen(uow, catalog, name, candidate)
         present = None if seen.present is None else Present(relation=seen.present, header=self._header(seen.present))
-        return seen, judge(candidate, present, seen.neighbours, rules)
+        return seen, judge(candidate, present, seen.misplaced, rules)
 
     def _seen(self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate) -> _Seen:
         present = uow.relations.holder(catalog, name)
-        around = uow.relations.over(spellings(candidate.header.location))
-        others = [one for one in around if present is None or one.id != present.id]
-        return _Seen(present=present, neighbours=tuple(f"{one.catalog}.{one.name}" for one in others))
+        return _Seen(present=present, misplaced=self._misplaced(uow, catalog, name, candidate, present))
+
+    def _misplaced(
+        self, uow: UnitOfWork, catalog: CatalogName, name: TableName, candidate: Candidate, present: Relation | None
+    ) -> Misplaced | None:
+        if present is not None and present.metadata_location == candidate.metadata_location:
+            return None  # it is there
+        new = NewTable(name=name, kind=candidate.kind, metadata=candidate.metadata)
+        relation = new_relation(catalog, new, candidate.metadata_location, uow.now())
+        known = [*dropped_before(uow, catalog, name), *([] if present is None else kin(present))]
+        try:
+            check_registered(uow, self.metadata.files, relation, candidate.metadata, candidate.metadata_location, known)
+        except LocationRefused as error:
+            return Misplaced(error.message, error.hint)
+        return None
 
     def _header(self, relation: Relation) -> Header | None:
         """Of what has the name; None when it has no metadata, or none that can be read: it is another table then."""

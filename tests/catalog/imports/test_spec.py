@@ -9,7 +9,7 @@ import pytest
 
 from catalog.errors import Invalid
 from catalog.imports.entry import EntryState
-from catalog.imports.judge import Act, Candidate, Present, Rules, judge, warnings_of
+from catalog.imports.judge import Act, Candidate, Misplaced, Present, Rules, judge, warnings_of
 from catalog.imports.names import name_of_directory
 from catalog.imports.newest import Header
 from catalog.imports.spec import ImportSpec, Secrets, SourceKind, checked_spec
@@ -101,37 +101,37 @@ def test_a_directory_without_one_above_it_names_no_table() -> None:
 
 
 def test_what_is_not_there_is_added_unless_another_lies_in_its_place() -> None:
-    assert judge(candidate(), None, (), Rules()).act is Act.ADD
-    shared = judge(candidate(), None, ("lake.db.x",), Rules(overwrite=True))
+    assert judge(candidate(), None, None, Rules()).act is Act.ADD
+    shared = judge(candidate(), None, Misplaced("it lies in another table"), Rules(overwrite=True))
     assert (shared.act, shared.state) == (Act.NOTHING, EntryState.CONFLICT)
 
 
 def test_another_table_of_the_name_is_replaced_only_when_asked() -> None:
     other = present("/o/metadata/00000-x", replace(HERE, uuid="other"))
-    assert judge(candidate(), other, (), Rules(refresh=True)).state is EntryState.CONFLICT
-    assert judge(candidate(), other, (), Rules(overwrite=True)).act is Act.REPLACE
+    assert judge(candidate(), other, None, Rules(refresh=True)).state is EntryState.CONFLICT
+    assert judge(candidate(), other, None, Rules(overwrite=True)).act is Act.REPLACE
 
 
 @pytest.mark.parametrize("kind", [RelationKind.KEYED, RelationKind.VIEW, RelationKind.BASE])
 def test_what_is_no_plain_table_is_never_replaced_by_one(kind: RelationKind) -> None:
     taken = present("/o/metadata/00000-x", None if kind is RelationKind.KEYED else HERE, kind=kind)
-    assert judge(candidate(), taken, (), Rules(overwrite=True, refresh=True)).act is Act.NOTHING
+    assert judge(candidate(), taken, None, Rules(overwrite=True, refresh=True)).act is Act.NOTHING
 
 
 def test_the_same_table_is_there_already() -> None:
-    same = judge(candidate(), present("/t/metadata/00002-b"), (), Rules(overwrite=True))
+    same = judge(candidate(), present("/t/metadata/00002-b"), None, Rules(overwrite=True))
     assert (same.act, same.state, same.reason) == (Act.NOTHING, EntryState.THERE, None)
 
 
 def test_a_pointer_follows_its_source_only_along_the_tables_own_history() -> None:
     behind = present("/t/metadata/00001-a", replace(HERE, past=frozenset()))
-    assert judge(candidate(), behind, (), Rules()).act is Act.NOTHING
-    assert judge(candidate(), behind, (), Rules(refresh=True)).act is Act.REFRESH
+    assert judge(candidate(), behind, None, Rules()).act is Act.NOTHING
+    assert judge(candidate(), behind, None, Rules(refresh=True)).act is Act.REFRESH
     committed_here = present("/t/metadata/00002-mine", replace(HERE, past=frozenset({"00001-a"})))
-    assert judge(candidate(), committed_here, (), Rules(refresh=True)).state is EntryState.CONFLICT
-    assert judge(candidate(), committed_here, (), Rules(overwrite=True)).act is Act.NOTHING
+    assert judge(candidate(), committed_here, None, Rules(refresh=True)).state is EntryState.CONFLICT
+    assert judge(candidate(), committed_here, None, Rules(overwrite=True)).act is Act.NOTHING
     ahead = present("/t/metadata/00003-mine", replace(HERE, past=frozenset({"00002-b"})))
-    assert judge(candidate(), ahead, (), Rules(refresh=True)).state is EntryState.THERE
+    assert judge(candidate(), ahead, None, Rules(refresh=True)).state is EntryState.THERE
 
 
 def test_files_outside_of_the_warehouse_are_told_of() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.vending.reach import Reach, S3Place, common_prefix, own_locations, why_outside
-from catalog.vending.storage import StorageConfig
+from catalog.vending.reach import Reach, S3Place, common_prefix
 
 
 @pytest.mark.parametrize(
@@ -39,14 +38,6 @@ def test_a_table_does_not_hold_what_is_called_alike() -> None:
     assert not reach.may("other", "wh/orders/a", write=False)
 
 
-def test_data_and_metadata_may_lie_elsewhere() -> None:
-    metadata = {
-        "location": "s3://lake/wh/t",
-        "properties": {"write.data.path": "s3://fast/t/", "write.metadata.path": "s3://lake/wh/t/meta"},
-    }
-    assert own_locations(metadata) == ("s3://lake/wh/t", "s3://fast/t")
-
-
 @pytest.mark.parametrize(
     ("locations", "prefix"),
     [
@@ -60,22 +51,3 @@ def test_data_and_metadata_may_lie_elsewhere() -> None:
 def test_one_prefix_holds_all_of_a_tables_places(locations: list[str], prefix: str) -> None:
     assert common_prefix(locations) == prefix
     assert all(location.startswith(prefix) for location in locations)
-
-
-@pytest.mark.parametrize(
-    ("location", "refused"),
-    [
-        ("s3://lake/wh/db/t", False),
-        ("s3a://lake/wh/db/t", False),
-        ("s3://fast/tables/t", False),
-        ("s3://lake/wh", True),
-        ("s3://lake/wh2/t", True),
-        ("s3://lake", True),
-        ("s3://secrets/t", True),
-        ("s3://fast/tables", True),
-        ("s3://lake/wh/../x", True),
-    ],
-)
-def test_only_what_lies_below_the_warehouse_or_an_allowed_place_is_handed_out(location: str, *, refused: bool) -> None:
-    storage = StorageConfig(allowed=("s3://fast/tables/",))
-    assert (why_outside([location], warehouse="s3://lake/wh", storage=storage) is not None) is refused

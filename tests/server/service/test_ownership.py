@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from catalog.dropped import DroppedState
+from catalog.locations import QUARANTINE
 from catalog.names import CatalogName
-from catalog.ownership import QUARANTINE
 from server.service.ownership import tables_of, why_not_its_own
 from server.service.tables import TableDefinition
 from tests.factories import LAKE

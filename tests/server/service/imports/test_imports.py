@@ -22,7 +22,7 @@ from server.background.tidy import IMPORTS_KEPT, Tidy
 from server.service.commit import CommitRequest
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_table
-from tests.server.lake import set_property
+from tests.server.lake import PLAIN, set_property
 from tests.server.service.imports.importing import Importing
 
 
@@ -295,6 +295,6 @@ def test_a_table_is_registered_by_its_file_alone(here: Importing) -> None:
     here.elsewhere.table("x/a")
     registrar = here.imports.registrar
     with pytest.raises(Invalid, match="no plain location"):
-        registrar.read(f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json")
+        registrar.read(LAKE, PLAIN, f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json")
     with pytest.raises(NotFound):
-        registrar.read(here.elsewhere.location("x/nothing"))
+        registrar.read(LAKE, PLAIN, here.elsewhere.location("x/nothing"))

@@ -85,6 +85,12 @@ class DyingReports:
     def was_there_lately(self, location: str) -> bool:
         return self.real.was_there_lately(location)
 
+    def real_path(self, path: str) -> str:
+        return self.real.real_path(path)
+
+    def is_link(self, path: str) -> bool:
+        return self.real.is_link(path)
+
 
 def dying_orphans(lake: Lake, fuse: Fuse) -> Orphans:
     """A server that has just started, and will end when the fuse has burnt down."""

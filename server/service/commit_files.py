@@ -1,0 +1,81 @@
+"""The files that a commit brings into a table's metadata: each has to lie where the table may have files.
+
+A commit looks two levels deep: at the manifest lists and statistics that its updates name, and at the manifests that
+each new manifest list names. Data files, and manifest lists that are written after the commit, are looked at before they
+are read: see server.service.locations.file_rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.judge import added_snapshots
+from catalog.locations import AllowedLocations, FileRule, own_locations
+from catalog.ports.files import Links
+from catalog.ports.manifests import ManifestLists
+from catalog.ports.store import Database
+from catalog.relation import Relation
+from server.service.locations import rule_in
+
+_STATISTICS = {"set-statistics": "statistics", "set-partition-statistics": "partition-statistics"}
+
+
+@dataclass(frozen=True)
+class CommittedFiles:
+    """Looks at what commits name."""
+
+    database: Database
+    links: Links
+    manifest_lists: ManifestLists
+
+    def check(self, relation: Relation, before: Json | None, after: Json, updates: Sequence[Json]) -> None:
+        """LocationRefused when one of the files lies where this table may have none; nothing is read there.
+
+        `before` is the metadata that the updates are applied to, None of a table that they create.
+        """
+        named = list(_named(updates))
+        if not named:
+            return
+        own = [*({} if before is None else own_locations(before)), *own_locations(after), *relation.former_locations]
+        self._check(relation, own, [location for location, _ in named])
+        listed = [one for location, is_list in named if is_list for one in self._manifests(location, updates)]
+        self._check(relation, own, listed)
+
+    def _check(self, relation: Relation, own: Sequence[str], locations: Sequence[str]) -> None:
+        """Nearly all lie in the table's own directories, which takes no query to know."""
+        nothing = AllowedLocations(catalog=relation.catalog, roots=())
+        quick = FileRule(
+            table=str(relation.name), allowed=nothing, own=(), given=own, others=lambda _: (), links=self.links
+        )
+        elsewhere = list(quick.refused(locations))
+        if not elsewhere:
+            return
+        with self.database.reading() as uow:
+            rule = rule_in(uow, self.database, self.links, relation)
+        rule.check(elsewhere)
+
+    def _manifests(self, manifest_list: str, updates: Sequence[Json]) -> list[str]:
+        try:
+            return self.manifest_lists.named(manifest_list)
+        except Invalid:
+            encrypted = (one for one in added_snapshots(updates) if one.get("key-id") is not None)
+            if any(one.get("manifest-list") == manifest_list for one in encrypted):
+                return []  # nobody can read it here
+            raise
+
+
+def _named(updates: Sequence[Json]) -> Iterator[tuple[str, bool]]:
+    """Each location that updates bring, and whether it is one of a manifest list."""
+    for snapshot in added_snapshots(updates):
+        if snapshot.get("manifest-list") is not None:
+            yield str(snapshot["manifest-list"]), True
+        for manifest in snapshot.get("manifests") or ():
+            yield str(manifest), False
+    for update in updates:
+        key = _STATISTICS.get(str(update.get("action")))
+        statistics = update.get(key) if key is not None else None
+        if isinstance(statistics, dict) and statistics.get("statistics-path") is not None:
+            yield str(statistics["statistics-path"]), False

@@ -1,0 +1,182 @@
+"""The location rule (catalog.locations) on what the database knows: whose directories are where.
+
+No message of this module names another table or its place: its reader may not know of it, see catalog.access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from catalog.errors import LocationRefused
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import unlisted_manifests
+from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, own_locations
+from catalog.names import CatalogName, TableName
+from catalog.ports.files import Links
+from catalog.ports.store import Database, UnitOfWork
+from catalog.relation import Relation
+from server.service.allowed import allowed_locations, check_published, storage_of
+from server.service.hive.places import publish_location, published_place
+
+__all__ = [
+    "allowed_locations",
+    "check_directories",
+    "check_moved",
+    "check_published",
+    "check_readable",
+    "check_registered",
+    "dropped_before",
+    "file_rule",
+    "has_moved",
+    "kin",
+    "named_files",
+    "rule_in",
+    "storage_of",
+]
+
+_MOST_DROPPED = 100
+
+
+def kin(relation: Relation) -> list[UUID]:
+    """The relation and the keyed table that owns it: they may lie within each other."""
+    return [relation.id] if relation.owner_id is None else [relation.id, relation.owner_id]
+
+
+def check_directories(
+    uow: UnitOfWork, links: Links, catalog: CatalogName, locations: Collection[str], but_for: Collection[UUID] = ()
+) -> None:
+    """LocationRefused unless each is a directory that a table of the catalog may have.
+
+    `but_for` are relations whose places do not count, with the stores that they own: the table itself, see `kin`. Of
+    two tables that are added in two catalogs at the same moment both may get in: call `uow.catalogs.hold` before.
+    """
+    allowed = allowed_locations(uow, links, catalog)
+    found = {reading for location in locations for reading in allowed.check_directory(location, links)}
+    if found and uow.dropped.places_meeting(found, but_for):
+        raise LocationRefused(
+            f"no table can have its files at {', '.join(locations)}: another table's are in or around there",
+            hint="choose another location, or none, to be given one",
+        )
+
+
+def check_moved(uow: UnitOfWork, links: Links, relation: Relation, before: Json, after: Json) -> None:
+    """The same for the directories to which a commit sends a table's files; most commits send them nowhere new."""
+    new = [place for place in own_locations(after) if place not in own_locations(before)]
+    if new:
+        check_directories(uow, links, relation.catalog, new, kin(relation))
+    published = _published(after)
+    if published != _published(before):
+        check_published(uow, links, relation.catalog, after.get("properties") or {})
+
+
+def has_moved(before: Json, after: Json) -> bool:
+    """Whether `check_moved` has anything to look at, which takes no query to know."""
+    return own_locations(before) != own_locations(after) or _published(before) != _published(after)
+
+
+def _published(metadata: Json) -> str | None:
+    location: str | None = (metadata.get("properties") or {}).get(PUBLISH_LOCATION)
+    return location
+
+
+def check_readable(
+    uow: UnitOfWork, links: Links, catalog: CatalogName, location: str, but_for: Collection[UUID] = ()
+) -> None:
+    """LocationRefused for a metadata file that a client names, before it is opened."""
+    allowed = allowed_locations(uow, links, catalog)
+    rule = _foreign_rule(uow, links, allowed, "the request", (), but_for, hint=allowed.refusal(location).hint)
+    rule.check([location])
+
+
+def check_registered(
+    uow: UnitOfWork, links: Links, relation: Relation, metadata: Json, metadata_location: str, but_for: Iterable[UUID]
+) -> None:
+    """The same for a table or view whose metadata somebody else has written, and for all files that it names."""
+    ids = [*kin(relation), *but_for]
+    check_directories(uow, links, relation.catalog, own_locations(metadata), ids)
+    allowed = allowed_locations(uow, links, relation.catalog)
+    rule = _foreign_rule(uow, links, allowed, str(relation.name), own_locations(metadata), ids)
+    rule.check([metadata_location, *named_files(metadata)])
+
+
+def _foreign_rule(
+    uow: UnitOfWork,
+    links: Links,
+    allowed: AllowedLocations,
+    table: str,
+    own: Sequence[str],
+    but_for: Collection[UUID],
+    *,
+    hint: str | None = None,
+) -> FileRule:
+    def others(wanted: Collection[str]) -> Iterable[str]:
+        return [one.location for one in uow.dropped.places_meeting(wanted, but_for)]
+
+    return FileRule(table=table, allowed=allowed, own=own, others=others, links=links, hint=hint)
+
+
+def dropped_before(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[UUID]:
+    """What was dropped under this very name: who may register that has the same rights on either."""
+    listed = uow.dropped.list(catalog, name=str(name), limit=_MOST_DROPPED).items
+    return [one.id for entry in listed for one in uow.dropped.relations_of(entry.id)]
+
+
+def named_files(metadata: Json) -> list[str]:
+    """The files that metadata names itself: manifest lists, unlisted manifests, older metadata, statistics."""
+    snapshots: Sequence[Json] = metadata.get("snapshots") or ()
+    named = [one["manifest-list"] for one in snapshots if one.get("manifest-list") is not None]
+    named += [manifest for one in snapshots for manifest in unlisted_manifests(one)]
+    named += [one["metadata-file"] for one in metadata.get("metadata-log") or ()]
+    for key in ("statistics", "partition-statistics"):
+        named += [one["statistics-path"] for one in metadata.get(key) or ()]
+    return [str(one) for one in named]
+
+
+def file_rule(database: Database, links: Links, relation: Relation, metadata: Json | None = None) -> FileRule:
+    """Which files this table's metadata may name; `metadata` is its current one, to know where its new files go.
+
+    It reads the allowed locations and the table's Hive table at once, and other tables' directories when it is asked.
+    """
+    with database.reading() as uow:
+        return rule_in(uow, database, links, relation, metadata)
+
+
+def rule_in(
+    uow: UnitOfWork, database: Database, links: Links, relation: Relation, metadata: Json | None = None
+) -> FileRule:
+    """The same, out of a transaction that is open."""
+    own = (relation.location,) if metadata is None else own_locations(metadata)
+
+    def others(wanted: Collection[str]) -> Iterable[str]:
+        with database.reading() as now:
+            whole = relation if relation.owner_id is None else now.relations.get(relation.owner_id)
+            linked = whole if whole.hive_name is not None else None
+            return [one.location for one in now.dropped.places_meeting(wanted, kin(relation), but_for_hive_of=linked)]
+
+    allowed = allowed_locations(uow, links, relation.catalog)
+    return FileRule(
+        table=str(relation.name),
+        allowed=allowed,
+        own=(*own, *relation.former_locations),
+        given=hive_locations(uow, links, allowed, relation),
+        others=others,
+        links=links,
+    )
+
+
+def hive_locations(uow: UnitOfWork, links: Links, allowed: AllowedLocations, relation: Relation) -> list[str]:
+    """Where the files of the Hive table lie that a table, or the keyed table of a store, was upgraded from."""
+    whole = relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
+    if whole.hive_name is None:
+        return []
+    database, _, name = whole.hive_name.partition(".")
+    indexed = uow.hive.find(whole.catalog, database, name)
+    own = [] if indexed is None else [indexed.location]
+    told = publish_location(uow, whole)
+    with suppress(LocationRefused):
+        if told:
+            allowed.check_published(told, links)
+        own.append(published_place(uow, whole))
+    return [*own, *uow.grounds.elsewhere(whole.id, own)]
