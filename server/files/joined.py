@@ -16,7 +16,7 @@ from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.places import canonical, lies_in
 from catalog.rebase import JoinedList, OvertakenAppend
 from server.files.avro_container import Most
-from server.files.manifest_records import MALFORMED, Damaged, avro_records
+from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
 from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
 from server.files.storage import Storage
 
@@ -33,13 +33,11 @@ class ManifestLists:
 
     def named(self, manifest_list: str) -> list[str]:
         try:
-            data = self._storage.read(manifest_list)
+            return named_manifests(self._storage, manifest_list)
         except NotFound:
             return []
-        try:
-            return [str(line["manifest_path"]) for line in avro_records(manifest_list, data)]
-        except (Damaged, *_MALFORMED) as error:
-            raise Invalid(f"{manifest_list} is no manifest list: {error}") from error
+        except Damaged as error:
+            raise Invalid(f"{manifest_list} is no manifest list: {error.message}") from error
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
         try:

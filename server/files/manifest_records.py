@@ -104,3 +104,12 @@ def check_types(location: str, record: Mapping[str, Any], types: Mapping[str, ty
                 f"{location} is damaged: a record of it has no {name}",
                 hint="Restore the file; without it the snapshot is lost.",
             )
+
+
+def named_manifests(storage: Storage, manifest_list: str) -> list[str]:
+    """The manifests that a manifest list names."""
+    found = []
+    for line in read_manifest_list(storage, manifest_list):
+        check_types(manifest_list, line, {"manifest_path": str})
+        found.append(line["manifest_path"])
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from server.files.manifest_records import check_types, read_manifest, read_manifest_list
+from server.files.manifest_records import check_types, named_manifests, read_manifest
 from server.files.manifests import Status
 from server.files.storage import Storage
 
@@ -21,11 +21,7 @@ class Reachable:
         self._storage = storage
 
     def manifests(self, manifest_list: str) -> list[str]:
-        found = []
-        for line in read_manifest_list(self._storage, manifest_list):
-            check_types(manifest_list, line, {"manifest_path": str})
-            found.append(line["manifest_path"])
-        return found
+        return named_manifests(self._storage, manifest_list)
 
     def files(self, manifest: str) -> list[str]:
         return [path for path, status in self._entries(manifest) if status != Status.DELETED]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
