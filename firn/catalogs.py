@@ -9,6 +9,8 @@ from urllib.parse import quote
 from firn.transport import Json, Transport
 from firn.wire import Catalog
 
+ALLOWED = "firn.storage.allowed-locations"
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogs:
@@ -35,6 +37,15 @@ class Catalogs:
         """Set and remove properties, such as `firn.drop.retention`."""
         body = {"set": dict(updates), "remove": list(removals)}
         return Catalog.model_validate(self.transport.change("PATCH", f"/catalogs/{_quoted(name)}/properties", body))
+
+    def allow(self, name: str, location: str) -> Catalog:
+        """Add to where its tables may lie besides its warehouse."""
+        allowed = [one.strip() for one in self.get(name).properties.get(ALLOWED, "").split(",") if one.strip()]
+        return self.set_properties(name, {ALLOWED: ",".join(dict.fromkeys((*allowed, location)))})
+
+    def misplaced(self, name: str) -> list[Json]:
+        """Tables whose locations break the rule, with what to do; every table's metadata is read for it."""
+        return list(self.transport.items(f"/catalogs/{_quoted(name)}/misplaced"))
 
     def drop(self, name: str, *, forget_dropped: bool = False) -> None:
         """Forget an empty one, on request with its dropped tables; its warehouse stays."""

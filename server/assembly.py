@@ -69,6 +69,7 @@ from server.service.layout import Layouts
 from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
+from server.service.misplaced import MisplacedTables
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
 from server.service.optimizing import Optimizing
@@ -164,6 +165,7 @@ def build_services(settings: Settings, database: Database) -> Services:
         hive=hive,
         imports=Imports(database, Sources(files, metadata, metastores, RestCatalogs()), Registrar(database, metadata)),
         layouts=Layouts(database, metadata, files),
+        misplaced=MisplacedTables(database, metadata),
         own_places=own_places,
         dry_runs=DryRuns(tasks, StoredManifests(storage), own_places),
         scans=Scans(database, metadata, tables, keyed, ManifestScans(storage), _scan_limits(settings.scan)),

@@ -78,11 +78,13 @@ class DroppedRelations(Protocol):
         *,
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
+        only_tables: bool = False,
     ) -> Sequence[Place]:
         """Those of live, dropped and Hive tables that may hold one of these locations or lie in it, however written.
 
         The relations `but_for` and the stores that they own are left out, and what is being purged unless `in_purge`.
         Partitions that Hive reads count for every table, those of a linked one for itself, too, unless it is named.
+        With `only_tables` what Hive has does not count.
         """
 
     def places_in_purge(self) -> Sequence[Place]:

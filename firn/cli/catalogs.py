@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from firn.catalogs import ALLOWED
 from firn.cli.columns import pairs
 from firn.cli.told import Told, command
 from firn.wire import Catalog
@@ -62,6 +63,26 @@ def set_properties(
     changed = this.client.catalogs.set_properties(name, {key: one for key, one in given.items() if one}, removed)
     rows = sorted(changed.properties.items())
     show.emit(changed.properties, lambda: show.table(("property", "value"), rows, none="nothing is set"))
+
+
+@command(app, "allow")
+def allow_location(
+    this: Told,
+    name: str,
+    location: Annotated[str, typer.Argument(help="Such as s3://bucket/landing: tables and files may lie in it.")],
+) -> None:
+    """Let tables of a catalog, and files that they name, lie in a location besides its warehouse.
+
+    Whoever may create or write tables of this catalog can then have any file there read: allow no more than is needed.
+    """
+    show = this.show
+    changed = this.client.catalogs.allow(name, location)
+    allowed = [one for one in changed.properties.get(ALLOWED, "").split(",") if one]
+    rows = [(changed.warehouse,), *((one,) for one in allowed)]
+    show.emit(
+        {"warehouse": changed.warehouse, "allowed": allowed},
+        lambda: show.table(("tables may lie in",), rows, none=""),
+    )
 
 
 @command(app, "drop")

@@ -44,6 +44,13 @@ Include = Annotated[
 ]
 Exclude = Annotated[list[str] | None, typer.Option(help="Not these; may be repeated.", rich_help_panel=_WHICH)]
 
+AllowSource = Annotated[
+    bool, typer.Option("--allow-source", help="For administrators: let the catalog's tables lie where this scans.")
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(help="For administrators: let the catalog's tables lie here, too; may be repeated."),
+]
 Resume = Annotated[str | None, typer.Option(metavar="OPERATION", help="Go on with this import now, and watch it.")]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace other tables that have the name; their files stay.")

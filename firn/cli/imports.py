@@ -62,8 +62,10 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
     namespace_depth: given.NamespaceDepth = None,
     include: given.Include = None,
     exclude: given.Exclude = None,
+    allow: given.Allow = None,
     resume: given.Resume = None,
     *,
+    allow_source: given.AllowSource = False,
     dry_run: tables.DryRun = False,
     overwrite: given.Overwrite = False,
     refresh: given.Refresh = False,
@@ -87,6 +89,7 @@ def import_tables(  # noqa: PLR0913, PLR0917 -- its options are what people type
         dry_run=dry_run,
         overwrite=overwrite,
         refresh=refresh,
+        allow_locations=[*(allow or []), *([from_warehouse] if allow_source and from_warehouse else [])],
     )
     sources = {"warehouse": from_warehouse, "rest": from_rest, "hive": from_hive}
     _watch(this, name, _started(this, name, sources, options, resume), no_wait=no_wait)

@@ -113,16 +113,26 @@ def metastore(
 
 @command(admin, "check")
 def check(this: Told) -> None:
-    """Say how the server and its background tasks are."""
+    """Say how the server and its background tasks are, and which tables lie where they may not.
+
+    Ends with 1 when a task fails or a table breaks the rule of where tables and their files may lie.
+    """
     show, health = this.show, this.client.health()
+    misplaced = [
+        {"catalog": catalog.name, **one}
+        for catalog in this.client.catalogs.list()
+        for one in this.client.catalogs.misplaced(catalog.name)
+    ]
+    places = [(one["catalog"], one["table"], one["problem"], one["advice"]) for one in misplaced]
     rows = [(one["name"], one["status"], one["error"], one["does"]) for one in health["tasks"]]
 
     def people() -> None:
         show.facts({"version": health["version"], "database": health["database"], "leads": health["leads"]})
         show.table(("task", "last", "error", "does"), rows, none="no background tasks")
+        show.table(("catalog", "table", "problem", "what to do"), places, none="all tables lie where they may")
 
-    show.emit(health, people)
-    if any(one["error"] for one in health["tasks"]):
+    show.emit({**health, "misplaced": misplaced}, people)
+    if misplaced or any(one["error"] for one in health["tasks"]):
         raise typer.Exit(1)
 
 

@@ -55,6 +55,14 @@ class CatalogOut(Out):
         )
 
 
+class MisplacedOut(Out):
+    """Something of a table that breaks the rule of where tables and their files may lie, and what to do about it."""
+
+    table: str
+    problem: str
+    advice: str
+
+
 class CatalogPropertiesIn(In):
     """Properties to set and to remove."""
 
@@ -140,3 +148,10 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
         services.namespaces.ensure(catalog, namespace[:-1])
     services.namespaces.create(catalog, namespace, body.properties)
     return NamespaceOut(name=dotted(namespace), properties=body.properties)
+
+
+@router.get("/{catalog}/misplaced", summary="List tables whose locations break the rule", responses=refusals(404))
+def list_misplaced(services: ServicesDep, catalog: CatalogDep, page: PagingDep) -> PageOut[MisplacedOut]:
+    """Each page looks at so many tables, and may be empty while there are further ones. It reads metadata files only."""
+    found = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
+    return PageOut(items=[MisplacedOut.model_validate(one) for one in found.items], next_cursor=found.next_cursor)

@@ -79,6 +79,7 @@ _CATALOGS: Rules = {
     ("GET", _CATALOG): reads(on.catalog()),
     ("DELETE", _CATALOG): changes(on.catalog(DROP)),
     ("PATCH", f"{_CATALOG}/properties"): changes(bodies.catalog_settings),
+    ("GET", f"{_CATALOG}/misplaced"): reads(on.server(GRANT)),
     ("GET", f"{_CATALOG}/namespaces"): reads(on.queried_namespace("parent")),
     ("POST", f"{_CATALOG}/namespaces"): changes(bodies.new_dotted_namespace),
     ("DELETE", f"{_CATALOG}/namespaces/{{namespace}}"): changes(on.dotted_namespace(DROP)),

@@ -1,8 +1,8 @@
 """The files that a commit brings into a table's metadata: each has to lie where the table may have files.
 
 A commit looks two levels deep: at the manifest lists and statistics that its updates name, and at the manifests that
-each new manifest list names. Data files, and manifest lists that are written after the commit, are looked at before they
-are read: see server.service.locations.file_rule.
+each new manifest list names. Data files are looked at before they are read, and so are manifest lists that are written
+after the commit: see server.service.locations.file_rule.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ from uuid import UUID
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, own_locations
+from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
 from catalog.names import CatalogName, TableName
+from catalog.places import lies_in
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
@@ -30,6 +31,7 @@ __all__ = [
     "dropped_before",
     "file_rule",
     "has_moved",
+    "hive_in_tables",
     "kin",
     "named_files",
     "rule_in",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _MOST_DROPPED = 100
+_MOST_ASKED = 200
 
 
 def kin(relation: Relation) -> list[UUID]:
@@ -180,3 +183,27 @@ def hive_locations(uow: UnitOfWork, links: Links, allowed: AllowedLocations, rel
             allowed.check_published(told, links)
         own.append(published_place(uow, whole))
     return [*own, *uow.grounds.elsewhere(whole.id, own)]
+
+
+def hive_in_tables(
+    uow: UnitOfWork, catalog: CatalogName, full_name: str, locations: Collection[str], *, below: bool
+) -> list[str]:
+    """Of a Hive table's directories those inside another table's; with `below`, those around one as well.
+
+    Who may name directories in Hive would else read that table's files through an upgrade.
+    """
+    if not locations:
+        return []
+    linked = uow.relations.of_hive(catalog, full_name)
+    own = [] if linked is None else [linked.id]
+    own += [one.id for _, one in uow.dropped.over_hive() if one.hive_name == full_name]
+    wanted = locations if len(locations) <= _MOST_ASKED else {one.rstrip("/").rpartition("/")[0] for one in locations}
+    meeting = uow.dropped.places_meeting(wanted, own, only_tables=True)
+    places = {reading for place in meeting for reading in readings(place.location)}
+    return [one for one in locations if places and _meets(readings(one), places, below=below)]
+
+
+def _meets(found: Collection[str], places: Collection[str], *, below: bool) -> bool:
+    if any(above in places for reading in found for above in lineage(reading)):
+        return True
+    return below and any(lies_in(place, reading) for reading in found for place in places)

@@ -29,6 +29,7 @@ from server.service.layout import Layouts
 from server.service.looking import Looking
 from server.service.metadata import MetadataFiles
 from server.service.metrics import Reports
+from server.service.misplaced import MisplacedTables
 from server.service.namespaces import Namespaces
 from server.service.optimizers import Optimizers
 from server.service.optimizing import Optimizing
@@ -71,6 +72,7 @@ class Services:
     hive: HiveServices
     imports: Imports
     layouts: Layouts
+    misplaced: MisplacedTables
     own_places: OwnPlaces
     dry_runs: DryRuns
     scans: Scans

@@ -17,7 +17,7 @@ from catalog.errors import AlreadyExists, CatalogError, Conflict, Invalid, NotFo
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import current_snapshot
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.places import canonical
+from catalog.places import canonical, spellings
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
@@ -212,6 +212,7 @@ def _already_back(uow: UnitOfWork, catalog: CatalogName, entry_id: UUID) -> Undr
 
 def _put_back(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation], name: TableName) -> Restored:
     _check_hive(uow, entry, relations)
+    _check_alone(uow, entry, relations)
     remembered: Mapping[str, Mapping[str, str]] = {}
     if entry.within is not None:
         with suppress(NotFound):
@@ -247,6 +248,17 @@ def _check_hive(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) 
                 f"{entry.name} cannot come back: its Hive table {one.hive_name} was upgraded again, to {other.name}",
                 hint=f"drop {other.name} first, or leave this one dropped",
             )
+
+
+def _check_alone(uow: UnitOfWork, entry: Dropped, relations: Sequence[Relation]) -> None:
+    """Its metadata may have been registered again meanwhile: two tables over one location delete each other's files."""
+    ids = {one.id for one in relations}
+    around = [one for part in relations for one in uow.relations.over(spellings(part.location)) if one.id not in ids]
+    if around:
+        raise Conflict(
+            f"{entry.name} cannot come back: another table is over its location",
+            hint="it was probably registered again: drop that table first, or leave this one dropped",
+        )
 
 
 def _refused(uow: UnitOfWork, entry: Dropped) -> CatalogError:

@@ -161,10 +161,18 @@ class SqlDropped:
         *,
         in_purge: bool = True,
         but_for_hive_of: Relation | None = None,
+        only_tables: bool = False,
     ) -> Sequence[Place]:
         """See server.store.meeting."""
         return list(
-            places_meeting(self.session, locations, but_for, in_purge=in_purge, but_for_hive_of=but_for_hive_of)
+            places_meeting(
+                self.session,
+                locations,
+                but_for,
+                in_purge=in_purge,
+                but_for_hive_of=but_for_hive_of,
+                only_tables=only_tables,
+            )
         )
 
     def places_in_purge(self) -> Sequence[Place]:

@@ -38,6 +38,7 @@ def places_meeting(
     *,
     in_purge: bool,
     but_for_hive_of: Relation | None = None,
+    only_tables: bool = False,
 ) -> Iterator[Place]:
     """Places of live, dropped and Hive tables that overlap one of these, however either is written.
 
@@ -48,8 +49,8 @@ def places_meeting(
     for place in (
         *_live(session, wanted, but_for),
         *_dropped(session, wanted, but_for, in_purge=in_purge),
-        *_hive(session, wanted, but_for_hive_of),
-        *_grounds(session, wanted, but_for_hive_of),
+        *(() if only_tables else _hive(session, wanted, but_for_hive_of)),
+        *(() if only_tables else _grounds(session, wanted, but_for_hive_of)),
     ):
         if any(overlaps(one, other) for one in readings(place.location) for other in wanted):
             yield place

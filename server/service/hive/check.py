@@ -21,6 +21,7 @@ from server.service.hive.index import HiveIndex, shown_format
 from server.service.hive.look import own_place_words
 from server.service.hive.owners import Owners, what_to_do, why_not
 from server.service.hive.state import HiveState, list_units, read_state, split_name
+from server.service.locations import hive_in_tables
 from server.service.policies import layers_of
 
 _UNFIT = ("float", "double", "binary", "char")
@@ -147,7 +148,15 @@ class Checks:
     def _place_checks(
         self, catalog: CatalogName, state: HiveState, subdirectories: Subdirectories
     ) -> list[CheckResult]:
-        """Whether Firn would write below a directory of which every file counts."""
+        """Whether Firn would write below a directory whose every file counts, or Hive reads another table's files."""
+        reads_below = subdirectories is Subdirectories.READ
+        with self.database.reading() as uow:
+            directories = state.directories_of(state.units)
+            others = hive_in_tables(uow, catalog, state.table.full_name, directories, below=reads_below)
+        if others:
+            message = f"{min(others)} lies in or around the directory of another table of Firn's"
+            advice = "Upgrade a Hive table whose directories are its own."
+            return [CheckResult(code="shared_location", status="blocked", message=message, advice=advice)]
         if subdirectories is not Subdirectories.READ:
             return []
         with self.database.reading() as uow:

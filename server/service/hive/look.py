@@ -57,6 +57,8 @@ class Depth:
     """Whether somebody has asked for what was read in sub-directories to go if they are to be ignored now."""
     own_places: tuple[str, ...] = ()
     """Where Firn's own files are, which nobody may take for Hive's."""
+    foreign: tuple[str, ...] = ()
+    """Directories of this Hive table that are other tables' of Firn's: their files are not taken over."""
 
     @property
     def reads(self) -> bool:
@@ -235,6 +237,10 @@ def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
     """Partitions that cannot be taken over whatever their directories hold, and why."""
     for name, one in blocked_partitions(state.table, state.partitions, reads_below=depth.reads).items():
         yield name, f"{one.message}. {one.advice}"
+    foreign = {canonical(one) for one in depth.foreign}
+    for unit in state.units if foreign else ():
+        if unit.location and innermost(canonical(unit.location), foreign) is not None:
+            yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
     for place in depth.own_places if depth.reads else ():
         if (unit := state.unit_around(place)) is not None:
             yield unit.name, own_place_words(unit, place)

@@ -52,6 +52,13 @@ class HiveState:
             return [Unit(name=WHOLE_TABLE, values=(), signals=signals, format=self._format(self.table.storage))]
         return [self._unit(partition) for partition in self.partitions]
 
+    def directories_of(self, units: Iterable[Unit]) -> set[str]:
+        """Where these units are, by few directories: the table's own, and what does not lie in it."""
+        inside = f"{self.table.location.rstrip('/')}/"
+        named = [unit.location for unit in units if unit.location]
+        elsewhere = {one for one in named if not one.startswith(inside) or "/.." in one}
+        return elsewhere | ({self.table.location} if named and self.table.location else set())
+
     def unit_around(self, place: str) -> Unit | None:
         """The one in whose directory, or in one below it, a place is; of several the innermost."""
         around = innermost(canonical(place), self._units_at)

@@ -45,6 +45,7 @@ from server.service.hive.books import (
     note_drift,
 )
 from server.service.hive.columns import Columns, Followed
+from server.service.hive.foreign import foreign_directories
 from server.service.hive.hints import Hints
 from server.service.hive.index import HiveIndex
 from server.service.hive.locking import why_busy
@@ -261,6 +262,7 @@ class Syncs:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
             own_places = uow.catalogs.get(relation.catalog).warehouse, published_place(uow, relation)
+            foreign = foreign_directories(uow, linked, state)
         linked = _as_pointed_at(linked, state)
         found = look(
             state,
@@ -268,7 +270,9 @@ class Syncs:
             self.files,
             everything=everything,
             when=linked.when,
-            depth=Depth(subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places),
+            depth=Depth(
+                subdirectories=linked.subdirectories, may_leave=may_leave, own_places=own_places, foreign=foreign
+            ),
             given=linked.given,
         )
         found = replace(_read_again(found, linked), differs=followed.trouble)
