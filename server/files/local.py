@@ -7,6 +7,7 @@ without waiting, and then judged by its descriptor, which nobody can exchange me
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import os
 import secrets
@@ -16,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from catalog.errors import Invalid
+from catalog.errors import Invalid, LocationRefused
+from catalog.locations import FileRule
 from server.files.deadlines import Deadlines
 from server.files.limits import NotRegular, TooLarge
 from server.files.locations import local_path
@@ -35,9 +37,16 @@ class LocalFiles:
     def __init__(self, deadlines: Deadlines, mounts: Mounts | None = None) -> None:
         self._deadlines = deadlines
         self._mounts = Mounts() if mounts is None else mounts
+        self.rule: FileRule | None = None
+
+    def confined(self, rule: FileRule) -> LocalFiles:
+        """The same, for what this rule lets a table's metadata name. Its caller has judged the locations already."""
+        made = copy.copy(self)
+        made.rule = rule
+        return made
 
     def read(self, location: str, at_most: int) -> bytes:
-        return self._timed(location, lambda path: _read(location, path, at_most))
+        return self._timed(location, lambda path: _read(location, path, at_most, self.rule))
 
     def write_new(self, location: str, data: bytes) -> None:
         path = Path(_local(location))
@@ -62,7 +71,10 @@ class LocalFiles:
             unfinished.unlink(missing_ok=True)
 
     def delete(self, location: str) -> None:
-        Path(_local(location)).unlink()
+        if self.rule is None:
+            Path(_local(location)).unlink()
+        else:
+            _delete_own(location, _local(location), self.rule)
 
     def delete_directory(self, location: str) -> None:
         shutil.rmtree(_local(location))
@@ -71,10 +83,10 @@ class LocalFiles:
         return self._timed(location, lambda path: os.stat(path).st_size)  # noqa: PTH116 - once per request
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
-        return self._timed(location, lambda path: _tail(location, path, length))
+        return self._timed(location, lambda path: _tail(location, path, length, self.rule))
 
     def opened(self, location: str) -> BinaryIO:
-        return self._timed(location, lambda path: _stream(location, path))
+        return self._timed(location, lambda path: _stream(location, path, self.rule))
 
     def _timed(self, location: str, call: Callable[[str], T]) -> T:
         path = _local(location)
@@ -89,8 +101,11 @@ class LocalFiles:
         return self._deadlines.run(STORE, learning)
 
 
-def open_regular(location: str, path: str) -> tuple[int, int]:
-    """A descriptor of a regular file, which the caller closes, and the file's size; NotRegular for anything else."""
+def open_regular(location: str, path: str, rule: FileRule | None = None) -> tuple[int, int]:
+    """A descriptor of a regular file, which the caller closes, and the file's size; NotRegular for anything else.
+
+    With a rule, LocationRefused when a link has led to a file that the table may not name.
+    """
     try:
         handle = os.open(path, _FLAGS)
     except OSError as error:
@@ -98,7 +113,10 @@ def open_regular(location: str, path: str) -> tuple[int, int]:
             raise NotRegular(location) from error
         raise
     try:
-        return handle, _regular_size(location, handle)
+        size = _regular_size(location, handle)
+        if rule is not None and (real := _real_path(handle, path)) != path:
+            rule.check([real])
+        return handle, size
     except BaseException:
         os.close(handle)
         raise
@@ -111,9 +129,35 @@ def _regular_size(location: str, handle: int) -> int:
     return seen.st_size
 
 
-def _read(location: str, path: str, at_most: int) -> bytes:
+def _real_path(handle: int, path: str) -> str:
+    """Where an open file or directory is, whatever its name leads to by now."""
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")  # noqa: PTH115 - once per read
+    except OSError:
+        return os.path.realpath(path)  # a system that does not tell
+
+
+def _delete_own(location: str, path: str, rule: FileRule) -> None:
+    """Remove a name from the directory that was judged, even if a link is put in its place meanwhile."""
+    directory, name = os.path.split(path)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        real = _real_path(handle, directory)
+        if real != directory and not rule.deletable([f"{real}/{name}"]):
+            raise not_its_own(location)
+        os.unlink(name, dir_fd=handle)
+    finally:
+        os.close(handle)
+
+
+def not_its_own(location: str) -> LocationRefused:
+    """Nobody deletes what does not lie in a table's own directories."""
+    return LocationRefused(f"{location} is not deleted: it does not lie in the table's own directories")
+
+
+def _read(location: str, path: str, at_most: int, rule: FileRule | None) -> bytes:
     """As many bytes as the file said that it has: those of /proc say none, and may go on for ever."""
-    handle, size = open_regular(location, path)
+    handle, size = open_regular(location, path, rule)
     try:
         if size > at_most:
             raise TooLarge(location, at_most)
@@ -122,16 +166,16 @@ def _read(location: str, path: str, at_most: int) -> bytes:
         os.close(handle)
 
 
-def _tail(location: str, path: str, length: int) -> tuple[bytes, int]:
-    handle, size = open_regular(location, path)
+def _tail(location: str, path: str, length: int, rule: FileRule | None) -> tuple[bytes, int]:
+    handle, size = open_regular(location, path, rule)
     try:
         return _pread(handle, min(length, size), max(0, size - length)), size
     finally:
         os.close(handle)
 
 
-def _stream(location: str, path: str) -> BinaryIO:
-    handle, _ = open_regular(location, path)
+def _stream(location: str, path: str, rule: FileRule | None) -> BinaryIO:
+    handle, _ = open_regular(location, path, rule)
     try:
         return open(handle, "rb")  # noqa: PTH123 - of a descriptor
     except BaseException:

@@ -8,6 +8,7 @@ A write that fails leaves nothing under the name it was meant for.
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import io
 import os
@@ -21,9 +22,10 @@ from cachetools import TTLCache
 from pyiceberg.io import SCHEMA_TO_FILE_IO, load_file_io
 
 from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
+from catalog.locations import FileRule
 from server.files.deadlines import Deadlines
 from server.files.limits import ReadLimits
-from server.files.local import LocalFiles
+from server.files.local import LocalFiles, not_its_own
 from server.files.locations import local_path
 from server.files.remote import RemoteFiles
 
@@ -80,13 +82,25 @@ class Storage:
         self.limits = limits
         self.deadlines = Deadlines(limits.seconds) if deadlines is None else deadlines
         self._properties = dict(properties or {})
-        self._local = LocalFiles(self.deadlines)
+        self.local = LocalFiles(self.deadlines)
+        self.rule: FileRule | None = None
         self._remote: dict[str, RemoteFiles] = {}
         self._seen: TTLCache[str, bool] = TTLCache(SEEN_FILES, SEEN_SECONDS)
         self._lock = threading.Lock()
 
+    def confined(self, rule: FileRule) -> Storage:
+        """The same storage for the files that one table's metadata names: LocationRefused for all that it may not.
+
+        Links are judged before a file is opened and, where somebody may have exchanged one meanwhile, after it.
+        """
+        made = copy.copy(self)
+        made.rule = rule
+        made.local = self.local.confined(rule)
+        return made
+
     def read(self, location: str, at_most: int | None = None) -> bytes:
         """A whole file, of no more bytes than metadata may have unless another limit is given."""
+        self._admit(location)
         with told("read", location):
             return self._files(location).read(location, self.limits.metadata_bytes if at_most is None else at_most)
 
@@ -97,6 +111,8 @@ class Storage:
 
     def delete(self, location: str) -> None:
         """Remove a file; one that is gone already is fine."""
+        if self.rule is not None and not self.rule.deletable([location]):
+            raise not_its_own(location)
         with contextlib.suppress(NotFound), told("delete", location):
             self._files(location).delete(location)
 
@@ -126,11 +142,13 @@ class Storage:
         return there
 
     def size(self, location: str) -> int:
+        self._admit(location)
         with told("look at", location):
             return self._files(location).size(location)
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
         """The last bytes of a file, at most `length`, and its size at that moment."""
+        self._admit(location)
         with told("read", location):
             return self._files(location).tail(location, length)
 
@@ -153,14 +171,19 @@ class Storage:
     @contextlib.contextmanager
     def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
         """A file's bytes, to be read from anywhere in it, and its size."""
+        self._admit(location)
         with told("read", location), self._files(location).opened(location) as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
             yield file, size
 
+    def _admit(self, location: str) -> None:
+        if self.rule is not None:
+            self.rule.check([location])
+
     def _files(self, location: str) -> Files:
         if local_path(location) is not None:
-            return self._local
+            return self.local
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
             raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")

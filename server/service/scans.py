@@ -9,6 +9,7 @@ from itertools import islice
 
 from catalog.errors import CommitUnknown, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
 from catalog.iceberg.json import Json
+from catalog.locations import FileRule
 from catalog.names import CatalogName, TableName
 from catalog.ports.scan import FileTask, ScanFiles
 from catalog.ports.store import Database
@@ -28,7 +29,8 @@ from catalog.scan.plan import (
 )
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
-from server.service.keyed import KeyedTables
+from server.service.keyed import KeyedTables, served_by
+from server.service.locations import rule_in
 from server.service.metadata import MetadataFiles
 from server.service.tables import Tables
 
@@ -60,11 +62,12 @@ class Scans:
         request = ScanRequest.parse(body)
         location, metadata = self._table(catalog, name)
         scan = Scan.of(metadata, request)
-        sizes = self.files.sizes(scan)
+        rule = self._rule(catalog, name, metadata)
+        sizes = self.files.sizes(scan, rule)
         if self.limits.fits(sizes):
-            files = list(_enough(self.files.tasks(scan, whole(sizes)), request.min_rows))
+            files = list(_enough(self.files.tasks(scan, whole(sizes), rule), request.min_rows))
             return Planned(plan_id=inline_plan_id(), files=files)
-        first = self._first_rows(scan, sizes)
+        first = self._first_rows(scan, sizes, rule)
         if first is not None:
             return Planned(plan_id=inline_plan_id(), files=first)
         plan = self._keep(location, scan, _pinned(body, scan), tuple(cut(sizes, self.limits)))
@@ -102,7 +105,13 @@ class Scans:
                 f"The plan task {task} is of metadata that is gone", hint="plan the scan again"
             ) from error
         scan = Scan.of(metadata, ScanRequest.parse(plan.request), schema_id=plan.schema_id)
-        return list(self.files.tasks(scan, plan.tasks[number]))
+        return list(self.files.tasks(scan, plan.tasks[number], self._rule(catalog, name, metadata)))
+
+    def _rule(self, catalog: CatalogName, name: TableName, metadata: Json) -> FileRule:
+        """Which files the table may name: somebody may have committed those of another."""
+        with self.database.reading() as uow:
+            relation, _ = served_by(uow, catalog, name)
+            return rule_in(uow, self.database, self.metadata.files, relation, metadata)
 
     def _table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json]:
         """Where the table's metadata is, and the metadata; that of a pinned table says less than its file."""
@@ -122,12 +131,12 @@ class Scans:
                 return None
         return plan
 
-    def _first_rows(self, scan: Scan, sizes: Sequence[ManifestSize]) -> Sequence[FileTask] | None:
+    def _first_rows(self, scan: Scan, sizes: Sequence[ManifestSize], rule: FileRule) -> Sequence[FileTask] | None:
         """Files with as many rows as the client asked for, if they are found within one answer."""
         if scan.min_rows is None:
             return None
         near = whole(sizes[: self.limits.manifests])
-        files = list(islice(_enough(self.files.tasks(scan, near), scan.min_rows), self.limits.inline_files))
+        files = list(islice(_enough(self.files.tasks(scan, near, rule), scan.min_rows), self.limits.inline_files))
         return files if sum(one.certain_rows for one in files) >= scan.min_rows else None
 
     def _keep(self, location: str, scan: Scan, request: Json, tasks: tuple[Task, ...]) -> ScanPlan:
