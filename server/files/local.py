@@ -144,15 +144,10 @@ def _delete_own(location: str, path: str, rule: FileRule) -> None:
     try:
         real = _real_path(handle, directory)
         if real != directory and not rule.deletable([f"{real}/{name}"]):
-            raise not_its_own(location)
+            raise LocationRefused(f"{location} is not deleted: it does not lie in the table's own directories")
         os.unlink(name, dir_fd=handle)
     finally:
         os.close(handle)
-
-
-def not_its_own(location: str) -> LocationRefused:
-    """Nobody deletes what does not lie in a table's own directories."""
-    return LocationRefused(f"{location} is not deleted: it does not lie in the table's own directories")
 
 
 def _read(location: str, path: str, at_most: int, rule: FileRule | None) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from catalog.locations import FileRule
 from server.files.manifest_records import check_types, named_manifests, read_manifest
 from server.files.manifests import Status
 from server.files.storage import Storage
@@ -19,6 +20,9 @@ class Reachable:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+
+    def confined(self, rule: FileRule) -> Reachable:
+        return Reachable(self._storage.confined(rule))
 
     def manifests(self, manifest_list: str) -> list[str]:
         return named_manifests(self._storage, manifest_list)

@@ -42,5 +42,5 @@ class OwnPlaces:
 
     def _place(self, uow: UnitOfWork, table: Relation) -> OwnPlace:
         properties = {table.id: load_metadata(self.metadata, table).get("properties", {})}
-        reason = why_not_its_own(uow, table, properties, by_listing=False)
+        reason = why_not_its_own(uow, table, properties, by_listing=True)
         return OwnPlace(name=table.name, location=table.location, kept_because=reason)
