@@ -133,11 +133,15 @@ class AllowedLocations:
             raise LocationRefused(f"{location} lies in a directory that is reserved", hint=_LEAVE_OUT)
         return found | {alias for one in found for alias in self._aliases(one)}
 
-    def check_published(self, location: str, links: Links) -> None:
-        """LocationRefused unless directories for published partitions may be made in this one."""
+    def check_published(self, location: str, links: Links) -> frozenset[str]:
+        """All readings of a directory below one that partitions may be published to; none for the default one.
+
+        LocationRefused when they may not.
+        """
         default = {f"{name}/{PUBLISHED}" for name in (self.roots[0].names if self.roots else ())}
-        if not directory_readings(location) <= default:
-            self.check_directory(f"{location.rstrip('/')}/{PUBLISHED}", links)
+        if directory_readings(location) <= default:
+            return frozenset()
+        return self.check_directory(f"{location.rstrip('/')}/new", links)
 
     def check_source(self, location: str, links: Links) -> None:
         """LocationRefused unless a directory that is read for tables is, or lies in, an allowed location."""
@@ -234,6 +238,7 @@ class FileRule:
     links: Links
     given: Sequence[str] = ()
     hint: str | None = None
+    """What to do about a file outside of the allowed locations."""
     _own: set[str] = field(init=False)
     _judged: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
 
@@ -328,7 +333,7 @@ class FileRule:
         return {
             location: LocationRefused(
                 f"{self.table} names the file {location}, which lies in another table's directory",
-                hint=self.hint or "an administrator sees all such tables with `firn admin check`",
+                hint="an administrator sees all such tables with `firn admin check`",
             )
             for location, foreign in waiting.items()
             if _in_any(self.allowed.aliases(foreign), others)

@@ -377,6 +377,7 @@ class ImportEntry(Wire):
     source: str
     metadata_location: str | None = None
     reason: str | None = None
+    hint: str | None = None
     warnings: list[str] = []
 
 

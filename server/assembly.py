@@ -204,7 +204,7 @@ def _hive(
     return HiveServices(
         index=index,
         checks=checks,
-        operations=Operations(database, checks),
+        operations=Operations(database, checks, keyed.metadata.files),
         upgrades=upgrades,
         syncs=syncs,
         hearing=Hearing(database, index, syncs.hints),

@@ -82,6 +82,13 @@ class ServerProcess:
         found: dict[str, Any] = answer.json()
         return found
 
+    def allow(self, directory: Path) -> None:
+        """Let tables of the catalog `lake` lie in a directory, and name files in it."""
+        found = self.get("catalogs/lake")["properties"].get("firn.storage.allowed-locations", "")
+        allowed = {"firn.storage.allowed-locations": ",".join(filter(None, (found, directory.as_uri())))}
+        answer = self.http.patch("/api/v1/catalogs/lake/properties", json={"set": allowed})
+        assert answer.is_success, answer.text
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunningServer(ServerProcess):

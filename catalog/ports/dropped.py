@@ -88,6 +88,9 @@ class DroppedRelations(Protocol):
         With `only_tables` what Hive has does not count.
         """
 
+    def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
+        """What can be brought back to a catalog: each relation's id and location."""
+
     def places_in_purge(self) -> Sequence[Place]:
         """Locations whose files are being deleted."""
 

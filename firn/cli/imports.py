@@ -146,4 +146,5 @@ def _is_worth_a_line(entry: ImportEntry) -> bool:
 
 
 def _remark(entry: ImportEntry) -> str | None:
-    return "; ".join([*([entry.reason] if entry.reason else []), *entry.warnings]) or None
+    why = [one for one in (entry.reason, entry.hint) if one]
+    return "; ".join([*why, *entry.warnings]) or None

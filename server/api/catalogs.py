@@ -152,6 +152,6 @@ def create_namespace(services: ServicesDep, catalog: CatalogDep, body: Namespace
 
 @router.get("/{catalog}/misplaced", summary="List tables whose locations break the rule", responses=refusals(404))
 def list_misplaced(services: ServicesDep, catalog: CatalogDep, page: PagingDep) -> PageOut[MisplacedOut]:
-    """Each page looks at so many tables, and may be empty while there are further ones. It reads metadata files only."""
+    """Each page looks at so many tables, and may be empty while others follow. Only metadata files are read."""
     found = services.misplaced.list(catalog, limit=page.size, cursor=page.cursor)
     return PageOut(items=[MisplacedOut.model_validate(one) for one in found.items], next_cursor=found.next_cursor)

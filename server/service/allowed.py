@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from catalog.errors import LocationRefused
 from catalog.locations import PUBLISH_LOCATION, PUBLISHED, QUARANTINE, AllowedLocations, Root
 from catalog.names import CatalogName
 from catalog.ports.files import Links
@@ -39,8 +40,14 @@ def _roots(catalog: Catalog) -> tuple[str, ...]:
 def check_published(uow: UnitOfWork, links: Links, catalog: CatalogName, settings: Mapping[str, str]) -> None:
     """LocationRefused when settings send the partitions that Hive is given where the catalog may have nothing."""
     location = settings.get(PUBLISH_LOCATION)
-    if location:
-        allowed_locations(uow, links, catalog).check_published(location, links)
+    if not location:
+        return
+    readings = allowed_locations(uow, links, catalog).check_published(location, links)
+    if readings and uow.dropped.places_meeting(readings, ()):
+        raise LocationRefused(
+            f"nothing can be published to {location}: it lies in a table's directory",
+            hint=f"set {PUBLISH_LOCATION} to a directory that is no table's",
+        )
 
 
 def allow_locations(uow: UnitOfWork, catalog: CatalogName, locations: Collection[str]) -> Catalog:

@@ -158,7 +158,8 @@ class Committer:
         """LocationRefused before the server reads for a client, or writes, where neither may."""
         if isinstance(verdict, Rebase):
             facts = situations[0].facts
-            self._files.check(facts.relation, facts.metadata, facts.metadata, facts.change.updates)
+            before, updates = facts.metadata, facts.change.updates
+            self._files.check(facts.relation, before, before, updates, reads_lists=False)
             return [on_new_head(self.manifest_lists, situations[0], verdict.append)]
         planned = [
             one

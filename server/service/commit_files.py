@@ -8,7 +8,7 @@ after the commit: see server.service.locations.file_rule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
@@ -31,17 +31,28 @@ class CommittedFiles:
     links: Links
     manifest_lists: ManifestLists
 
-    def check(self, relation: Relation, before: Json | None, after: Json, updates: Sequence[Json]) -> None:
+    def check(
+        self,
+        relation: Relation,
+        before: Json | None,
+        after: Json,
+        updates: Sequence[Json],
+        *,
+        reads_lists: bool = True,
+    ) -> None:
         """LocationRefused when one of the files lies where this table may have none; nothing is read there.
 
-        `before` is the metadata that the updates are applied to, None of a table that they create.
+        `before` is the metadata that the updates are applied to, None of a table that they create. Without
+        `reads_lists` somebody else looks at what manifest lists name.
         """
         named = list(_named(updates))
         if not named:
             return
-        own = [*({} if before is None else own_locations(before)), *own_locations(after), *relation.former_locations]
+        own = [*(() if before is None else own_locations(before)), *own_locations(after)]
         self._check(relation, own, [location for location, _ in named])
-        listed = [one for location, is_list in named if is_list for one in self._manifests(location, updates)]
+        listed = [
+            one for location, is_list in named if is_list and reads_lists for one in self._manifests(location, updates)
+        ]
         self._check(relation, own, listed)
 
     def _check(self, relation: Relation, own: Sequence[str], locations: Sequence[str]) -> None:
@@ -54,7 +65,8 @@ class CommittedFiles:
         if not elsewhere:
             return
         with self.database.reading() as uow:
-            rule = rule_in(uow, self.database, self.links, relation)
+            # Where a table that is only being made says that it was before is not to be believed.
+            rule = rule_in(uow, self.database, self.links, replace(relation, former_locations=()))
         rule.check(elsewhere)
 
     def _manifests(self, manifest_list: str, updates: Sequence[Json]) -> list[str]:

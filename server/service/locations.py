@@ -5,7 +5,7 @@ No message of this module names another table or its place: its reader may not k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -13,8 +13,8 @@ from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
-from catalog.names import CatalogName, TableName
-from catalog.places import lies_in
+from catalog.names import CatalogName
+from catalog.places import DATA_PATHS, canonical, lies_in
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
@@ -25,10 +25,11 @@ __all__ = [
     "allowed_locations",
     "check_directories",
     "check_moved",
+    "check_properties",
     "check_published",
     "check_readable",
     "check_registered",
-    "dropped_before",
+    "dropped_around",
     "file_rule",
     "has_moved",
     "hive_in_tables",
@@ -38,7 +39,6 @@ __all__ = [
     "storage_of",
 ]
 
-_MOST_DROPPED = 100
 _MOST_ASKED = 200
 
 
@@ -72,6 +72,12 @@ def check_moved(uow: UnitOfWork, links: Links, relation: Relation, before: Json,
     published = _published(after)
     if published != _published(before):
         check_published(uow, links, relation.catalog, after.get("properties") or {})
+
+
+def check_properties(uow: UnitOfWork, links: Links, catalog: CatalogName, properties: Mapping[str, str]) -> None:
+    """The same for the properties of a table that is made later, at a location of Firn's choice."""
+    check_directories(uow, links, catalog, [properties[key] for key in DATA_PATHS if properties.get(key)])
+    check_published(uow, links, catalog, properties)
 
 
 def has_moved(before: Json, after: Json) -> bool:
@@ -120,10 +126,13 @@ def _foreign_rule(
     return FileRule(table=table, allowed=allowed, own=own, others=others, links=links, hint=hint)
 
 
-def dropped_before(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> list[UUID]:
-    """What was dropped under this very name: who may register that has the same rights on either."""
-    listed = uow.dropped.list(catalog, name=str(name), limit=_MOST_DROPPED).items
-    return [one.id for entry in listed for one in uow.dropped.relations_of(entry.id)]
+def dropped_around(uow: UnitOfWork, catalog: CatalogName, location: str) -> list[UUID]:
+    """What was dropped from this catalog and had the file in its directory: who registers may read all of the catalog.
+
+    So a table that was dropped can be registered again, under any name; what is being purged cannot.
+    """
+    kept = uow.dropped.kept_at(catalog)
+    return [one for one, place in kept if lies_in(canonical(location), canonical(place))]
 
 
 def named_files(metadata: Json) -> list[str]:
@@ -159,10 +168,13 @@ def rule_in(
             return [one.location for one in now.dropped.places_meeting(wanted, kin(relation), but_for_hive_of=linked)]
 
     allowed = allowed_locations(uow, links, relation.catalog)
+    warehouse = canonical(uow.catalogs.get(relation.catalog).warehouse)
+    # Of a registered table somebody else has written where it was: in a landing area that makes nothing its own.
+    former = [one for one in relation.former_locations if lies_in(canonical(one), warehouse)]
     return FileRule(
         table=str(relation.name),
         allowed=allowed,
-        own=(*own, *relation.former_locations),
+        own=(*own, *former),
         given=hive_locations(uow, links, allowed, relation),
         others=others,
         links=links,

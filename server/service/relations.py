@@ -22,7 +22,7 @@ from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
 from server.service.caller import caller
-from server.service.locations import check_directories, check_published, check_registered, dropped_before
+from server.service.locations import check_directories, check_published, check_registered, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.policies import policy_of
 from server.service.retire import check_unprotected, refuse_purged_place
@@ -105,7 +105,9 @@ def add_relation(
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, metadata_location, *relation.former_locations])
     if new.is_foreign:
-        check_registered(uow, links, relation, new.metadata, metadata_location, dropped_before(uow, catalog, new.name))
+        check_registered(
+            uow, links, relation, new.metadata, metadata_location, dropped_around(uow, catalog, metadata_location)
+        )
     else:
         check_directories(uow, links, catalog, own_locations(new.metadata), new.kin)
     check_published(uow, links, catalog, new.metadata.get("properties") or {})

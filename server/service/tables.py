@@ -24,7 +24,7 @@ from catalog.scan.mode import planning_config
 from server.service.commit import looking, reading_back
 from server.service.commit_files import CommittedFiles
 from server.service.facts import check_namespace, existing_table
-from server.service.locations import check_directories, check_readable, dropped_before
+from server.service.locations import check_directories, check_published, check_readable, dropped_around
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
 from server.service.relations import (
@@ -168,7 +168,10 @@ class Tables:
         """
         with self.database.reading() as uow:
             existing = uow.relations.find(catalog, name)
-            known = [*dropped_before(uow, catalog, name), *([existing.id] if existing and overwrite else [])]
+            known = [
+                *dropped_around(uow, catalog, metadata_location),
+                *([existing.id] if existing and overwrite else []),
+            ]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
@@ -232,12 +235,17 @@ class Tables:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 for table in tables:  # before the server writes there
                     check_directories(uow, links, catalog, own_locations(table.metadata), table.kin)
+                    check_published(uow, links, catalog, table.metadata.get("properties") or {})
+                if owner is not None:
+                    check_directories(uow, links, catalog, [owner.location], [owner.id])
             for table in tables:
                 location = self.metadata.write(table.metadata["location"], 0, table.metadata)
                 written.append((table, location))
             with self.database.writing() as uow:
                 self._check_free(uow, catalog, owner.name if owner else tables[0].name)
                 if owner is not None:
+                    uow.catalogs.hold(catalog)
+                    check_directories(uow, links, catalog, [owner.location], [owner.id])
                     uow.relations.add(owner)
                 relations = [add_relation(uow, links, catalog, table, location) for table, location in written]
                 if also is not None:

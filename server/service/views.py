@@ -29,7 +29,7 @@ from server.service.locations import (
     check_moved,
     check_readable,
     check_registered,
-    dropped_before,
+    dropped_around,
 )
 from server.service.metadata import MetadataFiles
 from server.service.once import Idempotency, remember
@@ -111,7 +111,7 @@ class Views:
     ) -> Loaded:
         """Make a view of metadata that exists; Invalid when the file is no view metadata."""
         with self.database.reading() as uow:
-            known = dropped_before(uow, catalog, name)
+            known = dropped_around(uow, catalog, metadata_location)
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)
         try:
@@ -255,7 +255,7 @@ def add_view(
     uow.catalogs.hold(catalog)
     refuse_purged_place(uow, [relation.location, location])
     if is_foreign:
-        check_registered(uow, links, relation, metadata, location, dropped_before(uow, catalog, name))
+        check_registered(uow, links, relation, metadata, location, dropped_around(uow, catalog, location))
     else:
         check_directories(uow, links, catalog, own_locations(metadata))
     uow.relations.add(relation)

@@ -175,6 +175,13 @@ class SqlDropped:
             )
         )
 
+    def kept_at(self, catalog: CatalogName) -> Sequence[tuple[UUID, str]]:
+        """Without what is being purged."""
+        query = select(DroppedRelationRow.id, DroppedRelationRow.location)
+        query = query.join(DroppedRow, DroppedRow.id == DroppedRelationRow.dropped_id)
+        query = query.where(DroppedRow.catalog == catalog, DroppedRow.state == DroppedState.DROPPED)
+        return [(relation_id, location) for relation_id, location in self.session.execute(query)]
+
     def places_in_purge(self) -> Sequence[Place]:
         """Few: purges end."""
         query = select(DroppedRow.path, DroppedRelationRow.location).join(

@@ -67,6 +67,7 @@ def test_expiry_never_deletes_outside_the_tables_own_location(
     server: RunningServer, worker: Worker, tmp_path: Path
 ) -> None:
     table = keyed(server, worker, **{"firn.expire.max-age": "0 s", "firn.expire.min-snapshots": "1"})
+    server.allow(tmp_path)
     server.spark.sql(f"ALTER TABLE {table.name}.base SET TBLPROPERTIES ('write.data.path'='{tmp_path}/elsewhere')")
     table.upsert((1, "a"))
     table.run("merge", mode="rewrite")

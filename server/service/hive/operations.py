@@ -25,10 +25,12 @@ from catalog.operation import (
     to_cancel,
 )
 from catalog.policy.policy import check_settings
+from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.ports.store import Operations as Stored
 from server.service.hive.check import Checks, check_eligible
 from server.service.hive.state import read_state, split_name
+from server.service.locations import check_properties
 
 PATTERN = "*?["
 _PAGE = 1000
@@ -60,6 +62,7 @@ class Operations:
 
     database: Database
     checks: Checks
+    links: Links
 
     def start(
         self, catalog: CatalogName, full_name: str, spec: KeySpec | None, properties: Mapping[str, str]
@@ -75,6 +78,7 @@ class Operations:
         target = f"{database}.{name}"
         with self.database.writing() as uow:
             check_unworked(uow, catalog, target)
+            check_properties(uow, self.links, catalog, properties)
             new = _new(uow, OperationKind.UPGRADE, catalog, properties)
             operation = replace(new, target=target, params=_params(spec, new))
             uow.operations.add(operation)
@@ -94,6 +98,7 @@ class Operations:
             raise Invalid(f"a key is given for {min(strange)}, which is not among the tables")
         batch, kind = BatchId(uuid4()), OperationKind.CHECK if wanted.dry_run else OperationKind.UPGRADE
         with self.database.writing() as uow:
+            check_properties(uow, self.links, catalog, wanted.properties)
             if not wanted.dry_run:
                 running = uow.operations.working_on(catalog, chosen)
                 passed_over |= {name: f"its {one.kind} is under way" for name, one in running.items()}

@@ -321,10 +321,10 @@ class Publishes:
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
                 return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
+            task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             check_published(
                 uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: publish_location(uow, relation) or ""}
             )
-            task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
             uow.grounds.stage(job.id, {"task": task, "plan": plan})
         return PublishOutcome(table=str(relation.name), did=words, job=job)
 

@@ -15,7 +15,7 @@ from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Pointer, Relation, RelationKind
 from server.service.facts import check_namespace
-from server.service.locations import check_readable, check_registered, dropped_before, kin
+from server.service.locations import check_readable, check_registered, dropped_around, kin
 from server.service.metadata import MetadataFiles
 from server.service.relations import (
     NewTable,
@@ -60,7 +60,7 @@ class Registrar:
         """
         with self.database.reading() as uow:
             present = uow.relations.holder(catalog, name)
-            known = [*dropped_before(uow, catalog, name), *([] if present is None else kin(present))]
+            known = [*dropped_around(uow, catalog, metadata_location), *([] if present is None else kin(present))]
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         metadata = self.metadata.load(checked_place(metadata_location)).parsed
         try:
@@ -143,7 +143,7 @@ class Registrar:
             return None  # it is there
         new = NewTable(name=name, kind=candidate.kind, metadata=candidate.metadata)
         relation = new_relation(catalog, new, candidate.metadata_location, uow.now())
-        known = [*dropped_before(uow, catalog, name), *([] if present is None else kin(present))]
+        known = [*dropped_around(uow, catalog, candidate.metadata_location), *([] if present is None else kin(present))]
         try:
             check_registered(uow, self.metadata.files, relation, candidate.metadata, candidate.metadata_location, known)
         except LocationRefused as error:

@@ -13,6 +13,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError
 
 import firn
+from firn.wire import ImportOptions
 from tests.firn.cli.conftest import Command, serving
 from tests.server.service.imports.importing import Elsewhere
 
@@ -32,7 +33,12 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_catalog_is_moved_whole(run: Command, other: str, server: str) -> None:
-    planned = run("catalog", "import", "lake", "--from-rest", f"{other}/iceberg", "--warehouse", "lake", "--dry-run")
+    from_there = ("catalog", "import", "lake", "--from-rest", f"{other}/iceberg", "--warehouse", "lake")
+    planned = run(*from_there, "--dry-run")
+    assert (planned.code, "conflict 6" in planned.out) == (1, True)
+    place = RestCatalog("lake", uri=f"{other}/iceberg", warehouse="lake").load_table(("moved", "a")).location()
+    assert f"firn catalog allow lake {place.rpartition('/')[0]}" in planned.out.replace("\n", "")
+    planned = run(*from_there, "--dry-run", "--allow", place.rpartition("/")[0].rpartition("/")[0])
     assert planned.code == 0, planned.err
     assert "ready 6" in planned.out
     assert "two catalogs that commit to one table lose data" in planned.err
@@ -67,16 +73,19 @@ def test_a_source_that_refuses_is_told_in_words(run: Command, other: str) -> Non
 def test_what_needs_a_person_ends_the_command_with_1(run: Command, tmp_path: Path) -> None:
     elsewhere = Elsewhere(tmp_path / "w")
     elsewhere.table("picky/a")
-    assert run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri).code == 0
+    refused = run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri)
+    assert (refused.code, f"firn catalog allow lake {elsewhere.uri}" in refused.err) == (1, True)
+    assert run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri, "--allow-source").code == 0
     twin = Elsewhere(tmp_path / "w2")
     twin.table("picky/a", uuid="99999999-9999-4999-8999-999999999999")
-    said = run("catalog", "import", "lake", "--from-warehouse", twin.uri)
+    said = run("catalog", "import", "lake", "--from-warehouse", twin.uri, "--allow-source")
     assert (said.code, "conflict" in said.out) == (1, True)
 
 
 def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tmp_path: Path) -> None:
     elsewhere = Elsewhere(tmp_path / "w")
     elsewhere.table("x/a")
+    client.catalogs.allow("lake", elsewhere.uri)
     at = ("table", "register", "byfile.a", "--metadata-location", elsewhere.location("x/a"))
     assert run(*at, "--dry-run", "--json").json["state"] == "ready"
     assert run("table", "show", "byfile.a").code != 0
@@ -103,7 +112,8 @@ def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
         elsewhere.table(f"n{number % 3}/t{number}")
     with serving(tmp_path / "data") as (url, process):
         client = firn.connect(url)
-        operation = client.imports.start("lake", "warehouse", elsewhere.uri)
+        options = ImportOptions(allow_locations=[elsewhere.uri])
+        operation = client.imports.start("lake", "warehouse", elsewhere.uri, options)
         while client.operations.get(operation.id).done < 20:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)

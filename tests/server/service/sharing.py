@@ -10,6 +10,7 @@ from catalog.ports.store import UnitOfWork
 from server.service.tables import TableDefinition
 from tests.factories import LAKE, NOW, a_relation, an_operation
 from tests.server.lake import COLUMNS, PLAIN, Lake, altered
+from tests.server.older_tables import before_the_location_rule
 from tests.server.service.dropping import append_files, files_below, unlisted
 
 OTHER = TableName(("db",), "other")
@@ -25,21 +26,25 @@ def filled(lake: Lake, name: TableName = PLAIN, location: str | None = None) -> 
     return place
 
 
+@before_the_location_rule()
 def registered_twice(lake: Lake, location: str) -> None:
     loaded = lake.services.tables.load(LAKE, PLAIN)
     lake.services.tables.register(LAKE, OTHER, loaded.metadata_location or "")
 
 
+@before_the_location_rule()
 def registered_by_another_spelling(lake: Lake, location: str) -> None:
     filled_elsewhere = location.replace("file:///", "file:/").replace("/db/", "/db//")
     lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_elsewhere))
 
 
+@before_the_location_rule()
 def registered_twice_and_moved(lake: Lake, location: str) -> None:
     registered_twice(lake, location)
     lake.commit(altered(OTHER, {"action": "set-location", "location": f"{location}-moved"}))
 
 
+@before_the_location_rule()
 def registered_after_it_moved(lake: Lake, location: str) -> None:
     loaded = lake.services.tables.load(LAKE, PLAIN)
     moved = lake.services.metadata.load(loaded.metadata_location or "").parsed | {"location": f"{location}-moved"}
@@ -47,20 +52,24 @@ def registered_after_it_moved(lake: Lake, location: str) -> None:
     lake.services.tables.register(LAKE, OTHER, elsewhere)
 
 
+@before_the_location_rule()
 def registered_elsewhere_without_a_manifest_list(lake: Lake, location: str) -> None:
     moved = unlisted(lake) | {"location": f"{location}-moved"}
     lake.services.tables.register(LAKE, OTHER, lake.services.metadata.write(moved["location"], 0, moved))
 
 
+@before_the_location_rule()
 def a_table_nested_in_it(lake: Lake, location: str) -> None:
     filled(lake, OTHER, f"{location}/data/nested")
 
 
+@before_the_location_rule()
 def a_table_around_it(lake: Lake, location: str) -> None:
     filled_around = location.rsplit("/", 1)[0]
     lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=filled_around))
 
 
+@before_the_location_rule()
 def a_dropped_table_that_can_come_back(lake: Lake, location: str) -> None:
     registered_twice(lake, location)
     lake.services.drop(LAKE, OTHER)
@@ -83,6 +92,7 @@ def a_hive_table(lake: Lake, location: str) -> None:
         uow.hive.replace(LAKE, "shop", [table])
 
 
+@before_the_location_rule()
 def a_percent_encoded_spelling(lake: Lake, location: str) -> None:
     there = location.replace("/db/", "/d%62/") + "/data"
     lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=there))

@@ -13,6 +13,7 @@ from server.service.ownership import tables_of, why_not_its_own
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import BASE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.older_tables import before_the_location_rule
 from tests.server.service import sharing
 from tests.server.service.sharing import OTHER, filled
 
@@ -35,9 +36,9 @@ def test_a_table_alone_at_its_place_owns_it(lake: Lake) -> None:
 def test_stores_of_one_keyed_table_are_no_strangers_to_each_other(lake: Lake) -> None:
     lake.create_keyed()
     assert why(lake) is None
-    lake.services.tables.create(
-        LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{lake.metadata(BASE)['location']}/data")
-    )
+    inside = TableDefinition(name=OTHER, schema=COLUMNS, location=f"{lake.metadata(BASE)['location']}/data")
+    with before_the_location_rule():
+        lake.services.tables.create(LAKE, inside)
     assert "lake.db.other uses" in (why(lake) or "")
 
 
@@ -92,24 +93,28 @@ def test_a_place_that_others_may_need_is_not_the_tables_own(
     lake: Lake, needs_it: Callable[[Lake, str], None], reason: str
 ) -> None:
     location = filled(lake)
-    needs_it(lake, location)
+    with before_the_location_rule():
+        needs_it(lake, location)
     assert reason in (why(lake) or "")
     assert reason in (why(lake, by_listing=False) or "")
 
 
 def test_outside_the_warehouse_nothing_is_the_tables_own(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
-    filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
+    with before_the_location_rule():
+        filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
     assert "not inside the catalog's warehouse" in (why(lake) or "")
     assert why(lake, by_listing=False) is None
 
 
 def test_a_table_at_the_warehouses_root_owns_nothing(lake: Lake) -> None:
-    filled(lake, location=lake.warehouse.as_uri())
+    with before_the_location_rule():
+        filled(lake, location=lake.warehouse.as_uri())
     assert "not inside the catalog's warehouse" in (why(lake) or "")
 
 
 def test_a_table_that_lies_in_the_quarantine_owns_nothing(lake: Lake) -> None:
-    filled(lake, location=f"{lake.warehouse.as_uri()}/{QUARANTINE}")
+    with before_the_location_rule():
+        filled(lake, location=f"{lake.warehouse.as_uri()}/{QUARANTINE}")
     assert "Firn's quarantine uses" in (why(lake) or "")
 
 

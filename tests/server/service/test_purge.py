@@ -10,13 +10,14 @@ from itertools import count
 import pytest
 
 from catalog.dropped import DroppedState
-from catalog.errors import Conflict, NotFound
+from catalog.errors import Conflict, LocationRefused, NotFound
 from catalog.names import TableName
 from server.service.purge import PurgeStatus
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.faults import Killed
 from tests.server.lake import CHANGE, COLUMNS, ORDERS, PLAIN, Lake, altered, set_property
+from tests.server.older_tables import before_the_location_rule
 from tests.server.service.dropping import (
     Fuse,
     age,
@@ -155,7 +156,8 @@ def test_files_that_somebody_may_need_stay(lake: Lake, needs_them: Callable[[Lak
 def test_files_of_a_table_made_anew_at_the_same_place_stay(lake: Lake) -> None:
     location = filled(lake)
     entry = lake.services.drop(LAKE, PLAIN, purge=True)
-    lake.services.tables.create(LAKE, TableDefinition(name=PLAIN, schema=COLUMNS, location=location))
+    with before_the_location_rule():
+        lake.services.tables.create(LAKE, TableDefinition(name=PLAIN, schema=COLUMNS, location=location))
     append_files(lake)
     before = files_below(location)
     age(lake, entry.id)
@@ -164,7 +166,8 @@ def test_files_of_a_table_made_anew_at_the_same_place_stay(lake: Lake) -> None:
 
 
 def test_files_outside_of_the_warehouse_stay(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
-    location = filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
+    with before_the_location_rule():
+        location = filled(lake, location=tmp_path_factory.mktemp("elsewhere").as_uri() + "/t")
     before = files_below(location)
     entry = lake.services.drop(LAKE, PLAIN, purge=True)
     with pytest.raises(Conflict, match="not inside the catalog's warehouse"):
@@ -182,9 +185,11 @@ def test_once_a_purge_has_begun_nothing_is_brought_back_or_put_there(lake: Lake)
     assert listed(lake)[0].state is DroppedState.PURGING
     with pytest.raises(Conflict, match="being deleted"):
         lake.services.undrops.undrop(LAKE, entry.id)
-    with pytest.raises(Conflict, match="being deleted"):
+    with pytest.raises(LocationRefused, match="in another table's directory"):
         lake.services.tables.register(LAKE, OTHER, metadata_location)
     with pytest.raises(Conflict, match="being deleted"):
+        lake.services.tables.register(LAKE, PLAIN, metadata_location)
+    with pytest.raises(LocationRefused, match="another table's are in or around there"):
         lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=f"{location}/x"))
     purge_all(lake)
     with pytest.raises(NotFound):

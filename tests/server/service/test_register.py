@@ -31,13 +31,15 @@ OLDEST: Json = {
 
 
 def registered(lake: Lake, path: Path, data: bytes) -> Json:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     lake.services.tables.register(LAKE, PLAIN, path.as_uri())
     return lake.metadata(PLAIN)
 
 
-def test_a_table_of_the_oldest_kind_is_taken_over(lake: Lake, tmp_path: Path) -> None:
-    assert registered(lake, tmp_path / "m.json", gzip.compress(json.dumps(OLDEST).encode())) == OLDEST
+def test_a_table_of_the_oldest_kind_is_taken_over(lake: Lake) -> None:
+    oldest = OLDEST | {"location": f"{lake.warehouse.as_uri()}/t"}
+    assert registered(lake, lake.warehouse / "t" / "m.json", gzip.compress(json.dumps(oldest).encode())) == oldest
 
 
 @pytest.mark.parametrize(
@@ -55,11 +57,9 @@ def test_a_table_of_the_oldest_kind_is_taken_over(lake: Lake, tmp_path: Path) ->
         {"properties": {"a": 1}},
     ],
 )
-def test_what_is_no_table_metadata_is_refused_with_the_reason(
-    lake: Lake, tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_what_is_no_table_metadata_is_refused_with_the_reason(lake: Lake, changes: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="is not table metadata: "):
-        registered(lake, tmp_path / "m.json", json.dumps(OLDEST | changes).encode())
+        registered(lake, lake.warehouse / "t" / "m.json", json.dumps(OLDEST | changes).encode())
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_what_is_no_table_metadata_is_refused_with_the_reason(
     [b"", b"[]", b"\x1f\x8bnot gzip", gzip.compress(b"{}" * 99)[:-9]],
     ids=["nothing", "a list", "no gzip", "cut gzip"],
 )
-def test_what_is_no_document_is_refused(lake: Lake, tmp_path: Path, data: bytes) -> None:
+def test_what_is_no_document_is_refused(lake: Lake, data: bytes) -> None:
     with pytest.raises(Invalid, match="is not Iceberg metadata"):
-        registered(lake, tmp_path / "m.json", data)
+        registered(lake, lake.warehouse / "t" / "m.json", data)
 
 
 def test_a_key_is_declared_by_properties_as_well(lake: Lake) -> None:

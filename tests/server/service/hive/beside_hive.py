@@ -368,7 +368,7 @@ def _composed(real: Database, directory: Path, metastore: FakeMetastore, numbers
     upgrades = replace(
         services.hive.upgrades, database=database, tables=tables, keyed=keyed, index=index, checks=checks, files=files
     )
-    operations = Operations(database, checks)
+    operations = Operations(database, checks, storage)
     switches = Switches(database, index, files)
     committer = replace(services.committer, metadata=metadata)
     syncs = Syncs(database, metadata, committer, index, files, switches)

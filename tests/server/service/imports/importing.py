@@ -203,7 +203,8 @@ class Importing:
 def importing(database: Database, directory: Path) -> Importing:
     made = _composed(database, directory, FakeCatalog(), FakeMetastore())
     made.elsewhere.root.mkdir(parents=True, exist_ok=True)
-    made.services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, {})
+    allowed = {"firn.storage.allowed-locations": made.elsewhere.uri}
+    made.services.namespaces.create_catalog(LAKE, (directory / "warehouse").as_uri(), None, allowed)
     return made
 
 

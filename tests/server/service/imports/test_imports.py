@@ -138,7 +138,9 @@ def test_a_location_that_another_table_has_is_not_taken_twice(here: Importing) -
     here.run()
     entry = here.run(here.spec(into=("copy",)))["copy.sales.a"]
     assert entry.state is EntryState.CONFLICT
-    assert "lake.sales.a is over the same location" in (entry.reason or "")
+    assert "in another table's directory" in (entry.reason or "")
+    assert "lake.sales.a" not in f"{entry.reason} {entry.hint}"
+    assert (entry.metadata_location, entry.uuid, entry.location) == (None, None, None)
 
 
 def test_patterns_depth_and_target_choose_what_comes_and_where(here: Importing) -> None:
@@ -211,7 +213,7 @@ def test_what_is_no_name_here_fails_alone(here: Importing) -> None:
     here.other.namespaces = {("db",): {}}
     here.other.located = {(("db",), name): here.elsewhere.location("x/a") for name in ("nul\0", " a", "a")}
     states = here.states(here.rest())
-    assert sorted(states.values()) == ["failed", "failed", "registered"]
+    assert sorted(states.values()) == ["conflict", "failed", "registered"]
 
 
 def test_metadata_that_is_gone_or_is_none_fails_alone(here: Importing) -> None:
@@ -224,6 +226,7 @@ def test_metadata_that_is_gone_or_is_none_fails_alone(here: Importing) -> None:
     here.other.located[("db",), "climbs"] = f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json"
     states = here.states(here.rest())
     assert states.pop("db.a") == "registered"
+    assert states.pop("db.climbs") == "conflict"
     assert set(states.values()) == {"failed"}
 
 
@@ -294,7 +297,7 @@ def test_one_source_is_imported_once_at_a_time(here: Importing) -> None:
 def test_a_table_is_registered_by_its_file_alone(here: Importing) -> None:
     here.elsewhere.table("x/a")
     registrar = here.imports.registrar
-    with pytest.raises(Invalid, match="no plain location"):
+    with pytest.raises(Invalid, match="climbs out of its directory"):
         registrar.read(LAKE, PLAIN, f"{here.elsewhere.uri}/x/../x/a/metadata/00000-a.metadata.json")
     with pytest.raises(NotFound):
         registrar.read(LAKE, PLAIN, here.elsewhere.location("x/nothing"))

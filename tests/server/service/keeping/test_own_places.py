@@ -10,6 +10,7 @@ from catalog.names import TableName
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, COLUMNS, PLAIN, Lake, altered, set_property
+from tests.server.older_tables import before_the_location_rule
 
 OTHER = TableName(("db",), "other")
 
@@ -33,14 +34,16 @@ def test_no_file_is_a_tables_own_where_another_has_files_in_or_around_it(lake: L
     lake.create()
     place = lake.metadata(PLAIN)["location"].replace("file:///", "file:/") + part
     location = place if part else place.rsplit("/", 1)[0]
-    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
+    with before_the_location_rule():
+        lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
     assert "lake.db.other" in str(why_kept(lake)[PLAIN])
 
 
 def test_a_dropped_table_that_can_come_back_still_needs_its_files(lake: Lake) -> None:
     lake.create()
     location = f"{lake.metadata(PLAIN)['location']}/data"
-    lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
+    with before_the_location_rule():
+        lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
     lake.services.drop(LAKE, OTHER)
     assert "which was dropped" in str(why_kept(lake)[PLAIN])
 
@@ -48,7 +51,8 @@ def test_a_dropped_table_that_can_come_back_still_needs_its_files(lake: Lake) ->
 def test_where_another_table_writes_its_data_counts_as_its_place(lake: Lake) -> None:
     lake.create()
     lake.create(OTHER)
-    lake.commit(altered(OTHER, set_property("write.data.path", f"{lake.metadata(PLAIN)['location']}/data")))
+    with before_the_location_rule():
+        lake.commit(altered(OTHER, set_property("write.data.path", f"{lake.metadata(PLAIN)['location']}/data")))
     assert "lake.db.other" in str(why_kept(lake)[PLAIN])
 
 

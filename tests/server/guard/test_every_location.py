@@ -1,0 +1,466 @@
+"""Every place of every route in which a location can enter, given the locations that no table may have.
+
+A route that takes a body is named here: with the places in which it takes a location, or among those that take none.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.iceberg.json import Json
+from catalog.names import TableName
+from server.files.storage import Storage
+from server.guard import rules
+from server.service.tables import TableDefinition
+from tests.factories import LAKE
+from tests.server.conftest import open_database
+from tests.server.guarded import SQL
+from tests.server.lake import COLUMNS, Lake, a_lake
+from tests.server.service.dropping import append_files, path_of
+
+HIDDEN = TableName(("db",), "hidden")
+MINE = TableName(("db",), "mine")
+KEYED = TableName(("db",), "keyed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A lake with a table that the attacker may not know, and tables of her own."""
+
+    lake: Lake
+    warehouse: str
+    hidden: str
+    manifest_list: str
+    manifest: str
+
+    def mine(self, name: TableName = MINE) -> Json:
+        return self.lake.metadata(name)
+
+    def own_list(self, manifest: str) -> str:
+        """A manifest list in her own directory that names this manifest."""
+        location = f"{self.mine()['location']}/metadata/snap-own-{abs(hash(manifest))}.avro"
+        if not path_of(location).exists():
+            data = path_of(self.manifest_list).read_bytes()
+            path_of(location).write_bytes(renamed(data, self.manifest, manifest))
+        return location
+
+
+def renamed(manifest_list: bytes, old: str, new: str) -> bytes:
+    """A manifest list whose manifest is called something else."""
+    import io  # noqa: PLC0415
+
+    import fastavro  # noqa: PLC0415
+
+    reader = fastavro.reader(io.BytesIO(manifest_list))
+    lines: list[Any] = [{**line, "manifest_path": new} for line in reader if line["manifest_path"] == old]
+    made = io.BytesIO()
+    fastavro.writer(made, reader.writer_schema, lines)
+    return made.getvalue()
+
+
+Request = tuple[str, str, Any]
+Enters = Callable[[Ground, str], Request]
+PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+PUBLISH = "firn.hive.publish.location"
+ICEBERG = "/iceberg/v1/lake"
+API = "/api/v1/catalogs/lake"
+FIELDS = [{"name": "id", "type": "long"}]
+
+
+def _create(**more: Any) -> Request:
+    return "POST", f"{ICEBERG}/namespaces/db/tables", {"name": "new", "schema": COLUMNS, **more}
+
+
+def _view(**more: Any) -> Request:
+    body = {"name": "new", "schema": COLUMNS, "view-version": SQL, "properties": {}, **more}
+    return "POST", f"{ICEBERG}/namespaces/db/views", body
+
+
+def _snapshot(metadata: Json, **files: Any) -> Json:
+    return {
+        "action": "add-snapshot",
+        "snapshot": {
+            "snapshot-id": 77,
+            "sequence-number": metadata["last-sequence-number"] + 1,
+            "timestamp-ms": metadata["last-updated-ms"] + 1,
+            "schema-id": 0,
+            "summary": {"operation": "append"},
+            **files,
+        },
+    }
+
+
+def _statistics(metadata: Json, location: str, kind: str) -> Json:
+    file = {"snapshot-id": 1, "statistics-path": location, "file-size-in-bytes": 1}
+    full = file | ({"file-footer-size-in-bytes": 1, "blob-metadata": []} if kind == "statistics" else {})
+    return {"action": f"set-{kind}", kind: full}
+
+
+def _set(key: str, location: str) -> Json:
+    return {"action": "set-properties", "updates": {key: location}}
+
+
+Updates = Callable[[Ground, str], Json]
+DIRECTORY_UPDATES: Mapping[str, Updates] = {
+    "set-location": lambda _, location: {"action": "set-location", "location": location},
+    **{key: lambda _, location, key=key: _set(key, location) for key in (*PATHS, PUBLISH)},  # type: ignore[misc]
+}
+FILE_UPDATES: Mapping[str, Updates] = {
+    "manifest-list": lambda on, location: _snapshot(on.mine(), **{"manifest-list": location}),
+    "manifests": lambda on, location: _snapshot(on.mine(), **{"manifest-list": None, "manifests": [location]}),
+    "a manifest of the list": lambda on, location: _snapshot(on.mine(), **{"manifest-list": on.own_list(location)}),
+    "statistics": lambda on, location: _statistics(on.mine(), location, "statistics"),
+    "partition-statistics": lambda on, location: _statistics(on.mine(), location, "partition-statistics"),
+}
+UPDATES = {**DIRECTORY_UPDATES, **FILE_UPDATES}
+VIEW_UPDATES = {key: DIRECTORY_UPDATES[key] for key in ("set-location", "write.metadata.path")}
+
+
+def _commit(update: Updates) -> Enters:
+    return lambda on, location: (
+        "POST",
+        f"{ICEBERG}/namespaces/db/tables/mine",
+        {"requirements": [], "updates": [update(on, location)]},
+    )
+
+
+def _commit_to_store(update: Updates) -> Enters:
+    return lambda on, location: (
+        "POST",
+        f"{ICEBERG}/namespaces/db%1Fkeyed/tables/base",
+        {"requirements": [], "updates": [update(on, location)]},
+    )
+
+
+def _committed_together(update: Updates) -> Enters:
+    def request(on: Ground, location: str) -> Request:
+        change = {"identifier": {"namespace": ["db"], "name": "mine"}, "requirements": []}
+        body = {"table-changes": [{**change, "updates": [update(on, location)]}]}
+        return "POST", f"{ICEBERG}/transactions/commit", body
+
+    return request
+
+
+def _created_by_commit(update: Updates) -> Enters:
+    def request(on: Ground, location: str) -> Request:
+        method, path, staged = _create(**{"stage-create": True})
+        metadata = on.lake.client.request(method, path, json=staged).json()["metadata"]
+        updates = [
+            {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
+            {"action": "upgrade-format-version", "format-version": 2},
+            {"action": "add-schema", "schema": metadata["schemas"][0]},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+            {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1},
+            {"action": "set-location", "location": metadata["location"]},
+            update(on, location),
+        ]
+        body = {"requirements": [{"type": "assert-create"}], "updates": updates}
+        return "POST", f"{ICEBERG}/namespaces/db/tables/new", body
+
+    return request
+
+
+def _commit_to_view(update: Updates) -> Enters:
+    return lambda on, location: (
+        "POST",
+        f"{ICEBERG}/namespaces/db/views/v",
+        {"requirements": [], "updates": [update(on, location)]},
+    )
+
+
+KEY = {"firn.primary-key": "id"}
+DIRECTORIES: Mapping[str, Mapping[str, Enters]] = {
+    "POST /{catalog}/namespaces/{namespace}/tables": {
+        "location": lambda _, location: _create(location=location),
+        "location of a staged table": lambda _, location: _create(location=location, **{"stage-create": True}),
+        "location of a keyed table": lambda _, location: _create(location=location, properties=KEY),
+        **{
+            f"{key}{of}": lambda _, location, key=key, more=more, props=props: _create(  # type: ignore[misc]
+                properties={key: location, **props}, **more
+            )
+            for key in PATHS
+            for of, more, props in (
+                ("", {}, {}),
+                (" of a staged table", {"stage-create": True}, {}),
+                (" of a keyed table", {}, KEY),
+            )
+        },
+        PUBLISH: lambda _, location: _create(properties={PUBLISH: location}),
+    },
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}": {
+        **{key: _commit(update) for key, update in DIRECTORY_UPDATES.items()},
+        **{f"{key} of a store": _commit_to_store(DIRECTORY_UPDATES[key]) for key in PATHS},
+        **{f"{key} of a new table": _created_by_commit(update) for key, update in DIRECTORY_UPDATES.items()},
+    },
+    "POST /{catalog}/transactions/commit": {
+        key: _committed_together(update) for key, update in DIRECTORY_UPDATES.items()
+    },
+    "POST /{catalog}/namespaces/{namespace}/views": {
+        "location": lambda _, location: _view(location=location),
+        "write.metadata.path": lambda _, location: _view(properties={"write.metadata.path": location}),
+    },
+    "POST /{catalog}/namespaces/{namespace}/views/{view}": {
+        key: _commit_to_view(update) for key, update in VIEW_UPDATES.items()
+    },
+    "POST /catalogs/{catalog}/tables": {
+        key: lambda _, location, key=key: (  # type: ignore[misc]
+            "POST",
+            f"{API}/tables",
+            {"name": "db.new", "columns": FIELDS, "properties": {key: location}},
+        )
+        for key in (*PATHS, PUBLISH)
+    },
+    "PATCH /catalogs/{catalog}/tables/{table}/properties": {
+        key: lambda _, location, key=key: ("PATCH", f"{API}/tables/db.mine/properties", {"set": {key: location}})  # type: ignore[misc]
+        for key in (*PATHS, PUBLISH)
+    },
+    "PUT /catalogs/{catalog}/policy": {
+        PUBLISH: lambda _, location: ("PUT", f"{API}/policy?namespace=db", {"settings": {PUBLISH: location}})
+    },
+    "PATCH /catalogs/{catalog}/policy": {
+        PUBLISH: lambda _, location: ("PATCH", f"{API}/policy?namespace=db", {"set": {PUBLISH: location}})
+    },
+}
+FILES: Mapping[str, Mapping[str, Enters]] = {
+    "POST /{catalog}/namespaces/{namespace}/register": {
+        "metadata-location": lambda _, location: (
+            "POST",
+            f"{ICEBERG}/namespaces/db/register",
+            {"name": "new", "metadata-location": location},
+        )
+    },
+    "POST /{catalog}/namespaces/{namespace}/register-view": {
+        "metadata-location": lambda _, location: (
+            "POST",
+            f"{ICEBERG}/namespaces/db/register-view",
+            {"name": "new", "metadata-location": location},
+        )
+    },
+    "POST /catalogs/{catalog}/tables/{table}/register": {
+        "metadata_location": lambda _, location: (
+            "POST",
+            f"{API}/tables/db.new/register",
+            {"metadata_location": location},
+        )
+    },
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}": {
+        **{key: _commit(update) for key, update in FILE_UPDATES.items()},
+        **{f"{key} of a new table": _created_by_commit(update) for key, update in FILE_UPDATES.items()},
+    },
+    "POST /{catalog}/transactions/commit": {key: _committed_together(update) for key, update in FILE_UPDATES.items()},
+}
+SOURCES: Mapping[str, Mapping[str, Enters]] = {
+    "POST /catalogs/{catalog}/imports": {
+        "address": lambda _, location: ("POST", f"{API}/imports", {"source": "warehouse", "address": location})
+    },
+}
+BEHIND_HIVE = {
+    # Their properties are looked at by tests/server/service/hive/test_upgrade_steps.py, with a metastore.
+    "POST /catalogs/{catalog}/hive/upgrade",
+    "POST /catalogs/{catalog}/hive/{full_name}/upgrade",
+    # It says what an upgrade would find, and writes nothing.
+    "POST /catalogs/{catalog}/hive/{full_name}/check",
+}
+OF_ADMINISTRATORS = {
+    # Who may create catalogs decides where their tables lie.
+    "POST /catalogs",
+    "PATCH /catalogs/{catalog}/properties",
+}
+OF_OPTIMIZERS = {
+    # What they send is compared with the job's own directories, whose rule is the table's: server.service.orphans,
+    # server.service.hive.published.
+    "POST /leases/{lease}/orphans",
+    "POST /leases/{lease}/orphans/overdue",
+    "POST /leases/{lease}/published",
+    "POST /leases/{lease}/report",
+}
+WITHOUT = {
+    # `location` of a namespace is told to engines, which send it with each table that they create.
+    "POST /{catalog}/namespaces",
+    "POST /{catalog}/namespaces/{namespace}/properties",
+    "POST /catalogs/{catalog}/namespaces",
+    # Nothing in them names a file.
+    "POST /{catalog}/tables/rename",
+    "POST /{catalog}/views/rename",
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/plan",
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/tasks",
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/unregister",
+    "POST /{catalog}/namespaces/{namespace}/tables/{table}/sign",  # a URL, confined to what is vended
+    "POST /oauth/tokens",
+    "POST /catalogs/{catalog}/dropped/{entry_id}/undrop",
+    "POST /catalogs/{catalog}/hive/refresh",
+    "POST /catalogs/{catalog}/hive/{full_name}/convert",
+    "POST /catalogs/{catalog}/hive/{full_name}/downgrade",
+    "POST /catalogs/{catalog}/hive/{full_name}/publish",
+    "POST /catalogs/{catalog}/hive/{full_name}/sync",
+    "POST /catalogs/{catalog}/imports/{operation_id}/resume",
+    "POST /catalogs/{catalog}/namespaces/{namespace}/protect",
+    "POST /catalogs/{catalog}/namespaces/{namespace}/unprotect",
+    "POST /catalogs/{catalog}/views/{view}/rollback",
+    "PUT /catalogs/{catalog}/tables/{table}/refs/{name:path}",
+    "POST /catalogs/{catalog}/tables/{table}/refs/{name:path}/fast-forward",
+    *(f"POST /catalogs/{{catalog}}/hive/upgrades/{{batch}}/{verb}" for verb in ("pause", "resume", "cancel")),
+    *(
+        f"POST /catalogs/{{catalog}}/tables/{{table}}/{verb}"
+        for verb in (
+            *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans", "ttl", "tags"),
+            *("statistics", "keys", "keys/resolve", "quarantine/restore", "protect", "unprotect", "blockers"),
+            "rollback",
+        )
+    ),
+    *(f"POST /jobs/{{job_id}}/{verb}" for verb in ("cancel", "retry")),
+    *(f"POST /operations/{{operation_id}}/{verb}" for verb in ("pause", "resume", "cancel")),
+    "POST /groups",
+    "PUT /groups/{group}",
+    "PATCH /groups/{group}",
+    "PUT /groups/{group}/launch",
+    "PATCH /groups/{group}/launch",
+    "POST /groups/{group}/scale",
+    "POST /optimizers",
+    "POST /optimizers/{optimizer_id}/drain",
+    "POST /optimizers/{optimizer_id}/undrain",
+    "POST /leases",
+    "PUT /leases/{lease}",
+    "POST /leases/{lease}/committing",
+    "POST /tokens",
+    "POST /roles",
+    "POST /roles/{role}/grants",
+    "POST /roles/{role}/grants/revoke",
+    "PUT /roles/{role}/members/{name}",
+    *(f"POST /{kind}s" for kind in ("user", "service")),
+    *(f"POST /{kind}s/{{name}}/{verb}" for kind in ("user", "service") for verb in ("disable", "enable")),
+    "POST /services/{name}/secret",
+}
+WITH_BODIES = {
+    f"{method} {path}"
+    for needed in (rules.ICEBERG, rules.API, rules.SERVER)
+    for method, path in needed
+    if method in ("POST", "PUT", "PATCH")
+}
+
+
+def test_no_route_is_forgotten_that_may_take_a_location() -> None:
+    taking = {*DIRECTORIES, *FILES, *SOURCES, *BEHIND_HIVE, *OF_ADMINISTRATORS, *OF_OPTIMIZERS}
+    assert not taking & WITHOUT
+    assert taking | WITHOUT == WITH_BODIES
+
+
+@pytest.fixture(scope="module")
+def ground(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    directory = tmp_path_factory.mktemp("locations")
+    shutil.copy(migrated_sqlite, directory / "firn.db")
+    with open_database(f"sqlite:///{directory / 'firn.db'}") as opened:
+        lake = a_lake(opened.database, directory)
+        for name in (HIDDEN, MINE):
+            lake.services.tables.create(LAKE, TableDefinition(name=name, schema=COLUMNS))
+        append_files(lake, HIDDEN)
+        lake.create_keyed(KEYED)
+        made = lake.client.request(*_view(name="v")[:2], json=_view(name="v")[2])
+        assert made.status_code == 200, made.text
+        hidden = lake.metadata(HIDDEN)
+        manifest_list = hidden["snapshots"][-1]["manifest-list"]
+        manifest = lake.services.committer.manifest_lists.named(manifest_list)[0]
+        (lake.warehouse / "link").symlink_to(path_of(hidden["location"]))
+        (lake.warehouse / "out").symlink_to("/dev")
+        warehouse = lake.warehouse.as_uri()
+        yield Ground(
+            lake=lake,
+            warehouse=warehouse,
+            hidden=hidden["location"],
+            manifest_list=manifest_list,
+            manifest=manifest,
+        )
+
+
+BAD_DIRECTORIES: Mapping[str, Callable[[Ground], str]] = {
+    "another table's directory": lambda on: on.hidden,
+    "inside another table's": lambda on: f"{on.hidden}/data/x",
+    "around another table's": lambda on: on.hidden.rpartition("/")[0],
+    "another table's, encoded": lambda on: on.hidden.replace("/db/", "/d%62/"),
+    "another table's, with one slash": lambda on: on.hidden.replace("file:///", "file:/") + "//x",
+    "another table's, by a link": lambda on: f"{on.warehouse}/link/data",
+    "the warehouse": lambda on: on.warehouse,
+    "what holds the warehouse": lambda on: on.warehouse.rpartition("/")[0],
+    "climbing out": lambda on: f"{on.warehouse}/../..",
+    "climbing out and back": lambda on: f"{on.warehouse}/../warehouse/x",
+    "climbing by encoded dots": lambda on: f"{on.warehouse}/%2e%2e/x",
+    "any directory of the machine": lambda _: "file:///etc/firn",
+    "a bucket": lambda _: "s3://bucket/t",
+    "an unknown scheme": lambda _: "hf://datasets/t",
+    "out by a link": lambda on: f"{on.warehouse}/out/shm",
+    "the quarantine": lambda on: f"{on.warehouse}/_firn_quarantine/x",
+}
+GOOD_TO_PUBLISH_TO = {"around another table's", "the warehouse"}
+"""Each table publishes to a directory of its own in there."""
+BAD_FILES: Mapping[str, Callable[[Ground], str]] = {
+    "another table's": lambda on: on.manifest_list,
+    "another table's, encoded": lambda on: on.manifest_list.replace("/db/", "/d%62/"),
+    "another table's before a cut": lambda on: f"{on.manifest_list}#/../../mine",
+    "another table's, by a link": lambda on: f"{on.warehouse}/link/metadata/{on.manifest_list.rpartition('/')[2]}",
+    "climbing out": lambda on: f"{on.warehouse}/x/../../secret.avro",
+    "a device": lambda _: "/dev/stdout",
+    "a device by a link": lambda on: f"{on.warehouse}/out/zero",
+    "any file of the machine": lambda _: "file:///etc/passwd",
+    "a bucket": lambda _: "s3://bucket/t/metadata/x.avro",
+    "an unknown scheme": lambda _: "hf://datasets/t/x.avro",
+}
+BAD_SOURCES = {
+    key: BAD_DIRECTORIES[key] for key in ("climbing out", "any directory of the machine", "a bucket", "out by a link")
+}
+
+
+def _refused(on: Ground, enters: Enters, location: str) -> None:
+    method, path, body = enters(on, location)
+    before = _files(on)
+    answer = on.lake.client.request(method, path, json=body)
+    assert answer.status_code == 400, answer.text
+    assert "hidden" not in answer.text.replace(location, "").replace(path_of(location).as_posix(), "")
+    assert _files(on) == before
+
+
+def _files(on: Ground) -> set[Path]:
+    return {path for path in on.lake.warehouse.parent.rglob("*") if "firn.db" not in path.name}
+
+
+def _cases(places: Mapping[str, Mapping[str, Enters]]) -> list[Any]:
+    return [
+        pytest.param(place.partition(" of ")[0], enters, id=f"{route} {place}")
+        for route, of in places.items()
+        for place, enters in of.items()
+    ]
+
+
+@pytest.mark.parametrize(("place", "enters"), _cases(DIRECTORIES))
+def test_no_directory_enters_that_a_table_may_not_have(ground: Ground, place: str, enters: Enters) -> None:
+    for kind, location in BAD_DIRECTORIES.items():
+        if place != PUBLISH or kind not in GOOD_TO_PUBLISH_TO:
+            _refused(ground, enters, location(ground))
+
+
+@pytest.mark.parametrize(("place", "enters"), _cases(FILES))
+def test_no_file_enters_that_a_table_may_not_name(ground: Ground, place: str, enters: Enters) -> None:
+    assert place
+    for location in BAD_FILES.values():
+        _refused(ground, enters, location(ground))
+
+
+@pytest.mark.parametrize(("place", "enters"), _cases(SOURCES))
+def test_no_directory_is_scanned_that_the_catalog_may_not_have(ground: Ground, place: str, enters: Enters) -> None:
+    assert place
+    for location in BAD_SOURCES.values():
+        _refused(ground, enters, location(ground))
+
+
+def test_the_storage_is_the_one_that_follows_links(ground: Ground) -> None:
+    """Or the cases above with links would prove nothing."""
+    assert isinstance(ground.lake.services.metadata.files, Storage)
