@@ -18,6 +18,7 @@ from catalog.ports.vending import Keys
 from catalog.scan.plan import ScanLimits
 from server.files.aws import Aws
 from server.files.joined import ManifestLists
+from server.files.limits import ReadLimits
 from server.files.listing import Listings
 from server.files.manifest_reading import StoredManifests
 from server.files.quarantine import QuarantineFiles
@@ -91,7 +92,15 @@ from server.service.undrop import Undrops
 from server.service.vending import StaticKeys, Vending
 from server.service.views import Views
 from server.service.viewversions import ViewVersions
-from server.settings import AccessSettings, HiveSettings, LeaseSettings, ScanSettings, Settings, StorageSettings
+from server.settings import (
+    AccessSettings,
+    HiveSettings,
+    LeaseSettings,
+    ReadingSettings,
+    ScanSettings,
+    Settings,
+    StorageSettings,
+)
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
@@ -116,14 +125,15 @@ def connect_database(settings: Settings) -> Database:
 
 def build_services(settings: Settings, database: Database) -> Services:
     """All services over one database."""
-    storage = Storage(settings.file_io)
-    metadata = MetadataFiles(storage)
+    storage = Storage(settings.file_io, _read_limits(settings.reading))
+    metadata = MetadataFiles(storage, settings.reading.metadata_bytes)
     manifest_lists = ManifestLists(storage)
     tables = Tables(database, metadata, manifest_lists)
     views = Views(database, metadata)
     keyed = KeyedTables(database, metadata, tables)
     committer = Committer(database, metadata, manifest_lists, {JobKind.SYNC: advance_with_job})
-    files = TableFiles(storage, Listings(dict(settings.file_io)), footer_threads=settings.hive.footer_threads)
+    listings = Listings(dict(settings.file_io), deadlines=storage.deadlines)
+    files = TableFiles(storage, listings, footer_threads=settings.hive.footer_threads)
     metastores = _metastores(settings.hive)
     reachable = Reachable(storage)
     movable = QuarantineFiles(storage, dict(settings.file_io))
@@ -326,6 +336,15 @@ def ensure_default_catalog(services: Services, settings: Settings) -> None:
     """A fresh server has one catalog."""
     if not services.namespaces.catalogs():
         services.namespaces.create_catalog(DEFAULT_CATALOG, settings.resolved_warehouse, settings.metastore, {})
+
+
+def _read_limits(reading: ReadingSettings) -> ReadLimits:
+    return ReadLimits(
+        metadata_bytes=reading.metadata_bytes,
+        manifest_bytes=reading.manifest_bytes,
+        footer_bytes=reading.footer_bytes,
+        seconds=reading.seconds,
+    )
 
 
 def _scan_limits(scan: ScanSettings) -> ScanLimits:

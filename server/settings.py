@@ -134,6 +134,21 @@ class ScanSettings(Group):
     plan_seconds: PositiveInt = Field(default=3_600, description="Time in which a plan's tasks can be fetched.")
 
 
+class ReadingSettings(Group):
+    """How much the server reads of a file that metadata names, and how long it waits for it."""
+
+    metadata_bytes: PositiveInt = Field(
+        default=128 * 1024 * 1024, description="Largest metadata file, unpacked; larger ones are not written either."
+    )
+    manifest_bytes: PositiveInt = Field(
+        default=128 * 1024 * 1024, description="Largest manifest or manifest list; unpacked it may have 8 times that."
+    )
+    footer_bytes: PositiveInt = Field(default=128 * 1024 * 1024, description="Largest footer of a Parquet or ORC file.")
+    seconds: PositiveFloat = Field(
+        default=60, description="Time-out of one reading from a network file system, an object store or HDFS."
+    )
+
+
 class StorageSettings(Group):
     """Keys that catalogs with `firn.storage.vending=static` hand out; see docs/storage-credentials.md."""
 
@@ -239,6 +254,7 @@ class Settings(BaseSettings):
     background: BackgroundSettings = Field(default=BackgroundSettings(), description="The server's own work.")
     hive: HiveSettings = Field(default=HiveSettings(), description="Hive Metastores.")
     scan: ScanSettings = Field(default=ScanSettings(), description="Scans planned by the server.")
+    reading: ReadingSettings = Field(default=ReadingSettings(), description="Files that metadata names.")
     storage: StorageSettings = Field(default=StorageSettings(), description="Keys that are handed out.")
     access: AccessSettings = Field(default=AccessSettings(), description="Who may do what.")
 

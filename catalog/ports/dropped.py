@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from catalog.dropped import Dropped, Place, PurgeProgress
+from catalog.locations import FileRule
 from catalog.names import CatalogName, RelationId
 from catalog.ports.page import Page
 from catalog.relation import Relation
@@ -96,6 +97,12 @@ class DroppedRelations(Protocol):
 
 class ReachableFiles(Protocol):
     """Files that metadata leads to. NotFound for a file that is gone, Unavailable when the storage does not answer."""
+
+    def confined(self, rule: FileRule) -> ReachableFiles:
+        """The same, which raises LocationRefused for a file that the rule's table may not name.
+
+        Whoever deletes asks the rule before which files may be.
+        """
 
     def manifests(self, manifest_list: str) -> list[str]:
         """The manifests that a manifest list names."""

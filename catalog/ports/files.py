@@ -18,8 +18,11 @@ class Links(Protocol):
 class Files(Links, Protocol):
     """Bytes by location (`file:`, `s3:`, `hdfs:` or a plain path)."""
 
-    def read(self, location: str) -> bytes:
-        """The whole file; NotFound when it is not there, Unavailable when the store does not answer."""
+    def read(self, location: str, at_most: int | None = None) -> bytes:
+        """The whole file; NotFound when it is not there, Unavailable when the store does not answer.
+
+        Invalid, and nothing is read, when it is larger than `at_most`, or is no regular file.
+        """
 
     def write_new(self, location: str, data: bytes) -> None:
         """Create the file whole or not at all; Conflict when it exists, Unavailable when it cannot be written."""

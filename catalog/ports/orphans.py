@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from catalog.job import JobId
+from catalog.locations import FileRule
 from catalog.names import RelationId
 from catalog.orphans import BatchState, OrphanBatch, SeenFile
 from catalog.ports.page import Page
@@ -69,6 +70,9 @@ class QuarantineFiles(Protocol):
 
 class NamedFiles(Protocol):
     """What metadata leads to. NotFound for a file that is gone, Unavailable when the storage does not answer."""
+
+    def confined(self, rule: FileRule) -> NamedFiles:
+        """The same, which raises LocationRefused for a file that the rule's table may not name."""
 
     def manifests(self, manifest_list: str) -> Sequence[str]:
         """The manifests that a manifest list names."""

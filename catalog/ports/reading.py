@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from catalog.datafile import PartitionValue
 from catalog.iceberg.json import Json
+from catalog.locations import FileRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,9 @@ class ListedFile:
 
 class ManifestReading(Protocol):
     """NotFound for a file that is gone, Unavailable when the storage does not answer."""
+
+    def confined(self, rule: FileRule) -> ManifestReading:
+        """The same, which raises LocationRefused for a manifest or list that the rule's table may not name."""
 
     def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
         """The manifests that a snapshot lists."""

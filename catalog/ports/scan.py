@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from catalog.iceberg.json import Json
+from catalog.locations import FileRule
 from catalog.scan.deletes import DeleteFile
 from catalog.scan.expression import TRUE, Expression
 from catalog.scan.plan import ManifestSize, Task
@@ -31,12 +32,13 @@ class FileTask:
 class ScanFiles(Protocol):
     """Manifests, read for a scan.
 
-    Both raise Invalid when the filter has a literal that is no value of its column, NotFound when a file that the scan
-    needs is gone and Unavailable when it cannot be read.
+    `rule` says which files the table may name. Both raise LocationRefused for one that it may not, Invalid when the
+    filter has a literal that is no value of its column, NotFound when a file that the scan needs is gone and Unavailable
+    when it cannot be read.
     """
 
-    def sizes(self, scan: Scan) -> Sequence[ManifestSize]:
+    def sizes(self, scan: Scan, rule: FileRule) -> Sequence[ManifestSize]:
         """The manifests that may list a file with rows for the scan."""
 
-    def tasks(self, scan: Scan, task: Task) -> Iterator[FileTask]:
+    def tasks(self, scan: Scan, task: Task, rule: FileRule) -> Iterator[FileTask]:
         """The files of these slices that may hold a row for the scan, in the order of the manifests."""

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from server.files.deadlines import Deadlines, store_of
+from server.files.limits import LISTING_SECONDS, READ_SECONDS
+
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.io.pyarrow import PyArrowFileIO
@@ -37,12 +40,18 @@ class RemoteEntry:
 class RemoteDirectories:
     """Safe to share between threads; a file system is made once and kept."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], deadlines: Deadlines | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._properties = dict(properties)
+        self.deadlines = Deadlines(READ_SECONDS) if deadlines is None else deadlines
 
     def entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
-        """What is in a directory, or below it; FileNotFoundError if there is none."""
+        """What is in a directory, or below it; FileNotFoundError if there is none, TimeoutError without an answer."""
+        return self.deadlines.run(
+            store_of(location), lambda: self._entries(location, recursive=recursive), seconds=LISTING_SECONDS
+        )
+
+    def _entries(self, location: str, *, recursive: bool) -> list[RemoteEntry]:
         from pyarrow import fs  # noqa: PLC0415 - see the top
 
         store, path = self.file_system(location)
@@ -63,10 +72,13 @@ class RemoteDirectories:
 
         FileNotFoundError if there is none.
         """
-        from pyarrow import fs  # noqa: PLC0415 - see the top
-
         if not has_times(location):
             return None
+        return self.deadlines.run(store_of(location), lambda: self._modified_ns(location))
+
+    def _modified_ns(self, location: str) -> int | None:
+        from pyarrow import fs  # noqa: PLC0415 - see the top
+
         store, path = self.file_system(location)
         info = store.get_file_info(path.rstrip("/"))
         if info.type is fs.FileType.NotFound:

@@ -14,14 +14,13 @@ import fastavro
 
 from catalog.datafile import FileFormat, FileStats
 from catalog.errors import CatalogError
+from server.files.avro_container import SYNC, plain, read_header, read_long
 from server.files.columns import FileColumn, Match, match
 from server.files.digests import TAIL, digest_of
 from server.files.layout import WrongLayout
 
-MAGIC = b"Obj\x01"
 BROKEN = (ValueError, EOFError, KeyError, IndexError, TypeError, StopIteration, RecursionError)
 """What decoding broken bytes raises."""
-_SYNC = 16
 _PRIMITIVES = {"boolean": "boolean", "int": "int", "long": "long", "float": "float", "double": "double",
                "string": "string", "bytes": "binary"}  # fmt: skip
 _LOGICAL = {
@@ -48,9 +47,9 @@ class AvroFiles:
 
     def stats(self, location: str, size: int, file: BinaryIO) -> FileStats:
         """What a file says; WrongLayout for columns that do not fit, DaysBeyond, one of BROKEN for broken bytes."""
-        header, marker = _header(file)
-        found = self._match(header["avro.schema"])
-        rows = _rows(file, size, marker)
+        header = read_header(file)
+        found = self._match(header.facts["avro.schema"])
+        rows = _rows(file, size, header.marker)
         wanted = {one.field_id: one.column for one in found.found if one.is_top and one.field_id in self._nulls_of}
         nulls = {field_id: 0 for field_id, column in wanted.items() if not column.nullable}
         nulls |= dict.fromkeys(self._nulls_of & found.lacking, rows)
@@ -75,26 +74,15 @@ class AvroFiles:
         return self._known[schema]
 
 
-def _header(file: BinaryIO) -> tuple[Mapping[str, bytes], bytes]:
-    """The file's own words, and the marker that ends each block; the first block comes next."""
-    if file.read(len(MAGIC)) != MAGIC:
-        raise ValueError("it does not begin as an Avro file does")
-    header = fastavro.schemaless_reader(file, {"type": "map", "values": "bytes"}, None)
-    marker = file.read(_SYNC)
-    if len(marker) != _SYNC or not isinstance(header, dict):
-        raise EOFError("its header is cut off")
-    return header, marker
-
-
 def _rows(file: BinaryIO, size: int, marker: bytes) -> int:
     """The sum of the blocks' counts, each of which is followed by the block's length, its bytes and a marker."""
     rows = 0
     while file.tell() < size:
-        count, length = _long(file), _long(file)
-        if count < 0 or length < 0 or file.tell() + length + _SYNC > size:
+        count, length = read_long(file), read_long(file)
+        if count < 0 or length < 0 or file.tell() + length + SYNC > size:
             raise EOFError("its last block is cut off")
         file.seek(length, io.SEEK_CUR)
-        if file.read(_SYNC) != marker:
+        if file.read(SYNC) != marker:
             raise ValueError("a block of it does not end where it should")
         rows += count
     return rows
@@ -103,19 +91,6 @@ def _rows(file: BinaryIO, size: int, marker: bytes) -> int:
 def _digest(file: BinaryIO, size: int) -> int:
     file.seek(max(0, size - TAIL))
     return digest_of(file.read(TAIL))
-
-
-def _long(file: BinaryIO) -> int:
-    """A number of Avro's."""
-    value = shift = 0
-    while True:
-        byte = file.read(1)
-        if not byte or shift > 63:
-            raise EOFError("its blocks cannot be counted")
-        value |= (byte[0] & 0x7F) << shift
-        shift += 7
-        if byte[0] < 0x80:
-            return (value >> 1) ^ -(value & 1)
 
 
 def _nulls(file: BinaryIO, columns: Mapping[int, str]) -> dict[int, int]:
@@ -131,7 +106,7 @@ def _nulls(file: BinaryIO, columns: Mapping[int, str]) -> dict[int, int]:
 
 def _reader(file: BinaryIO) -> Any:
     file.seek(0)
-    return fastavro.reader(file)
+    return fastavro.reader(plain(file, read_header(file)))
 
 
 def _forget_times(schema: Any) -> None:

@@ -124,7 +124,7 @@ class Footers:
         tail, size = self._storage.tail(location, TAIL)
         length = _footer_length(location, tail, size)
         if length + TRAILER > len(tail):
-            tail, size = self._storage.tail(location, length + TRAILER)
+            tail, size = self._storage.tail(location, self._bounded(location, length + TRAILER))
         try:
             data = tail[-TRAILER - length : -TRAILER]
             footer = decode_footer(data)
@@ -138,6 +138,13 @@ class Footers:
         except _DECODING as error:
             raise _damaged(location, "its footer cannot be decoded") from error
 
+    def _bounded(self, location: str, length: int) -> int:
+        most = self._storage.limits.footer_bytes
+        if length > most:
+            hint = "If the file is sound, raise the server's setting reading.footer_bytes; see docs/settings.md."
+            raise BadFile(f"{location}: its footer is larger than the {most} bytes that are read", hint=hint)
+        return length
+
     def _read_orc(self, location: str) -> FileStats:
         tail, size = self._storage.tail(location, TAIL)
         try:
@@ -145,7 +152,7 @@ class Footers:
             if length > size:
                 raise _damaged(location, "its footer is longer than the file", FileFormat.ORC)
             if length > len(tail):
-                tail, size = self._storage.tail(location, length)
+                tail, size = self._storage.tail(location, self._bounded(location, length))
             return self._orc.stats(location, size, tail)
         except WrongLayout as error:
             raise _unfit(location, error) from error

@@ -16,8 +16,10 @@ from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
 from catalog.places import canonical, lies_in
 from catalog.ports.manifests import NewDeletes
 from catalog.rebase import JoinedList, OvertakenAppend
-from server.files.manifests import Content, Damaged, ManifestFile, Manifests, Status, avro_records, give_row_ids
-from server.files.new_deletes import MALFORMED, new_deletes
+from server.files.avro_container import Most
+from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
+from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids
+from server.files.new_deletes import new_deletes
 from server.files.storage import Storage
 
 
@@ -33,13 +35,11 @@ class ManifestLists:
 
     def named(self, manifest_list: str) -> list[str]:
         try:
-            data = self._storage.read(manifest_list)
+            return named_manifests(self._storage, manifest_list)
         except NotFound:
             return []
-        try:
-            return [str(line["manifest_path"]) for line in avro_records(manifest_list, data)]
-        except (Damaged, *MALFORMED) as error:
-            raise Invalid(f"{manifest_list} is no manifest list: {error}") from error
+        except Damaged as error:
+            raise Invalid(f"{manifest_list} is no manifest list: {error.message}") from error
 
     def joined(self, metadata: Json, append: OvertakenAppend) -> JoinedList | None:
         try:
@@ -103,8 +103,9 @@ class _Join:
         """
         self._check_place(line["manifest_path"])
         snapshot_id = self._append.snapshot["snapshot-id"]
-        data = self._storage.read(line["manifest_path"])
-        entries = list(avro_records(line["manifest_path"], data))
+        limits = self._storage.limits
+        data = self._storage.read(line["manifest_path"], limits.manifest_bytes)
+        entries = list(avro_records(line["manifest_path"], data, Most(bytes=limits.unpacked_manifest_bytes)))
         expected = {
             "content": Content.DATA,
             "added_snapshot_id": snapshot_id,

@@ -23,6 +23,7 @@ from catalog.hive.ground import (
 from catalog.hive.unfinished import is_unfinished_work, may_be_going_on
 from server.ahead import in_threads
 from server.files.arrow import RemoteDirectories, RemoteEntry, has_times
+from server.files.deadlines import Deadlines
 from server.files.locations import local_path
 from server.files.storage import told
 
@@ -35,9 +36,11 @@ _SKEW_NS = 10 * 10**9
 class Listings:
     """Lists directories, local ones by the operating system, others by PyArrow.  Safe to share between threads."""
 
-    def __init__(self, properties: dict[str, str] | None = None, *, threads: int = 8) -> None:
+    def __init__(
+        self, properties: dict[str, str] | None = None, *, threads: int = 8, deadlines: Deadlines | None = None
+    ) -> None:
         """`properties` are PyIceberg's FileIO properties."""
-        self._remote = RemoteDirectories(properties or {})
+        self._remote = RemoteDirectories(properties or {}, deadlines)
         self._threads = threads
 
     def list_all(self, locations: Sequence[str], *, recursive: bool = False) -> Iterator[Listing]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
+from catalog.locations import FileRule
 from catalog.ports.reading import ListedFile, ManifestLine
 from server.files.manifests import Content, Manifests
 from server.files.storage import Storage
@@ -21,6 +22,9 @@ class StoredManifests:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+
+    def confined(self, rule: FileRule) -> StoredManifests:
+        return StoredManifests(self._storage.confined(rule))
 
     def lines(self, metadata: Json, snapshot: Json) -> Sequence[ManifestLine]:
         return [

@@ -5,31 +5,26 @@ Entries are mappings as in the Avro files, except that maps of columns are Pytho
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-import fastavro
-
 from catalog.datafile import DataFileEntry, LiveFile
-from catalog.errors import Unavailable
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema, unlisted_manifests
 from server.files.avro import manifest_list_schema, manifest_schema
 from server.files.avro_writer import container
+from server.files.manifest_records import Damaged, Entry, check_types, damaged, read_manifest, read_manifest_list
 from server.files.partitions import Spec
 from server.files.storage import Storage
 
-Entry = dict[str, Any]
 ManifestFile = dict[str, Any]
 
+_OF_LINE = {"manifest_path": str, "partition_spec_id": int, "added_snapshot_id": int}
+_OF_ENTRY = {"status": int, "data_file": dict}
+_OF_FILE = {"file_path": str, "file_format": str, "partition": dict, "record_count": int, "file_size_in_bytes": int}
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
-
-
-class Damaged(Unavailable):
-    """The file is there and is not what it is named as."""
 
 
 class Status(IntEnum):
@@ -82,15 +77,20 @@ class Manifests:
 
     def spec(self, spec_id: int) -> Spec:
         if spec_id not in self._specs:
-            self._specs[spec_id] = Spec.of(self._metadata, spec_id)
+            try:
+                self._specs[spec_id] = Spec.of(self._metadata, spec_id)
+            except StopIteration as error:
+                raise Damaged(f"a manifest is of partition spec {spec_id}, which the table does not have") from error
         return self._specs[spec_id]
 
     def of_snapshot(self, snapshot: Mapping[str, Any]) -> list[ManifestFile]:
         """The manifests that a snapshot lists; those of format v1 with what they lack."""
         if snapshot.get("manifest-list") is None:
             return [self._unlisted(location, snapshot) for location in unlisted_manifests(snapshot)]
-        manifests = list(read_avro(self._storage, snapshot["manifest-list"]))
+        location = snapshot["manifest-list"]
+        manifests = list(read_manifest_list(self._storage, location))
         for manifest in manifests:
+            check_types(location, manifest, _OF_LINE)
             manifest.setdefault("content", 0)
             manifest.setdefault("sequence_number", 0)
             manifest.setdefault("min_sequence_number", 0)
@@ -101,10 +101,11 @@ class Manifests:
 
     def _unlisted(self, location: str, snapshot: Mapping[str, Any]) -> ManifestFile:
         """A manifest of the oldest tables, whose snapshots name them without a list."""
-        spec_id = read_avro(self._storage, location).metadata.get("partition-spec-id", 0)
+        with damaged(location):
+            spec_id = int(read_manifest(self._storage, location).metadata.get("partition-spec-id", 0))
         return {
             "manifest_path": location,
-            "partition_spec_id": int(spec_id),
+            "partition_spec_id": spec_id,
             "content": 0,
             "sequence_number": 0,
             "added_snapshot_id": snapshot["snapshot-id"],
@@ -135,13 +136,16 @@ class Manifests:
         `names` in an entry are the partition record's field names by field id.  Without `whole` the maps of columns are
         left as Avro has them.
         """
-        reader = read_avro(self._storage, manifest["manifest_path"])
-        names = _partition_names(reader.writer_schema)
+        location = manifest["manifest_path"]
+        records = read_manifest(self._storage, location)
+        names = _partition_names(location, records.schema)
         next_row_id = manifest.get("first_row_id")
-        for entry in reader:
+        for entry in records:
+            check_types(location, entry, _OF_ENTRY)
             if entry["status"] == Status.DELETED:
                 continue
             file = entry["data_file"]
+            check_types(location, file, _OF_FILE)
             file.setdefault("content", Content.DATA)
             if entry.get("snapshot_id") is None:
                 entry["snapshot_id"] = manifest["added_snapshot_id"]
@@ -152,7 +156,8 @@ class Manifests:
                 file["first_row_id"] = next_row_id
                 next_row_id += file["record_count"]
             if whole:
-                unfold_maps(file)
+                with damaged(location):
+                    unfold_maps(file)
             entry["names"] = names
             yield entry
 
@@ -214,25 +219,11 @@ def give_row_ids(manifests: Sequence[ManifestFile], first: int) -> int:
     return given
 
 
-def read_avro(storage: Storage, location: str) -> Any:
-    """The records of a file; Damaged when it is no Avro file."""
-    return avro_records(location, storage.read(location))
-
-
-def avro_records(location: str, data: bytes) -> Any:
-    """The same of a file that has been read."""
-    try:
-        return fastavro.reader(io.BytesIO(data))
-    except (ValueError, EOFError, KeyError, IndexError) as error:
-        raise Damaged(
-            f"{location} is damaged: {error}", hint="Restore the file; without it the snapshot is lost."
-        ) from error
-
-
-def _partition_names(schema: Mapping[str, Any]) -> dict[int, str]:
-    data_file = next(field for field in schema["fields"] if field["name"] == "data_file")
-    partition = next(field for field in data_file["type"]["fields"] if field["name"] == "partition")
-    return {field["field-id"]: field["name"] for field in partition["type"]["fields"]}
+def _partition_names(location: str, schema: Mapping[str, Any]) -> dict[int, str]:
+    with damaged(location):
+        fields = {field["name"]: field["type"] for field in schema["fields"]}
+        partition = {field["name"]: field["type"] for field in fields["data_file"]["fields"]}["partition"]
+        return {field["field-id"]: field["name"] for field in partition["fields"]}
 
 
 def unfold_maps(file: dict[str, Any]) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Sequence
-
-from fastavro.schema import SchemaParseException
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
@@ -15,12 +11,6 @@ from catalog.places import canonical, lies_in
 from catalog.ports.manifests import NewDeletes
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
-
-MALFORMED = (
-    *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, EOFError),
-    *(struct.error, zlib.error, SchemaParseException),
-)
-"""What reading comes to in a file that is no manifest, or lacks what a manifest must say."""
 
 
 def new_deletes(storage: Storage, metadata: Json, snapshot: Json) -> NewDeletes:

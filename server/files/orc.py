@@ -11,9 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from server.files.limits import FOOTER_BYTES
+
 MAGIC = b"ORC"
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _STRUCT = 12
+_LARGEST_CHUNK = 1 << 23
+"""A chunk says its length in 23 bits."""
 
 Fields = dict[int, list[int | bytes]]
 """A message: the values of each field number, numbers as they stand and everything else as bytes."""
@@ -70,13 +74,16 @@ def tail_length(tail: bytes) -> int:
     return _number(_message(postscript), 1) + length + 1
 
 
-def decode_tail(tail: bytes) -> OrcFooter:
-    """The footer in a tail of the length that `tail_length` says. Broken bytes raise ValueError or what zlib raises."""
+def decode_tail(tail: bytes, most: int = FOOTER_BYTES) -> OrcFooter:
+    """The footer in a tail of the length that `tail_length` says, unpacked to at most so many bytes.
+
+    Broken bytes raise ValueError or what zlib raises.
+    """
     length = tail[-1]
     postscript = _message(tail[-1 - length : -1])
     at = len(tail) - 1 - length
     packed = tail[at - _number(postscript, 1) : at]
-    footer = _message(b"".join(_unpacked(packed, _number(postscript, 2), _number(postscript, 3, 1 << 18))))
+    footer = _message(_unpacked(packed, _number(postscript, 2), _number(postscript, 3, 1 << 18), most))
     if 10 in footer:
         raise NotOrc("it is encrypted")
     return OrcFooter(
@@ -120,7 +127,18 @@ def _extremes(fields: Fields, number: int, first: int = 1) -> tuple[int, int] | 
     return _signed(_number(of_kind, first)), _signed(_number(of_kind, first + 1))
 
 
-def _unpacked(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
+def _unpacked(data: bytes, kind: int, block_size: int, most: int) -> bytes:
+    """A compressed stream; NotOrc where it is longer than `most`."""
+    parts, size = [], 0
+    for part in _chunks(data, kind, min(block_size, _LARGEST_CHUNK)):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise NotOrc(f"its footer unpacks to more than {most} bytes")
+    return b"".join(parts)
+
+
+def _chunks(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
     """The chunks of a compressed stream: three bytes with the length and whether it is stored as it is."""
     if kind == _NONE:
         yield data
@@ -136,17 +154,27 @@ def _unpacked(data: bytes, kind: int, block_size: int) -> Iterator[bytes]:
 
 
 def _decompressed(chunk: bytes, kind: int, block_size: int) -> bytes:
+    """One chunk; no writer packs more than a block into it."""
     if kind == _ZLIB:
-        return zlib.decompress(chunk, -zlib.MAX_WBITS)
+        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+        data = unpacker.decompress(chunk, block_size + 1)
+        if len(data) > block_size or not unpacker.eof:
+            raise NotOrc("its footer cannot be unpacked")
+        return data
     import pyarrow as pa  # noqa: PLC0415 - importing it takes a second, and most servers never need it
 
     if kind == _SNAPPY:
         size, _ = _varint(chunk, 0)
+        if size > block_size:
+            raise NotOrc("its footer cannot be unpacked")
         return bytes(pa.Codec("snappy").decompress(chunk, size, asbytes=True))
     if kind == _LZ4:
         return bytes(pa.Codec("lz4_raw").decompress(chunk, block_size, asbytes=True))
     if kind == _ZSTD:
-        return bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read())
+        data = bytes(pa.CompressedInputStream(pa.BufferReader(chunk), "zstd").read(block_size + 1))
+        if len(data) > block_size:
+            raise NotOrc("its footer cannot be unpacked")
+        return data
     raise NotOrc("it is compressed by LZO" if kind == _LZO else f"it is compressed in an unknown way ({kind})")
 
 

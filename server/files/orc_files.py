@@ -97,7 +97,11 @@ def _check_names(footer: OrcFooter) -> None:
 
 
 def _columns(footer: OrcFooter) -> list[FileColumn]:
+    """A type that is part of several others would be many columns, and those of its parts as many again."""
     top = footer.types[0]
+    children = [child for one in footer.types for child in one.children]
+    if len(set(children)) < len(children):
+        raise NotOrc("its footer cannot be decoded")
     return [_column(footer.types, number, name) for number, name in zip(row_columns(footer), top.names, strict=True)]
 
 

@@ -27,7 +27,7 @@ class QuarantineFiles:
     def __init__(self, storage: Storage, properties: dict[str, str] | None = None) -> None:
         """`properties` are PyIceberg's FileIO properties."""
         self._storage = storage
-        self._remote = RemoteDirectories(properties or {})
+        self._remote = RemoteDirectories(properties or {}, storage.deadlines)
 
     def look(self, locations: Sequence[str]) -> list[SeenFile | None]:
         if all(local_path(location) is not None for location in locations):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from server.files.manifests import Status, read_avro
+from catalog.locations import FileRule
+from server.files.manifest_records import check_types, named_manifests, read_manifest
+from server.files.manifests import Status
 from server.files.storage import Storage
 
 _THREADS = 16
@@ -19,16 +21,24 @@ class Reachable:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
+    def confined(self, rule: FileRule) -> Reachable:
+        return Reachable(self._storage.confined(rule))
+
     def manifests(self, manifest_list: str) -> list[str]:
-        return [str(one["manifest_path"]) for one in read_avro(self._storage, manifest_list)]
+        return named_manifests(self._storage, manifest_list)
 
     def files(self, manifest: str) -> list[str]:
-        entries = read_avro(self._storage, manifest)
-        return [str(one["data_file"]["file_path"]) for one in entries if one["status"] != Status.DELETED]
+        return [path for path, status in self._entries(manifest) if status != Status.DELETED]
 
     def named(self, manifest: str) -> list[str]:
         """See catalog.ports.orphans.NamedFiles."""
-        return [str(one["data_file"]["file_path"]) for one in read_avro(self._storage, manifest)]
+        return [path for path, _ in self._entries(manifest)]
+
+    def _entries(self, manifest: str) -> Iterator[tuple[str, int]]:
+        for entry in read_manifest(self._storage, manifest):
+            check_types(manifest, entry, {"status": int, "data_file": dict})
+            check_types(manifest, entry["data_file"], {"file_path": str})
+            yield entry["data_file"]["file_path"], entry["status"]
 
     def missing(self, locations: Sequence[str]) -> list[str]:
         if len(locations) < _WORTH_THREADS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from cachetools import LRUCache
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_schema
 from catalog.iceberg.schema import index
+from catalog.locations import FileRule
 from catalog.ports.scan import FileTask
 from catalog.scan.deletes import Column, DataFile, DeleteFile, DeleteIndex, DeleteKind
 from catalog.scan.expression import FALSE
@@ -28,6 +30,9 @@ from server.files.values import decoded
 CACHED_MANIFESTS = 50_000
 CACHED_DELETES = 100_000
 """Lines of manifest lists and delete files that are kept in memory, of all tables: a plan's tasks all need the same."""
+_ODD = re.compile(r"[%?#\\\x00-\x1f\x7f]|/\.*$")
+CHECKED_TOGETHER = 500
+"""Files whose places are judged at once."""
 T = TypeVar("T")
 _PATH_ID = 2147483546
 """The column of position deletes that names the data file."""
@@ -43,8 +48,8 @@ class ManifestScans:
         self._deletes: LRUCache[str, DeleteIndex] = LRUCache(CACHED_DELETES, getsizeof=lambda one: one.size + 1)
         self._lock = threading.Lock()
 
-    def sizes(self, scan: Scan) -> list[ManifestSize]:
-        reading = self._reading(scan)
+    def sizes(self, scan: Scan, rule: FileRule) -> list[ManifestSize]:
+        reading = self._reading(scan, rule)
         return [
             ManifestSize(at=at, files=_live(manifest))
             for at, manifest in enumerate(reading.data_manifests())
@@ -54,17 +59,22 @@ class ManifestScans:
             )
         ]
 
-    def tasks(self, scan: Scan, task: Task) -> Iterator[FileTask]:
+    def tasks(self, scan: Scan, task: Task, rule: FileRule) -> Iterator[FileTask]:
         if not task:
             return
-        reading = self._reading(scan)
+        reading = self._reading(scan, rule)
         manifests = reading.data_manifests()
         deletes = self._index(reading)
-        for piece in task:
-            yield from reading.files(manifests[piece.manifest], piece, deletes)
+        found = (one for piece in task for one in reading.files(manifests[piece.manifest], piece, deletes))
+        judged: set[str] = set()
+        while some := list(islice(found, CHECKED_TOGETHER)):
+            _check(rule, some, judged)
+            yield from some
 
-    def _reading(self, scan: Scan) -> _Reading:
-        manifests = Manifests(self._storage, scan.metadata)
+    def _reading(self, scan: Scan, rule: FileRule) -> _Reading:
+        # Before anything is looked up: what another table's scan has left in memory is its alone.
+        rule.check(one["manifest-list"] for one in scan.snapshots if one.get("manifest-list") is not None)
+        manifests = Manifests(self._storage.confined(rule), scan.metadata)
         listed = [
             (
                 one["snapshot-id"],
@@ -96,6 +106,23 @@ class ManifestScans:
             with self._lock, contextlib.suppress(ValueError):  # larger than the whole cache
                 cache[location] = found
         return found
+
+
+def _check(rule: FileRule, tasks: Sequence[FileTask], judged: set[str]) -> None:
+    """LocationRefused where one of these may not be named. The server opens none of them: directories are judged, once
+    each, and files by themselves only where a program may read their names in another way.
+    """
+    locations = [str(one.content["file-path"]) for one in tasks]
+    locations += {str(delete.content["file-path"]) for one in tasks for delete in one.deletes}
+    wanted = []
+    for location in locations:
+        directory = location.rpartition("/")[0]
+        if directory not in judged:
+            judged.add(directory)
+            wanted.append(location)
+        elif _ODD.search(location) is not None:
+            wanted.append(location)
+    rule.check(wanted)
 
 
 class _Reading:

@@ -8,24 +8,28 @@ A write that fails leaves nothing under the name it was meant for.
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import io
 import os
 import re
-import secrets
-import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from cachetools import TTLCache
-from pyiceberg.io import SCHEMA_TO_FILE_IO, FileIO, load_file_io
+from pyiceberg.io import SCHEMA_TO_FILE_IO, load_file_io
 
 from catalog.errors import AlreadyExists, CatalogError, Denied, Invalid, NotFound, Unavailable
-from server.files.arrow import RemoteDirectories
+from catalog.locations import FileRule
+from server.files.deadlines import Deadlines
+from server.files.limits import ReadLimits
+from server.files.local import LocalFiles
 from server.files.locations import local_path
+from server.files.remote import RemoteFiles
 
+DEFAULT_LIMITS = ReadLimits()
 SEEN_FILES = 100_000
 SEEN_SECONDS = 60
 SCHEMES = frozenset(SCHEMA_TO_FILE_IO) - {"hf"}
@@ -45,8 +49,8 @@ _HINTS = {
 class Files(Protocol):
     """One kind of storage.  Raises OSError as the operating system would; `Storage` turns it into catalog errors."""
 
-    def read(self, location: str) -> bytes:
-        """All bytes of the file."""
+    def read(self, location: str, at_most: int) -> bytes:
+        """All bytes of the file; TooLarge, and nothing is read, when there are more than that."""
 
     def write_new(self, location: str, data: bytes) -> None:
         """Create the file with all of `data`, or leave nothing; FileExistsError if the name is taken."""
@@ -67,104 +71,40 @@ class Files(Protocol):
         """The file's bytes, to be read from anywhere in it; whoever asks closes it."""
 
 
-class LocalFiles:
-    """Files of this machine.  Once `write_new` has returned, the file survives a power cut."""
-
-    def read(self, location: str) -> bytes:
-        return Path(_local(location)).read_bytes()
-
-    def write_new(self, location: str, data: bytes) -> None:
-        path = Path(_local(location))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Hidden, so that neither Hive nor Iceberg takes a left-over for data if the process ends here.
-        unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
-        named = False
-        try:
-            with unfinished.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.link(unfinished, path)  # unlike rename, refuses a name that is taken
-                named = True
-                # Linked first: a journalling file system that makes the file durable makes its names durable with it,
-                # and nobody is told the name before that. Syncing the directory too would take as long again.
-                os.fsync(file.fileno())
-        except OSError:
-            if named:
-                path.unlink()
-            raise
-        finally:
-            unfinished.unlink(missing_ok=True)
-
-    def delete(self, location: str) -> None:
-        Path(_local(location)).unlink()
-
-    def delete_directory(self, location: str) -> None:
-        shutil.rmtree(_local(location))
-
-    def size(self, location: str) -> int:
-        return Path(_local(location)).stat().st_size
-
-    def tail(self, location: str, length: int) -> tuple[bytes, int]:
-        handle = os.open(_local(location), os.O_RDONLY)
-        try:
-            size = os.fstat(handle).st_size
-            return os.pread(handle, length, max(0, size - length)), size
-        finally:
-            os.close(handle)
-
-    def opened(self, location: str) -> BinaryIO:
-        return Path(_local(location)).open("rb")
-
-
-class RemoteFiles:
-    """Object stores and HDFS, through PyIceberg's FileIO."""
-
-    def __init__(self, io: FileIO) -> None:
-        self._io = io
-
-    def read(self, location: str) -> bytes:
-        with self._io.new_input(location).open() as stream:
-            return bytes(stream.read())
-
-    def write_new(self, location: str, data: bytes) -> None:
-        with self._io.new_output(location).create(overwrite=False) as stream:
-            stream.write(data)
-
-    def delete(self, location: str) -> None:
-        self._io.delete(location)
-
-    def delete_directory(self, location: str) -> None:
-        RemoteDirectories(self._io.properties).delete(location)
-
-    def size(self, location: str) -> int:
-        return len(self._io.new_input(location))
-
-    def tail(self, location: str, length: int) -> tuple[bytes, int]:
-        file = self._io.new_input(location)
-        size = len(file)
-        with file.open() as stream:
-            stream.seek(max(0, size - length))
-            return bytes(stream.read(length)), size
-
-    def opened(self, location: str) -> BinaryIO:
-        # One request, however often somebody moves about in it.
-        return io.BytesIO(self.read(location))
-
-
 class Storage:
     """Files by location, wherever they are.  Safe to share between threads."""
 
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        limits: ReadLimits = DEFAULT_LIMITS,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         """`properties` are PyIceberg's FileIO properties (`s3.endpoint`, `hdfs.host`, …); local files need none."""
+        self.limits = limits
+        self.deadlines = Deadlines(limits.seconds) if deadlines is None else deadlines
         self._properties = dict(properties or {})
-        self._local = LocalFiles()
+        self.local = LocalFiles(self.deadlines)
+        self.rule: FileRule | None = None
         self._remote: dict[str, RemoteFiles] = {}
         self._seen: TTLCache[str, bool] = TTLCache(SEEN_FILES, SEEN_SECONDS)
         self._lock = threading.Lock()
 
-    def read(self, location: str) -> bytes:
+    def confined(self, rule: FileRule) -> Storage:
+        """The same storage for the files that one table's metadata names: LocationRefused for all that it may not.
+
+        Links are judged before a file is opened and, where somebody may have exchanged one meanwhile, after it.
+        """
+        made = copy.copy(self)
+        made.rule = rule
+        made.local = self.local.confined(rule)
+        return made
+
+    def read(self, location: str, at_most: int | None = None) -> bytes:
+        """A whole file, of no more bytes than metadata may have unless another limit is given."""
+        self._admit(location)
         with told("read", location):
-            return self._files(location).read(location)
+            return self._files(location).read(location, self.limits.metadata_bytes if at_most is None else at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
         """Write a file that does not exist yet, whole or not at all."""
@@ -178,7 +118,7 @@ class Storage:
                 Path(path).mkdir(parents=True, exist_ok=True)
 
     def delete(self, location: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Remove a file; one that is gone already is fine. Of many, the caller has asked the rule at once."""
         with contextlib.suppress(NotFound), told("delete", location):
             self._files(location).delete(location)
 
@@ -208,11 +148,13 @@ class Storage:
         return there
 
     def size(self, location: str) -> int:
+        self._admit(location)
         with told("look at", location):
             return self._files(location).size(location)
 
     def tail(self, location: str, length: int) -> tuple[bytes, int]:
         """The last bytes of a file, at most `length`, and its size at that moment."""
+        self._admit(location)
         with told("read", location):
             return self._files(location).tail(location, length)
 
@@ -235,14 +177,19 @@ class Storage:
     @contextlib.contextmanager
     def opened(self, location: str) -> Iterator[tuple[BinaryIO, int]]:
         """A file's bytes, to be read from anywhere in it, and its size."""
+        self._admit(location)
         with told("read", location), self._files(location).opened(location) as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
             yield file, size
 
+    def _admit(self, location: str) -> None:
+        if self.rule is not None:
+            self.rule.check([location])
+
     def _files(self, location: str) -> Files:
         if local_path(location) is not None:
-            return self._local
+            return self.local
         scheme = location.split("://", 1)[0]
         if not _SCHEME.fullmatch(scheme):
             raise Invalid(f"{location!r} is no location: its scheme is {scheme!r}", hint="Give a full path or a URI.")
@@ -251,7 +198,7 @@ class Storage:
                 f"{location!r}: there is no storage for {scheme}", hint=f"Known are {', '.join(sorted(SCHEMES))}."
             )
         if scheme not in self._remote:
-            self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location))
+            self._remote[scheme] = RemoteFiles(load_file_io(self._properties, location), self.deadlines)
         return self._remote[scheme]
 
 
@@ -280,10 +227,3 @@ def storage_failure(verb: str, location: str, error: OSError) -> CatalogError:
     is_denied = isinstance(error, PermissionError) or error.errno == errno.EIO
     number = errno.EACCES if isinstance(error, PermissionError) else error.errno
     return (Denied if is_denied else Unavailable)(f"cannot {verb} {location}: {why}", hint=_HINTS.get(number or 0))
-
-
-def _local(location: str) -> str:
-    path = local_path(location)
-    if path is None:
-        raise Invalid(f"{location} does not lie on this machine")
-    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import threading
 import zlib
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import refs_only
 from catalog.ports.files import Files
 
+MOST_BYTES = 128 * 1024 * 1024
 CACHE_BYTES = 256 * 1024 * 1024
 SMALL_CACHE_BYTES = 32 * 1024 * 1024
 _PARSED_WEIGHT = 8
@@ -39,6 +41,8 @@ class MetadataFiles:
     """Metadata files of all warehouses."""
 
     files: Files
+    most_bytes: int = MOST_BYTES
+    """Of one file, unpacked."""
     _cache: LRUCache[str, Document] = field(default_factory=lambda: LRUCache(CACHE_BYTES, getsizeof=_weight))
     _with_refs_only: LRUCache[str, bytes] = field(default_factory=lambda: LRUCache(SMALL_CACHE_BYTES, getsizeof=len))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -48,7 +52,7 @@ class MetadataFiles:
         with self._lock:
             document = self._cache.get(location)
         if document is None:
-            document = _parsed(location, self._read(location))
+            document = self._parsed(location)
             self._keep(location, document)
         return document
 
@@ -56,7 +60,7 @@ class MetadataFiles:
         """What a file says that nobody will ask for soon again: it takes no other's room in the cache."""
         with self._lock:
             document = self._cache.get(location)
-        return (document or _parsed(location, self._read(location))).parsed
+        return (document or self._parsed(location)).parsed
 
     def load_present(self, location: str) -> Document:
         """The same, and NotFound too when the file has been removed behind the cache's back.
@@ -79,17 +83,23 @@ class MetadataFiles:
                     self._with_refs_only[location] = text
         return text
 
-    def _read(self, location: str) -> bytes:
+    def _parsed(self, location: str) -> Document:
         try:
-            return self.files.read(location)
+            data = self.files.read(location, self.most_bytes)
         except NotFound as error:
             raise _gone(location) from error
+        return _parsed(location, data, self.most_bytes)
 
     def write(self, table_location: str, version: int, metadata: Json) -> str:
-        """Write a new metadata file for a table and return its location, which no other commit can ever choose."""
+        """Write a new metadata file for a table and return its location, which no other commit can ever choose.
+
+        Invalid, and nothing is written, when it would be larger than what is read again.
+        """
         base = metadata.get("properties", {}).get("write.metadata.path") or f"{table_location.rstrip('/')}/metadata"
         location = f"{str(base).rstrip('/')}/{version:05d}-{uuid4()}.metadata.json"
         text = orjson.dumps(metadata)
+        if len(text) > self.most_bytes:
+            raise _too_large(location, self.most_bytes)
         self.files.write_new(location, text)
         self._keep(location, Document(text, metadata))
         return location
@@ -119,9 +129,27 @@ def _gone(location: str) -> NotFound:
     )
 
 
-def _parsed(location: str, data: bytes) -> Document:
+def _too_large(location: str, most: int) -> Invalid:
+    return Invalid(
+        f"the metadata {location} has more than {most} bytes",
+        hint="Expire snapshots, or raise the server's setting reading.metadata_bytes; see docs/settings.md.",
+    )
+
+
+def _unpacked(location: str, data: bytes, most: int) -> bytes:
+    """The text of a metadata file; Invalid when there is more than `most` of it, of which no more is unpacked."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        text = packed.read(most + 1)
+    if len(text) > most:
+        raise _too_large(location, most)
+    return text
+
+
+def _parsed(location: str, data: bytes, most: int) -> Document:
     try:
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        text = _unpacked(location, data, most)
         parsed = orjson.loads(text)
     except (orjson.JSONDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise Invalid(f"{location} is not Iceberg metadata: {error}") from error

@@ -7,20 +7,21 @@ Each batch is noted once it is deleted; killed anywhere, the next run deletes at
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from catalog.dropped import Dropped, DroppedKind, DroppedState, PurgeProgress, belongs_to
-from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound
+from catalog.dropped import Dropped, DroppedKind, DroppedState, PurgeProgress
+from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
+from catalog.locations import FileRule
 from catalog.names import CatalogName, RelationId
-from catalog.places import canonical
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
+from server.service.allowed import allowed_locations
 from server.service.metadata import MetadataFiles
 from server.service.ownership import why_dropped_not_its_own
 from server.service.retire import event_of
@@ -133,8 +134,8 @@ class Purges:
             relations = [one for one in uow.dropped.relations_of(entry.id) if one.metadata_location is not None]
         at, before = entry.progress, entry.progress.deleted
         try:
-            for after, locations in self._batches(relations, at):
-                self.files.delete(locations)
+            for after, files, locations in self._batches(relations, at):
+                files.delete(locations)
                 at = after
                 if not self._note(entry, at, None):
                     return status  # another server has ended it
@@ -162,19 +163,24 @@ class Purges:
 
     def _batches(
         self, relations: Sequence[Relation], at: PurgeProgress
-    ) -> Iterator[tuple[PurgeProgress, Sequence[str]]]:
-        """What is still to be deleted, batch by batch, each with the progress that is true once it is deleted."""
+    ) -> Iterator[tuple[PurgeProgress, ReachableFiles, Sequence[str]]]:
+        """What is still to be deleted, batch by batch, and by whom, with the progress that is true once it is deleted.
+
+        Only files in the table's own directory, links followed; what its metadata names elsewhere is not even read.
+        """
         for store in range(at.store, len(relations)):
             at = at if store == at.store else _begun(at, store=store)
-            own, metadata = canonical(relations[store].location), self._found(relations[store])
+            metadata = self._found(relations[store])
             if metadata is None:
                 continue  # gone: so is everything that only it led to
+            rule = self._rule(relations[store], relations)
+            confined = replace(self, files=self.files.confined(rule))
             for stage in range(at.stage, len(_STAGES)):
                 at = at if stage == at.stage else _begun(at, store=store, stage=stage)
-                steps = _STAGES[stage](self, metadata, relations[store])
+                steps = _STAGES[stage](confined, metadata, relations[store])
                 for step in range(at.step, len(steps)):
-                    named = list(dict.fromkeys(self._named(stage, steps[step])))
-                    mine = [location for location in named if belongs_to(location, own)]
+                    named = list(dict.fromkeys(confined.named(stage, steps[step])))
+                    mine = rule.deletable(named)
                     at = replace(
                         at,
                         step=step + 1,
@@ -182,15 +188,28 @@ class Purges:
                         deleted=at.deleted + len(mine),
                         kept=at.kept + len(named) - len(mine),
                     )
-                    yield at, mine
+                    yield at, confined.files, mine
 
-    def _named(self, stage: int, step: Sequence[str]) -> Iterator[str]:
+    def _rule(self, table: Relation, relations: Sequence[Relation]) -> FileRule:
+        """What may be deleted of a dropped table: what was dropped with it is no other table's."""
+
+        def others(wanted: Collection[str]) -> list[str]:
+            with self.database.reading() as uow:
+                found = uow.dropped.places_meeting(wanted, [one.id for one in relations], in_purge=False)
+            return [one.location for one in found]
+
+        links = self.metadata.files
+        with self.database.reading() as uow:
+            allowed = allowed_locations(uow, links, table.catalog)
+        return FileRule(table=str(table.name), allowed=allowed, own=[table.location], others=others, links=links)
+
+    def named(self, stage: int, step: Sequence[str]) -> Iterator[str]:
         """The files of one step: in the first stage those that its manifests name."""
         if stage > 0:
             yield from step
             return
         for manifest in step:
-            with suppress(NotFound):
+            with suppress(NotFound, Invalid):  # Invalid: not the table's to name, or no file
                 yield from self.files.files(manifest)
 
     def manifests_of(self, metadata: Json) -> list[str]:
@@ -199,7 +218,7 @@ class Purges:
         for snapshot in metadata.get("snapshots") or ():
             found.update(unlisted_manifests(snapshot))
         for manifest_list in _lists(metadata):
-            with suppress(NotFound):
+            with suppress(NotFound, Invalid):
                 found.update(self.files.manifests(manifest_list))
         return sorted(found)
 

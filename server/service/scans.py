@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import islice
 
 from catalog.errors import CommitUnknown, NoSuchPlan, NoSuchPlanTask, NotFound, Unavailable
 from catalog.iceberg.json import Json
+from catalog.locations import FileRule
 from catalog.names import CatalogName, TableName
 from catalog.ports.scan import FileTask, ScanFiles
 from catalog.ports.store import Database
@@ -29,7 +31,8 @@ from catalog.scan.plan import (
 )
 from catalog.scan.request import ScanRequest
 from catalog.scan.scan import Scan
-from server.service.keyed import KeyedTables
+from server.service.keyed import KeyedTables, served_by
+from server.service.locations import rule_in
 from server.service.metadata import MetadataFiles
 from server.service.tables import Tables
 
@@ -62,11 +65,12 @@ class Scans:
         location, metadata = self._table(catalog, name)
         scan = Scan.of(metadata, request)
         limits = self.limits.for_filter(written_bytes(scan.filter))
-        sizes = self.files.sizes(scan)
+        rule = self._rule(catalog, name, metadata)
+        sizes = self.files.sizes(scan, rule)
         if limits.fits(sizes):
-            files = list(_enough(self.files.tasks(scan, whole(sizes)), request.min_rows))
+            files = list(_enough(self.files.tasks(scan, whole(sizes), rule), request.min_rows))
             return Planned(plan_id=inline_plan_id(), files=files)
-        first = _first_rows(self.files, scan, sizes, limits)
+        first = _first_rows(partial(self.files.tasks, rule=rule), scan, sizes, limits)
         if first is not None:
             return Planned(plan_id=inline_plan_id(), files=first)
         plan = self._keep(location, scan, _pinned(body, scan), tuple(cut(sizes, limits)))
@@ -104,7 +108,13 @@ class Scans:
                 f"The plan task {task} is of metadata that is gone", hint="plan the scan again"
             ) from error
         scan = Scan.of(metadata, ScanRequest.parse(plan.request), schema_id=plan.schema_id)
-        return list(self.files.tasks(scan, plan.tasks[number]))
+        return list(self.files.tasks(scan, plan.tasks[number], self._rule(catalog, name, metadata)))
+
+    def _rule(self, catalog: CatalogName, name: TableName, metadata: Json) -> FileRule:
+        """Which files the table may name: somebody may have committed those of another."""
+        with self.database.reading() as uow:
+            relation, _ = served_by(uow, catalog, name)
+            return rule_in(uow, self.database, self.metadata.files, relation, metadata)
 
     def _table(self, catalog: CatalogName, name: TableName) -> tuple[str, Json]:
         """Where the table's metadata is, and the metadata; that of a pinned table says less than its file."""
@@ -144,13 +154,13 @@ class Scans:
 
 
 def _first_rows(
-    files: ScanFiles, scan: Scan, sizes: Sequence[ManifestSize], limits: ScanLimits
+    tasks: Callable[[Scan, Task], Iterator[FileTask]], scan: Scan, sizes: Sequence[ManifestSize], limits: ScanLimits
 ) -> Sequence[FileTask] | None:
     """Files with as many rows as the client asked for, if they are found within one answer."""
     if scan.min_rows is None:
         return None
     near = whole(sizes[: limits.manifests])
-    first = list(islice(_enough(files.tasks(scan, near), scan.min_rows), limits.inline_files))
+    first = list(islice(_enough(tasks(scan, near), scan.min_rows), limits.inline_files))
     return first if sum(task.certain_rows for task in first) >= scan.min_rows else None
 
 

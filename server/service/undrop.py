@@ -6,7 +6,7 @@ an engine that purges by itself deletes them a moment after the drop (architectu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,14 +14,17 @@ from uuid import UUID
 
 from catalog.dropped import Dropped, DroppedKind, DroppedState, belongs_to
 from catalog.errors import AlreadyExists, CatalogError, Conflict, Invalid, NotFound, Unavailable
+from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import current_snapshot
+from catalog.locations import FileRule, own_locations
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
 from catalog.places import canonical, spellings
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from server.service.allowed import allowed_locations
 from server.service.keyed import check_no_namespace
 from server.service.metadata import MetadataFiles
 from server.service.namespaces import ensure_within
@@ -175,18 +178,40 @@ class Undrops:
         head = None if relation.kind is RelationKind.VIEW else current_snapshot(metadata)
         if head is None:
             return FilesFound(checked=1, of=1)
-        listed = [] if head.get("manifest-list") is None else [head["manifest-list"]]
-        if missing := self.files.missing(listed):
+        rule = self._rule(relation, metadata)
+        files = self.files.confined(rule)
+        listed = _admitted(rule, [] if head.get("manifest-list") is None else [head["manifest-list"]])
+        if missing := files.missing(listed):
             return FilesFound(checked=2, of=2, missing=missing)
-        manifests = [one for name in listed for one in self.files.manifests(name)] + unlisted_manifests(head)
-        if missing := self.files.missing(manifests):
+        manifests = [one for name in listed for one in files.manifests(name)] + unlisted_manifests(head)
+        manifests = _admitted(rule, manifests)
+        if missing := files.missing(manifests):
             return FilesFound(checked=2 + len(manifests), of=2 + len(manifests), missing=missing)
         own = canonical(relation.location)
-        named = dict.fromkeys(file for manifest in manifests for file in self.files.files(manifest))
+        named = dict.fromkeys(file for manifest in manifests for file in files.files(manifest))
         data = [file for file in named if relation.hive_name is None or belongs_to(file, own)]
-        some = data[:: len(data) // MOST_DATA_FILES + 1]
+        some = _admitted(rule, data[:: len(data) // MOST_DATA_FILES + 1])
         besides = 2 + len(manifests)
-        return FilesFound(checked=besides + len(some), of=besides + len(data), missing=self.files.missing(some))
+        return FilesFound(checked=besides + len(some), of=besides + len(data), missing=files.missing(some))
+
+    def _rule(self, relation: Relation, metadata: Json) -> FileRule:
+        """What a dropped table may name: whether other files exist is told to nobody who brings it back."""
+        own = [] if relation.owner_id is None else [relation.owner_id]
+
+        def others(wanted: Collection[str]) -> list[str]:
+            with self.database.reading() as uow:
+                return [one.location for one in uow.dropped.places_meeting(wanted, [relation.id, *own])]
+
+        links = self.metadata.files
+        with self.database.reading() as uow:
+            allowed = allowed_locations(uow, links, relation.catalog)
+        places = [*own_locations(metadata), *relation.former_locations]
+        return FileRule(table=str(relation.name), allowed=allowed, own=places, others=others, links=links)
+
+
+def _admitted(rule: FileRule, locations: Sequence[str]) -> list[str]:
+    refused = rule.refused(locations)
+    return [one for one in locations if one not in refused]
 
 
 def _sum(found: Iterable[FilesFound]) -> FilesFound:

@@ -85,8 +85,8 @@ class FaultyFiles:
     only: str = ""
     """How the name of that file ends."""
 
-    def read(self, location: str) -> bytes:
-        return self.real.read(location)
+    def read(self, location: str, at_most: int | None = None) -> bytes:
+        return self.real.read(location, at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
         self.real.write_new(location, data)

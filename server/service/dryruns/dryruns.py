@@ -13,6 +13,9 @@ from catalog.would import Would
 from server.service.dryruns import files, keeping, packing, rewriting
 from server.service.dryruns.look import Look, TooMany, told_by_summary
 from server.service.keeping.places import OwnPlace, OwnPlaces
+from server.service.locations import rule_in
+from server.service.moment import Moment
+from server.service.ownership import tables_of
 from server.service.tasks import Tasks
 
 LOOKS: Mapping[JobKind, Callable[[Look], Would]] = {
@@ -47,11 +50,23 @@ class DryRuns:
             with self.tasks.database.reading() as uow:
                 return self.own_places.of_relation(uow, asked.moment.relation)
 
-        look = Look(moment=asked.moment, task=asked.task, manifests=self.manifests, places=places)
+        manifests = self._manifests(asked.moment)
+        look = Look(moment=asked.moment, task=asked.task, manifests=lambda of: manifests[of["location"]], places=places)
         try:
             return LOOKS[kind](look)
         except TooMany:
             return told_by_summary(look)
+
+    def _manifests(self, moment: Moment) -> Mapping[str, ManifestReading]:
+        """By the location of each of its tables."""
+        database, links = self.tasks.database, self.tasks.metadata.files
+        found: dict[str, ManifestReading] = {}
+        with database.reading() as uow:
+            tables = {table.name.name: table for table in tables_of(uow, moment.relation)}
+            for store, metadata in moment.metadata.items():
+                table = tables[store] if store else moment.relation
+                found[metadata["location"]] = self.manifests.confined(rule_in(uow, database, links, table, metadata))
+        return found
 
     def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> None:
         """Invalid, with the reason, for a job that would only fail: a policy that is not set or does not fit."""

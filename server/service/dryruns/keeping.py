@@ -80,10 +80,11 @@ def _add_freed(freed: _Freed, look: Look, metadata: Json, leaving: set[int]) -> 
         freed.known = False
         return
     freed.manifests |= {name: line.length for name, line in going.items()}
-    found = {file.location: file.size for line in going.values() for file in look.manifests.files(metadata, line)}
+    manifests = look.manifests(metadata)
+    found = {file.location: file.size for line in going.values() for file in manifests.files(metadata, line)}
     if found:
         for line in staying.values():
-            for file in look.manifests.files(metadata, line):
+            for file in manifests.files(metadata, line):
                 found.pop(file.location, None)
     freed.files |= found
 
@@ -91,7 +92,7 @@ def _add_freed(freed: _Freed, look: Look, metadata: Json, leaving: set[int]) -> 
 def _lines(look: Look, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestLine]:
     found: dict[str, ManifestLine] = {}
     for snapshot in snapshots:
-        found |= {line.location: line for line in look.manifests.lines(metadata, snapshot)}
+        found |= {line.location: line for line in look.manifests(metadata).lines(metadata, snapshot)}
         check_not_too_many(found.values())
     return found
 

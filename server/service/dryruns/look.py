@@ -37,20 +37,22 @@ class Look:
 
     moment: Moment
     task: Json
-    manifests: ManifestReading
+    manifests: Callable[[Json], ManifestReading]
+    """Reads what the table of this metadata may name."""
     places: Callable[[], list[OwnPlace]]
 
     def lines(self, metadata: Json) -> list[ManifestLine]:
         """The manifests of main's head; TooMany when nobody would wait until they are read."""
         head = current_snapshot(metadata)
-        lines = [] if head is None else list(self.manifests.lines(metadata, head))
+        lines = [] if head is None else list(self.manifests(metadata).lines(metadata, head))
         check_not_too_many(lines)
         return lines
 
     def live(self, metadata: Json, *, bounds_of: int | None = None) -> list[ListedFile]:
         """All live files of main's head; TooMany as above."""
         lines = self.lines(metadata)
-        return [file for line in lines for file in self.manifests.files(metadata, line, bounds_of=bounds_of)]
+        manifests = self.manifests(metadata)
+        return [file for line in lines for file in manifests.files(metadata, line, bounds_of=bounds_of)]
 
 
 def check_not_too_many(lines: Iterable[ManifestLine]) -> None:

@@ -106,7 +106,7 @@ def manifests(look: Look) -> Would:
 def _manifest_sizes(look: Look, metadata: Json) -> list[int]:
     """The list of them alone is read, however many they are."""
     head = current_snapshot(metadata)
-    return [] if head is None else [line.length for line in look.manifests.lines(metadata, head)]
+    return [] if head is None else [line.length for line in look.manifests(metadata).lines(metadata, head)]
 
 
 def _target(metadata: Json, setting: tuple[str, int]) -> int:

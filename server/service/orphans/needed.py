@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +11,15 @@ from dataclasses import dataclass, field
 from catalog.errors import Conflict, Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
+from catalog.locations import FileRule
 from catalog.orphans import is_metadata, names_of
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
+from catalog.ports.store import Database
 from catalog.relation import Relation
+from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
+
+log = logging.getLogger(__name__)
 
 _THREADS = 16
 Reader = Callable[[str], Sequence[str]]
@@ -28,6 +34,7 @@ class Needed:
     statistics, and the metadata files themselves.
     """
 
+    database: Database
     metadata: MetadataFiles
     files: NamedFiles
     wanted: AbstractSet[str]
@@ -39,13 +46,16 @@ class Needed:
         for table in tables:
             current = table.metadata_location or ""
             document = self.metadata.load(current).parsed
+            rule = file_rule(self.database, self.metadata.files, table, document)
             self._meet([current])
-            self._follow(document, table, must_exist=True)
-            for entry in document.get("metadata-log") or ():
-                self._older(entry["metadata-file"], table)
+            self._follow(document, table, rule, must_exist=True)
+            older = [entry["metadata-file"] for entry in document.get("metadata-log") or ()]
+            rule.check(one for one in older if one not in self._read)
+            for location in older:
+                self._older(location, table, rule)
         return self.found
 
-    def _older(self, location: str, table: Relation) -> None:
+    def _older(self, location: str, table: Relation, rule: FileRule) -> None:
         """An older state: what expiry has deleted since is gone, and missed by nobody."""
         self._meet([location])
         if location in self._read:
@@ -54,17 +64,18 @@ class Needed:
             document = self.metadata.look_into(location)
         except NotFound:
             document = {}
-        self._follow(document, table, must_exist=False)
+        self._follow(document, table, rule, must_exist=False)
         self._read.add(location)
 
-    def _follow(self, document: Json, table: Relation, *, must_exist: bool) -> None:
+    def _follow(self, document: Json, table: Relation, rule: FileRule, *, must_exist: bool) -> None:
+        files = self.files.confined(rule)
         kinds = ("statistics", "partition-statistics")
         self._meet(one["statistics-path"] for kind in kinds for one in document.get(kind) or ())
         snapshots = document.get("snapshots") or ()
         lists = [one["manifest-list"] for one in snapshots if one.get("manifest-list") is not None]
         manifests = [manifest for one in snapshots for manifest in unlisted_manifests(one)]
-        manifests += self._named(lists, self.files.manifests, table, must_exist=must_exist)
-        self._meet(self._named(manifests, self.files.named, table, must_exist=must_exist))
+        manifests += self._named(lists, files.manifests, table, must_exist=must_exist)
+        self._meet(self._named(manifests, files.named, table, must_exist=must_exist))
 
     def _named(self, locations: Iterable[str], names: Reader, table: Relation, *, must_exist: bool) -> Iterator[str]:
         """All that these files name, each read once."""
@@ -115,9 +126,11 @@ def why_foreign(
         judged = pool.map(lambda one: _whose(metadata, one), sorted({*listed, *also} - proven))
         for location, uuid in judged:
             if uuid == "":
-                return f"{location} cannot be read, so it may be another table's"
+                log.warning("no orphans are taken: %s cannot be read, so it may be another table's", location)
+                return "a metadata file in its directory cannot be read, so it may be another table's"
             if uuid is not None and uuid not in own:
-                return f"{location} is the metadata of another table, {uuid}"
+                log.warning("no orphans are taken: %s is the metadata of another table, %s", location, uuid)
+                return "its directory holds the metadata of another table"
             proven.add(location)
     return None
 

@@ -126,7 +126,7 @@ class Orphans:
             files, kept = self._old_enough(moment, proposed)
             in_use = self._in_use(moment, files)
             files = _left_by_hive(moment, files, in_use, kept)
-            needed = Needed(self.metadata, self.named, _names(files))
+            needed = Needed(self.database, self.metadata, self.named, _names(files))
             found = needed.look(moment.tables)
             left = [file for file in files if not names_of(file.location) & found]
             kept[Why.NEEDED] += len(files) - len(left)
@@ -166,7 +166,7 @@ class Orphans:
         held = [one for one in held if one.id in reports]
         files = [line.file for one in held for line in reports[one.id] if line.file.location not in one.kept]
         in_use = self._in_use(moment, files)
-        check = _check(Needed(self.metadata, self.named, _names(files)), in_use)
+        check = _check(Needed(self.database, self.metadata, self.named, _names(files)), in_use)
         self._put_back_needed(moment, check, files)
         ended = Ended()
         for batch in held:

@@ -14,15 +14,17 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.errors import AlreadyExists, Invalid, NotFound, Unavailable
 from server.files import storage as storage_module
+from server.files.deadlines import Deadlines
 from server.files.locations import local_path
-from server.files.storage import RemoteFiles, Storage
+from server.files.remote import RemoteFiles
+from server.files.storage import Storage
 
 
 class AllRemote(Storage):
     """A storage that goes through PyIceberg's FileIO even for local files."""
 
     def _files(self, location: str) -> RemoteFiles:
-        return RemoteFiles(PyArrowFileIO())
+        return RemoteFiles(PyArrowFileIO(), Deadlines(60))
 
 
 @pytest.fixture(params=[Storage, AllRemote], ids=["local", "remote"])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.iceberg.json import Json
+from catalog.locations import AllowedLocations, FileRule
 from catalog.ports.scan import FileTask
 from catalog.scan.expression import to_json
 from catalog.scan.plan import ScanLimits, cut, whole
@@ -74,9 +75,16 @@ def perform(table: LakeTable, action: str, *args: Any) -> None:
             table.rewrite()
 
 
+def rule_of(table: LakeTable) -> FileRule:
+    allowed = AllowedLocations(catalog="lake", roots=())
+    given = [table.metadata["location"]]
+    return FileRule(table="t", allowed=allowed, own=(), given=given, others=lambda _: (), links=Storage())
+
+
 def planned(table: LakeTable, body: Json) -> list[FileTask]:
     files, scan = ManifestScans(Storage()), Scan.of(table.metadata, ScanRequest.parse(body))
-    return list(files.tasks(scan, whole(files.sizes(scan))))
+    rule = rule_of(table)
+    return list(files.tasks(scan, whole(files.sizes(scan, rule)), rule))
 
 
 def paths(files: Iterable[FileTask]) -> list[str]:
@@ -145,9 +153,11 @@ def test_the_tasks_of_a_plan_are_the_whole_in_pieces(history: Any, asked: Any) -
     with TemporaryDirectory() as place:
         table = built(Path(place), history)
         files, scan = ManifestScans(Storage()), Scan.of(table.metadata, ScanRequest.parse({"filter": asked}))
-        sizes = files.sizes(scan)
-        pieces = [told(files.tasks(scan, task)) for task in cut(sizes, SMALL)]
-        assert sorted(chain.from_iterable(pieces), key=repr) == sorted(told(files.tasks(scan, whole(sizes))), key=repr)
+        rule = rule_of(table)
+        sizes = files.sizes(scan, rule)
+        pieces = [told(files.tasks(scan, task, rule)) for task in cut(sizes, SMALL)]
+        every = told(files.tasks(scan, whole(sizes), rule))
+        assert sorted(chain.from_iterable(pieces), key=repr) == sorted(every, key=repr)
 
 
 def told(files: Iterable[FileTask]) -> list[tuple[Mapping[str, Any], Any, list[str]]]:

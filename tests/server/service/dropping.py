@@ -16,6 +16,7 @@ from catalog.commit import Change
 from catalog.datafile import DataFileEntry, FileStats
 from catalog.dropped import RETENTION, Dropped
 from catalog.iceberg.json import Json
+from catalog.locations import FileRule
 from catalog.names import TableName
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -121,6 +122,9 @@ class DyingFiles:
 
     real: ReachableFiles
     fuse: Fuse
+
+    def confined(self, rule: FileRule) -> DyingFiles:
+        return DyingFiles(self.real.confined(rule), self.fuse)
 
     def manifests(self, manifest_list: str) -> list[str]:
         return self._around(lambda: self.real.manifests(manifest_list))

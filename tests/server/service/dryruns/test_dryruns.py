@@ -16,6 +16,7 @@ from catalog.datafile import DataFileEntry, FileStats
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.job import AFTER_A_LOOK, JobKind
+from catalog.locations import FileRule
 from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine
 from catalog.would import Would
@@ -184,6 +185,9 @@ class Listed:
     """One manifest with these files: of deletes too, which the server writes none of."""
 
     found: Sequence[ListedFile]
+
+    def confined(self, _rule: FileRule) -> Listed:
+        return self
 
     def lines(self, _metadata: Json, _snapshot: Json) -> list[ManifestLine]:
         return [ManifestLine(location="m", length=MIB, files=len(self.found), listed={})]

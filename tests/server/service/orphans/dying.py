@@ -66,8 +66,8 @@ class DyingReports:
     real: Files
     fuse: Fuse
 
-    def read(self, location: str) -> bytes:
-        return self.real.read(location)
+    def read(self, location: str, at_most: int | None = None) -> bytes:
+        return self.real.read(location, at_most)
 
     def write_new(self, location: str, data: bytes) -> None:
         self.fuse.burn()
