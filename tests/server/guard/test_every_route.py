@@ -137,7 +137,6 @@ OF_THE_CATALOG = {
 # Whose object is the server, which is there for everybody, or which a service decides about.
 OF_THE_SERVER = {
     "GET /metrics",
-    "GET /catalogs/{catalog}/misplaced",
     "POST /catalogs",
     "GET /health",
     "GET /optimizing",

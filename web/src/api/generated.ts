@@ -1889,6 +1889,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/leases/{lease}/locations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask whether files may be opened
+         * @description 400 tells of the first location that the job may not open; it names no other table.
+         */
+        post: operations["check_locations_leases__lease__locations_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/leases/{lease}/orphans": {
         parameters: {
             query?: never;
@@ -4063,6 +4083,9 @@ export interface components {
         /**
          * LeaseOut
          * @description A job and everything needed to run it.
+         *
+         *     An optimizer opens files in the `own_locations`, and asks about others before it does. `delegation` names how the
+         *     catalog gives access to files, for the header X-Iceberg-Access-Delegation; nothing where it gives none.
          */
         LeaseOut: {
             /** Attempt */
@@ -4071,6 +4094,10 @@ export interface components {
             beat_seconds: number;
             /** Catalog */
             catalog: string;
+            /** Delegation */
+            delegation: string[];
+            /** Hive Table */
+            hive_table: string | null;
             /**
              * Job Id
              * Format: uuid
@@ -4085,16 +4112,30 @@ export interface components {
             name: string;
             /** Namespace */
             namespace: string[];
+            /** Own Locations */
+            own_locations: string[];
             /** Params */
             params: {
                 [key: string]: unknown;
             };
             /** Table */
             table: string;
+            /** Tables */
+            tables: components["schemas"]["LeasedTableOut"][];
             /** Task */
             task: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * LeasedTableOut
+         * @description An Iceberg table that a job works on, and its head when the task was made.
+         */
+        LeasedTableOut: {
+            /** Parts */
+            parts: string[];
+            /** Snapshot Id */
+            snapshot_id: number | null;
         };
         /**
          * LeftToDoOut
@@ -4151,6 +4192,14 @@ export interface components {
             slots: number;
             /** Waiting */
             waiting: number;
+        };
+        /**
+         * LocationsIn
+         * @description Directories, with a slash at their ends, or files: what a job would open outside of its table's directories.
+         */
+        LocationsIn: {
+            /** Locations */
+            locations: string[];
         };
         /**
          * LogLine
@@ -11626,6 +11675,15 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
             /** @description Not Found */
             404: {
                 headers: {
@@ -11672,6 +11730,15 @@ export interface operations {
             };
             /** @description Bad Request */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12182,6 +12249,67 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BeatOut"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Validation Error */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HTTPValidationError"];
+                };
+            };
+        };
+    };
+    check_locations_leases__lease__locations_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description JOB.ATTEMPT.TOKEN */
+                lease: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LocationsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description Forbidden */
