@@ -168,7 +168,7 @@ def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer,
 
 
 def delete_by_id(table: KeyedTable, number: int) -> None:
-    """An equality delete as Flink writes it: its file is the data file of a table of ids."""
+    """An equality delete as Flink writes it: its file is a copy of the data file of a table of ids."""
     spark = table.server.spark
     ids = f"{table.name}_ids"
     spark.sql(f"CREATE TABLE {ids} (id BIGINT) USING iceberg")
@@ -176,11 +176,13 @@ def delete_by_id(table: KeyedTable, number: int) -> None:
     ((path, size),) = table.server.rows(f"SELECT file_path, file_size_in_bytes FROM {ids}.files")
     jvm: Any = spark._jvm
     loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table.name)
+    own = Path(str(loaded.location()).removeprefix("file://").removeprefix("file:")) / "data" / "ids.parquet"
+    own.write_bytes(Path(path.removeprefix("file://").removeprefix("file:")).read_bytes())
     gateway: Any = spark.sparkContext._gateway
     by_id = gateway.new_array(jvm.int, 1)
     by_id[0] = loaded.schema().findField("id").fieldId()
     delete = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(loaded.spec()).ofEqualityDeletes(by_id)
-    made = delete.withPath(path).withFormat("parquet").withFileSizeInBytes(size).withRecordCount(1).build()
+    made = delete.withPath(f"file:{own}").withFormat("parquet").withFileSizeInBytes(size).withRecordCount(1).build()
     loaded.newRowDelta().addDeletes(made).commit()
     spark.sql(f"REFRESH TABLE {table.name}")
 
