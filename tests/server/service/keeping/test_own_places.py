@@ -36,7 +36,7 @@ def test_no_file_is_a_tables_own_where_another_has_files_in_or_around_it(lake: L
     location = place if part else place.rsplit("/", 1)[0]
     with before_the_location_rule():
         lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
-    assert "lake.db.other" in str(why_kept(lake)[PLAIN])
+    assert SHARED in str(why_kept(lake)[PLAIN])
 
 
 def test_a_dropped_table_that_can_come_back_still_needs_its_files(lake: Lake) -> None:
@@ -53,7 +53,7 @@ def test_where_another_table_writes_its_data_counts_as_its_place(lake: Lake) -> 
     lake.create(OTHER)
     with before_the_location_rule():
         lake.commit(altered(OTHER, set_property("write.data.path", f"{lake.metadata(PLAIN)['location']}/data")))
-    assert "lake.db.other" in str(why_kept(lake)[PLAIN])
+    assert SHARED in str(why_kept(lake)[PLAIN])
 
 
 def test_an_owner_may_say_that_files_are_shared(lake: Lake) -> None:
