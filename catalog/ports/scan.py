@@ -33,8 +33,8 @@ class ScanFiles(Protocol):
     """Manifests, read for a scan.
 
     `rule` says which files the table may name. Both raise LocationRefused for one that it may not, Invalid when the
-    filter has a literal that is no value of its column, NotFound when a file that the scan needs is gone and Unavailable
-    when it cannot be read.
+    filter has a literal that is no value of its column, NotFound when a file that the scan needs is gone and
+    Unavailable when it cannot be read.
     """
 
     def sizes(self, scan: Scan, rule: FileRule) -> Sequence[ManifestSize]:

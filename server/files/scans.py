@@ -23,7 +23,8 @@ from catalog.scan.plan import ManifestSize, Slice, Task
 from catalog.scan.scan import Scan
 from server.files.content import content_json
 from server.files.filters import Filter, Statistics
-from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status
+from server.files.manifest_records import Entry
+from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
 from server.files.values import decoded
 

@@ -15,7 +15,8 @@ from catalog.datafile import AddSnapshot, DataFileEntry, in_order
 from catalog.errors import RequirementFailed
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
-from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status, give_row_ids, new_entry, unfold_maps
+from server.files.manifest_records import Entry
+from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids, new_entry, unfold_maps
 from server.files.partitions import Spec
 from server.files.storage import Storage
 from server.files.summary import Changes, summary

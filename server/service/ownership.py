@@ -6,6 +6,7 @@ there is a reason against it. What other systems keep there, only the storage ca
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from catalog.dropped import Place
@@ -20,6 +21,10 @@ from catalog.ownership import (
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.service.locations import kin
+
+log = logging.getLogger(__name__)
+
+SHARED = "another table's files lie in or around its directory; the server's log says whose"
 
 
 def why_not_its_own(
@@ -44,7 +49,7 @@ def why_published_not_its_own(uow: UnitOfWork, relation: Relation, place: str) -
     The place carries the table's id, so it need not be inside the warehouse.
     """
     others = uow.dropped.places_meeting([place], but_for=(), but_for_hive_of=relation)
-    return why_shared([place], [*others, *_places_of_firn(uow)])
+    return _without_names(why_shared([place], [*others, *_places_of_firn(uow)]))
 
 
 def why_dropped_not_its_own(
@@ -81,7 +86,15 @@ def _why_not_theirs(
 ) -> str | None:
     said = (why_not_said_to_be_its_own(one, properties[one.id]) for one in tables)
     reason = next((one for one in said if one is not None), None)
-    return reason or why_shared(_locations(tables), [*others, *_places_of_firn(uow)])
+    return reason or _without_names(why_shared(_locations(tables), [*others, *_places_of_firn(uow)]))
+
+
+def _without_names(reason: str | None) -> str | None:
+    """What people are told: whoever asks may not know of the other table. Its name is in the server's log."""
+    if reason is None:
+        return None
+    log.warning("files are kept: %s", reason)
+    return SHARED
 
 
 def _places_of_firn(uow: UnitOfWork) -> Iterator[Place]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from catalog.errors import LocationRefused
@@ -15,8 +14,6 @@ from server.service.facts import load_metadata
 from server.service.locations import allowed_locations
 from server.service.metadata import MetadataFiles
 from server.service.ownership import tables_of, why_not_its_own
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +47,7 @@ class OwnPlaces:
         return OwnPlace(name=table.name, location=table.location, kept_because=self._why_kept(uow, table))
 
     def _why_kept(self, uow: UnitOfWork, table: Relation) -> str | None:
-        """In words for whoever may see the table, which name no other one; the server's log does."""
+        """In words for people who may see the table: they name no other table, which only the server's log does."""
         properties = load_metadata(self.metadata, table).get("properties", {})
         said = why_not_said_to_be_its_own(table, properties)
         outside = why_not_inside(table.location, uow.catalogs.get(table.catalog).warehouse)
@@ -62,8 +59,4 @@ class OwnPlaces:
             )
         except LocationRefused as error:
             return error.message
-        shared = why_not_its_own(uow, table, {table.id: properties}, by_listing=True)
-        if shared is None:
-            return None
-        log.warning("no file of a table is deleted: %s", shared, extra={"table": str(table.name)})
-        return "another table has files in or around its directory"
+        return why_not_its_own(uow, table, {table.id: properties}, by_listing=True)

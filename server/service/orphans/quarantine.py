@@ -26,7 +26,7 @@ from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.orphans.moment import Moment
-from server.service.ownership import why_published_not_its_own
+from server.service.ownership import SHARED, why_published_not_its_own
 
 log = logging.getLogger(__name__)
 
@@ -300,7 +300,8 @@ def _refuse_neighbours(uow: UnitOfWork, moment: Moment) -> None:
     """Conflict when a table has come to the place since it was proved to be this one's alone."""
     own = [moment.relation.id, *(one.id for one in moment.tables)]
     for place in uow.dropped.places_meeting(moment.own, but_for=own):
-        raise Conflict(f"{place.used_by} uses {place.location} by now: nothing more of {moment.relation.name} is taken")
+        log.warning("no orphans are taken: %s uses %s by now", place.used_by, place.location)
+        raise Conflict(f"{SHARED}: nothing more of {moment.relation.name} is taken")
     for published in moment.places[len(moment.own) :]:
         if reason := why_published_not_its_own(uow, moment.relation, published):
             raise Conflict(f"{reason} by now: nothing more of {moment.relation.name} is taken")

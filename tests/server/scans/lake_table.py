@@ -21,7 +21,8 @@ from pyiceberg.transforms import parse_transform
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import apply_updates, new_table
-from server.files.manifests import Content, Entry, ManifestFile, Manifests, Status
+from server.files.manifest_records import Entry
+from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.partitions import primitive_type
 from server.files.storage import Storage
 

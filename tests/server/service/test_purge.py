@@ -12,6 +12,7 @@ import pytest
 from catalog.dropped import DroppedState
 from catalog.errors import Conflict, LocationRefused, NotFound
 from catalog.names import TableName
+from server.service.ownership import SHARED
 from server.service.purge import PurgeStatus
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
@@ -123,18 +124,18 @@ def a_property_that_says_so(lake: Lake, location: str) -> None:
 @pytest.mark.parametrize(
     ("needs_them", "why"),
     [
-        (registered_twice, "lake.db.other uses"),
-        (registered_by_another_spelling, "lake.db.other uses"),
-        (registered_twice_and_moved, "lake.db.other uses"),
-        (registered_after_it_moved, "lake.db.other uses"),
-        (registered_elsewhere_without_a_manifest_list, "lake.db.other uses"),
-        (a_table_nested_in_it, "lake.db.other uses"),
-        (a_table_around_it, "lake.db.other uses"),
-        (a_dropped_table_that_can_come_back, "lake.db.other, which was dropped, uses"),
-        (a_partition_of_a_linked_hive_table, "the Hive table shop.orders uses"),
-        (a_percent_encoded_spelling, "lake.db.other uses"),
-        (an_operation_under_way, "the upgrade of db.orders, which is under way, uses"),
-        (a_hive_table, "the Hive table shop.orders uses"),
+        (registered_twice, SHARED),
+        (registered_by_another_spelling, SHARED),
+        (registered_twice_and_moved, SHARED),
+        (registered_after_it_moved, SHARED),
+        (registered_elsewhere_without_a_manifest_list, SHARED),
+        (a_table_nested_in_it, SHARED),
+        (a_table_around_it, SHARED),
+        (a_dropped_table_that_can_come_back, SHARED),
+        (a_partition_of_a_linked_hive_table, SHARED),
+        (a_percent_encoded_spelling, SHARED),
+        (an_operation_under_way, SHARED),
+        (a_hive_table, SHARED),
         (a_property_that_says_so, "gc.enabled=false"),
     ],
 )

@@ -10,15 +10,12 @@ from catalog.errors import LeaseLost
 from catalog.job import JobKind
 from catalog.names import TableName
 from catalog.relation import Pointer
+from server.service.ownership import SHARED
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, COLUMNS, PLAIN, Lake
 
 OTHER = TableName(("db",), "other")
-
-
-SHARED = "another table has files in or around its directory"
-"""Which one is told to nobody who may not know of it."""
 
 
 def moved(lake: Lake, name: TableName, *also_at: str) -> None:
