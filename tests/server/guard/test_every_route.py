@@ -140,7 +140,6 @@ OF_THE_SERVER = {
     "GET /catalogs/{catalog}/misplaced",
     "POST /catalogs",
     "GET /health",
-    "GET /catalogs/{catalog}/misplaced",
     "GET /optimizing",
     "GET /optimizers",
     "POST /optimizers",
