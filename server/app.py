@@ -126,7 +126,10 @@ def create_app(
     api = create_api(settings, services, background)
     enter = gate(rules.ICEBERG, "/iceberg/v1", body_value) if services.access.enabled else None
     iceberg = Shortcut(create_iceberg(services), enter, settings.threads)
-    below = {"/iceberg/v1/": (iceberg, body_limits.ICEBERG), "/api/v1/": (api, body_limits.API)}
+    below: dict[str, tuple[ASGIApp, body_limits.Limits]] = {
+        "/iceberg/v1/": (iceberg, body_limits.ICEBERG),
+        "/api/v1/": (api, body_limits.API),
+    }
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

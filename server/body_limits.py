@@ -110,6 +110,7 @@ _OF_WORK: Limits = {
     ("POST", "/leases"): FORM,
     ("PUT", _LEASE): METADATA,  # lines of a log among it
     ("POST", f"{_LEASE}/committing"): FORM,
+    ("POST", f"{_LEASE}/locations"): METADATA,  # of files, by the thousand
     ("POST", f"{_LEASE}/report"): METADATA,
     ("POST", f"{_LEASE}/published"): METADATA,
     ("POST", f"{_LEASE}/orphans"): METADATA,

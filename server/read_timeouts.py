@@ -7,9 +7,9 @@ connections would use up the files that a process may open.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 _WRAPPING = 16
 """Bytes that a byte of a body may be wrapped in, so that small chunks are no offence."""
@@ -53,7 +53,7 @@ class TimedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._waits_since is None and (self.cycle is None or self.cycle.response_complete):
+        if self._waits_since is None and self._is_answered:
             self._expect_headers()  # even if it is an empty line before a request, which the parser passes over
         self._other_bytes += len(data)
         super().data_received(data)
@@ -97,19 +97,24 @@ class TimedProtocol(HttpToolsProtocol):
         self._look_again()
 
     def _is_late(self, seconds: float) -> bool:
-        is_answered = self.cycle is None or self.cycle.response_complete
         if not self._owes_body:
-            return is_answered and seconds > self.header_seconds  # else they are of a request that has to wait
+            return self._is_answered and seconds > self.header_seconds  # else they are of a request that has to wait
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # the server has not asked for more
             self._waits_since, self._body_bytes = self.loop.time(), 0
             return False
         if seconds <= self.body_seconds:
             return False
-        is_slow = self._body_bytes < self.least_body_bytes or is_answered
+        is_slow = self._body_bytes < self.least_body_bytes or self._is_answered
         self._waits_since, self._body_bytes = self.loop.time(), 0
         return is_slow
 
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the last request was, if there was one."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # as uvicorn has it before the first request
+        return cycle is None or cycle.response_complete
+
     def _hang_up(self, answer: bytes) -> None:
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        if self._is_answered or not self.cycle.response_started:
             self.transport.write(answer)
         self.transport.close()

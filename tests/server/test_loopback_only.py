@@ -165,7 +165,7 @@ def test_a_launch_is_refused_and_nothing_is_stored(client: Client, lake: Lake, m
 def test_access_control_asks_for_tokens_instead(opened_sqlite: OpenDatabase, tmp_path: Path) -> None:
     lake = a_lake(opened_sqlite.database, tmp_path)
     settings = Settings(data_dir=tmp_path / "data", access={"enabled": True})
-    services = build_services(settings, lake.database)
+    services = build_services(settings, lake.database.real)
     client = Client(create_app(settings, services, build_background(settings, services)))
     answer = client.get("/api/v1/catalogs", headers={"host": "firn.example.org", "origin": "https://other.example"})
     assert answer.status_code == 401

@@ -78,7 +78,7 @@ def administered(database: Database, tmp_path: Path) -> Iterator[Api]:
     """The same with access control, asked by the first administrator."""
     lake = a_lake(database, tmp_path)
     configured = Settings(data_dir=tmp_path / "data", access={"enabled": True})
-    services = build_services(configured, lake.database)
+    services = build_services(configured, lake.database.real)
     admin = services.access.directory.first_admin()
     assert admin is not None
     app = create_app(configured, services, build_background(configured, services))
