@@ -43,9 +43,9 @@ class Catalogs:
         allowed = [one.strip() for one in self.get(name).properties.get(ALLOWED, "").split(",") if one.strip()]
         return self.set_properties(name, {ALLOWED: ",".join(dict.fromkeys((*allowed, location)))})
 
-    def misplaced(self, name: str) -> list[Json]:
+    def misplaced(self, name: str) -> Sequence[Json]:
         """Tables whose locations break the rule, with what to do; every table's metadata is read for it."""
-        return list(self.transport.items(f"/catalogs/{_quoted(name)}/misplaced"))
+        return [*self.transport.items(f"/catalogs/{_quoted(name)}/misplaced")]
 
     def drop(self, name: str, *, forget_dropped: bool = False) -> None:
         """Forget an empty one, on request with its dropped tables; its warehouse stays."""

@@ -54,10 +54,9 @@ def opened(location: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         texts.append(decoded(texts[-1]))
     for text, cut in product(texts, (False, True)):
         plain = text.split("?", 1)[0].split("#", 1)[0] if cut else text
-        for scheme in ("file://localhost", "file://", "file:", "s3a://", "s3://", ""):
-            if plain.startswith(scheme):
-                rest = plain[len(scheme) :]
-                break
+        schemes = ("file://localhost", "file://", "file:", "s3a://", "s3://", "")
+        scheme = next(one for one in schemes if plain.startswith(one))
+        rest = plain[len(scheme) :]
         if scheme.startswith("s3"):
             bucket, _, key = rest.partition("/")
             yield f"s3://{bucket}", tuple(part for part in key.split("/") if part)

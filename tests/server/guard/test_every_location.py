@@ -58,7 +58,7 @@ def renamed(manifest_list: bytes, old: str, new: str) -> bytes:
 
     import fastavro  # noqa: PLC0415
 
-    reader = fastavro.reader(io.BytesIO(manifest_list))
+    reader: Any = fastavro.reader(io.BytesIO(manifest_list))
     lines: list[Any] = [{**line, "manifest_path": new} for line in reader if line["manifest_path"] == old]
     made = io.BytesIO()
     fastavro.writer(made, reader.writer_schema, lines)
