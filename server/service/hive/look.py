@@ -247,8 +247,8 @@ def _held(state: HiveState, depth: Depth) -> Iterator[tuple[str, str]]:
         if unit.location and innermost(canonical(unit.location), foreign) is not None:
             yield unit.name, f"{unit.location} lies in the directory of another table of Firn's"
     for place in depth.own_places if depth.reads else ():
-        if (unit := state.unit_around(place)) is not None:
-            yield unit.name, own_place_words(unit, place)
+        if (around := state.unit_around(place)) is not None:
+            yield around.name, own_place_words(around, place)
 
 
 def own_place_words(unit: Unit, place: str) -> str:
