@@ -7,6 +7,7 @@ import pytest
 from catalog.errors import LeaseLost
 from catalog.job import JobKind
 from catalog.names import TableName
+from server.service.ownership import SHARED
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, COLUMNS, PLAIN, Lake, altered, set_property
@@ -45,7 +46,7 @@ def test_a_dropped_table_that_can_come_back_still_needs_its_files(lake: Lake) ->
     with before_the_location_rule():
         lake.services.tables.create(LAKE, TableDefinition(name=OTHER, schema=COLUMNS, location=location))
     lake.services.drop(LAKE, OTHER)
-    assert "which was dropped" in str(why_kept(lake)[PLAIN])
+    assert SHARED in str(why_kept(lake)[PLAIN])
 
 
 def test_where_another_table_writes_its_data_counts_as_its_place(lake: Lake) -> None:
