@@ -518,7 +518,7 @@ def test_a_table_that_comes_to_the_place_while_files_are_judged_stops_the_move(l
     orphan = stray(lake, "data/orphan.parquet")
     lease = begun(lake)
     lake.database.meanwhile = [lambda: sharing.registered_twice(lake, place_of(lake))]
-    with pytest.raises(Conflict, match="by now"):
+    with pytest.raises(Conflict, match=SHARED):
         proposed(lake, lease, [orphan])
     assert orphan.exists()
 
