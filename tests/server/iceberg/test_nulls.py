@@ -322,7 +322,7 @@ def test_updates(lake: Lake) -> None:
             lake.services.tables.create(LAKE, definition(TableName(("db",), name)))
             place = f'"{lake.metadata(TableName(("db",), name))["location"]}/'
             body = json.dumps({"updates": [with_null(update, where)]}).replace('"file:/', place)
-            answer = lake.client.post(f"{TABLES}/{name}", content=body)
+            answer = lake.client.post(f"{TABLES}/{name}", json=json.loads(body))
             answers[update["action"], *where] = (answer.status_code, answer.text[:200])
             if answer.is_success:
                 assert nulls(answer.json()["metadata"]) == []
