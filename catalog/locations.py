@@ -155,6 +155,15 @@ class AllowedLocations:
         inside = any(lies_in(reading, root.real) and reading != root.real for root in self.roots)
         return inside and not self._is_reserved(reading)
 
+    def holds_files_in(self, reading: str) -> bool:
+        """Whether files may lie right in a canonical directory, links followed.
+
+        They may lie in an allowed location itself, as in a landing area; in a warehouse itself there are only tables.
+        """
+        return self.holds(reading) or (
+            any(reading == root.real for root in self.roots[1:]) and not self._is_reserved(reading)
+        )
+
     def around(self, reading: str) -> str:
         """The first directory below the allowed location that holds a reading."""
         root = max((one.real for one in self.roots if lies_in(reading, one.real)), key=len, default="")
@@ -311,7 +320,7 @@ class FileRule:
         for reading in self._all_readings(location):
             if self._holds(reading):
                 continue
-            if not self.allowed.holds(real_of(reading, self.links)):
+            if not self.allowed.holds_files_in(real_of(reading, self.links)):
                 raise LocationRefused(
                     f"{self.table} names the file or directory {location}, which is not inside the table's own or an"
                     f" allowed location of catalog {self.allowed.catalog}",

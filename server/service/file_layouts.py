@@ -27,6 +27,7 @@ from catalog.ports.reading import ListedFile, ManifestReading
 from catalog.ports.store import Database
 from catalog.relation import Relation, RelationKind, TableStats
 from server.service.facts import load_metadata
+from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
 from server.service.planner import PLANNED_KINDS, facts_of
 
@@ -132,7 +133,8 @@ class FileLayouts:
         head = current_snapshot(metadata)
         counts: dict[str, Any] = {}
         if head is not None:
-            files = _data_files(self.manifests, metadata, head, counter)
+            confined = file_rule(self.database, self.metadata.files, subject.relation, metadata)
+            files = _data_files(self.manifests.confined(confined), metadata, head, counter)
             counts = counter.compacted(files) if subject.is_change else counter.rewritten(files)
         return FileLayout(
             snapshot_id=None if head is None else head["snapshot-id"],

@@ -21,6 +21,7 @@ from catalog.ports.store import Database
 from catalog.relation import Relation, RelationKind
 from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
 from server.service.facts import load_metadata
+from server.service.locations import file_rule
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of, planned_relation
 
@@ -79,7 +80,8 @@ class Layouts:
         role = store.name.name if store.kind.is_store else "table"
         shown, small_below = partition_shower(metadata), small_file_bytes(facts.policy, store.kind)
         found: dict[str, PartitionLayout] = {}
-        files = _live(self.manifests, metadata)
+        rule = file_rule(self.database, self.metadata.files, store, metadata)
+        files = _live(self.manifests.confined(rule), metadata)
         for file in files:
             partition = shown(file.spec_id, file.partition)
             found.setdefault(partition, PartitionLayout(store=role, partition=partition)).add(file, small_below)

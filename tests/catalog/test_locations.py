@@ -160,6 +160,14 @@ def test_a_file_from_a_landing_area_is_read_and_never_deleted() -> None:
     assert made.deletable(landed) == []
 
 
+def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> None:
+    made = FileRule(
+        table="db.mine", allowed=allowed_in("/wh", "/landing"), own=["/wh/mine"], others=lambda _: (), links=NO_LINKS
+    )
+    assert set(made.refused(["/landing/f", "/wh/f"])) == {"/wh/f"}
+    assert made.deletable(["/landing/f"]) == []
+
+
 @pytest.mark.parametrize(
     "location",
     [
