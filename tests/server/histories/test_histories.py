@@ -182,7 +182,7 @@ class Histories(RuleBasedStateMachine):
             "snapshot-id": append.snapshot,
             "sequence-number": append.snapshot,  # rises with each append anywhere
             "timestamp-ms": FAR_MS + append.snapshot,
-            "manifest-list": f"file:/nowhere/snap-{append.snapshot}.avro",
+            "manifest-list": f"{self.lake.warehouse.as_uri()}/lists/snap-{append.snapshot}.avro",
             "summary": {"operation": "append"},
             "schema-id": 0,
             **({} if append.parent is None else {"parent-snapshot-id": append.parent}),

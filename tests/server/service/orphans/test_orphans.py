@@ -19,6 +19,7 @@ from server.service.orphans.quarantine import Quarantine
 from server.service.ownership import SHARED
 from tests.factories import LAKE
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, set_property, void
+from tests.server.older_tables import before_the_location_rule
 from tests.server.service import sharing
 from tests.server.service.dropping import append_files, path_of
 from tests.server.service.orphans.removing import (
@@ -409,7 +410,8 @@ def test_a_file_written_and_committed_during_the_listing_is_no_orphan(lake: Lake
 def test_a_dropped_table_that_can_be_undropped_keeps_its_files_under_the_same_warehouse(lake: Lake) -> None:
     filled(lake)
     inner = f"{place_of(lake)}/data/inner"
-    sharing.filled(lake, OTHER, inner)
+    with before_the_location_rule():
+        sharing.filled(lake, OTHER, inner)
     age(everything(lake, OTHER))
     stray(lake, "data/orphan.parquet")
     lake.services.drop(LAKE, OTHER)
