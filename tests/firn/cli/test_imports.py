@@ -74,7 +74,7 @@ def test_what_needs_a_person_ends_the_command_with_1(run: Command, tmp_path: Pat
     elsewhere = Elsewhere(tmp_path / "w")
     elsewhere.table("picky/a")
     refused = run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri)
-    assert (refused.code, f"firn catalog allow lake {elsewhere.uri}" in refused.err) == (1, True)
+    assert (refused.code, f"firn catalog allow lake {elsewhere.uri}" in refused.err) == (2, True)
     assert run("catalog", "import", "lake", "--from-warehouse", elsewhere.uri, "--allow-source").code == 0
     twin = Elsewhere(tmp_path / "w2")
     twin.table("picky/a", uuid="99999999-9999-4999-8999-999999999999")
@@ -101,7 +101,7 @@ def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tm
         elsewhere.location("x/b", "00005-z.metadata.json"),
     )
     refused = run(*replaced)
-    assert (refused.code, "--overwrite" in refused.err) == (1, True)
+    assert (refused.code, "--overwrite" in refused.err) == (2, True)
     assert run(*replaced, "--overwrite").code == 0
     assert client.tables["byfile.a"].show().location == f"{elsewhere.uri}/x/b"
 
