@@ -34,6 +34,8 @@ _HDFS_HOST = re.compile(r"^(hdfs|wasb)://[^/]*")
 _ABSOLUTE = re.compile(r"/|file:/(?!/)|file://(localhost)?/|(?!file:)[a-z][a-z0-9+.-]*://[^/]+/", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CUT = re.compile(r"[?#]")
+_GIVEN_TO_A_TABLE = re.compile(r"/[\w.-]+-[0-9a-f]{12}(?=/|$)", re.ASCII)
+"""The directory of a table whose creator has named none; see server.service.tables.default_location."""
 _SLASH = re.compile(r"%2f", re.IGNORECASE)
 _MOST_DECODED = 8
 _MOST_NAMED = 64
@@ -249,6 +251,7 @@ class FileRule:
     hint: str | None = None
     """What to do about a file outside of the allowed locations."""
     _own: set[str] = field(init=False)
+    _given: set[str] = field(init=False)
     _judged: dict[str, frozenset[str] | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -256,6 +259,7 @@ class FileRule:
         kept = {name for one in self.own for name in self._names(one) if self.allowed.holds(real_of(name, self.links))}
         given = {name for one in self.given for name in self._names(one)}
         object.__setattr__(self, "_own", kept | given)
+        object.__setattr__(self, "_given", given)
 
     def refused(self, locations: Iterable[str]) -> dict[str, LocationRefused]:
         """The files that may not be opened, with the reason; reasons name no other table."""
@@ -334,7 +338,13 @@ class FileRule:
         return written | {real_of(one, self.links) for one in written}
 
     def _holds(self, reading: str) -> bool:
-        return any(above in self._own for above in lineage(reading))
+        """Whether a reading lies in the table's own directories, and in no directory there that the server may have
+        given another table: a table that has a namespace's directory for its own does not have that namespace's tables.
+        """
+        for above in lineage(reading):
+            if above in self._own:
+                return above in self._given or _GIVEN_TO_A_TABLE.search(reading[len(above) :]) is None
+        return False
 
     def _in_others(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, LocationRefused]:
         wanted = {reading for foreign in waiting.values() for reading in foreign}

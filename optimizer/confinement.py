@@ -29,6 +29,11 @@ ASKED = 500
 _ODD = r"(^|/)\.{1,2}(/|$)|(?<![:/])//|%(?:00|25|2[eE]|5[cC])|[\\?#\x00-\x1f\x7f]"
 """What programs read in different ways: parents, empty names, escapes of what separates names, what ends a path."""
 _IS_ODD = re.compile(_ODD)
+LONGEST = 10_000
+"""Characters of a path that are looked at."""
+_GIVEN_TO_A_TABLE = r"/[A-Za-z0-9_.-]+-[0-9a-f]{12}(/|$)"
+"""The directory of a table whose creator has named none: the server judges those below the table's own directory."""
+_IS_GIVEN = re.compile(_GIVEN_TO_A_TABLE)
 _LOCAL = r"(/|file:)"
 _IS_LOCAL = re.compile(_LOCAL)
 
@@ -91,16 +96,29 @@ class Confinement:
 
     def _elsewhere(self, place: str) -> Iterator[str]:
         """The place, and where links lead from it, unless that is the table's own."""
-        if not place.startswith(tuple(self._prefixes)) or _IS_ODD.search(place):
+        if not self._is_own(place) or _IS_ODD.search(place):
             yield place
         if _IS_LOCAL.match(place):
             real = os.path.realpath(canonical(place))
-            if not any(lies_in(real, own) for own in self._paths):
+            if not any(lies_in(real, own) and not _IS_GIVEN.search(real[len(own) :]) for own in self._paths):
                 yield f"{real}/" if place.endswith("/") else real
+
+    def _is_own(self, place: str) -> bool:
+        """Whether it lies in the table's own directories, and in none there that may be another table's."""
+        return any(
+            place.startswith(prefix) and not _IS_GIVEN.search(place[len(prefix) - 1 :]) for prefix in self._prefixes
+        )
 
     def _is_to_be_looked_at(self, place: Column) -> Column:
         """Links are followed on this machine alone: elsewhere nobody has to look at the table's own directories."""
-        own = reduce(Column.__or__, [place.startswith(prefix) for prefix in self._prefixes], F.lit(False))
+        own = reduce(
+            Column.__or__,
+            [
+                place.startswith(prefix) & ~place.substr(len(prefix), LONGEST).rlike(_GIVEN_TO_A_TABLE)
+                for prefix in self._prefixes
+            ],
+            F.lit(False),
+        )
         return place.rlike(f"^{_LOCAL}") | place.rlike(_ODD) | ~own
 
 

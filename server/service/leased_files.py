@@ -98,10 +98,7 @@ class LeasedFiles:
         """A table's directories that the rule lets it have, also by what links above the warehouse make of them."""
         links = self.metadata.files
         allowed = allowed_locations(uow, links, table.catalog)
-        given = self._rule(uow, table).given
-        whole = table if table.owner_id is None else uow.relations.get(table.owner_id)
-        foreign = _in_tables(uow, whole, whole.hive_name, given)
-        yield from (place for place in given if place not in foreign)
+        yield from self._rule(uow, table).given
         for place in (*own_locations(load_metadata(self.metadata, table)), *table.former_locations):
             with suppress(LocationRefused):  # of a table that is older than the rule: its files are asked about
                 allowed.check_directory(place, links)

@@ -184,19 +184,25 @@ def rule_in(
 
 
 def hive_locations(uow: UnitOfWork, links: Links, allowed: AllowedLocations, relation: Relation) -> list[str]:
-    """Where the files of the Hive table lie that a table, or the keyed table of a store, was upgraded from."""
+    """Where the files of the Hive table lie that a table, or the keyed table of a store, was upgraded from.
+
+    Directories inside another table's do not count.
+    """
     whole = relation if relation.owner_id is None else uow.relations.get(relation.owner_id)
     if whole.hive_name is None:
         return []
     database, _, name = whole.hive_name.partition(".")
     indexed = uow.hive.find(whole.catalog, database, name)
-    own = [] if indexed is None else [indexed.location]
+    places = [] if indexed is None else [indexed.location]
     told = publish_location(uow, whole)
     with suppress(LocationRefused):
         if told:
             allowed.check_published(told, links)
-        own.append(published_place(uow, whole))
-    return [*own, *uow.grounds.elsewhere(whole.id, own)]
+        places.append(published_place(uow, whole))
+    places += uow.grounds.elsewhere(whole.id, places)
+    # Whoever may alter the table in Hive may name any directory there.
+    foreign = hive_in_tables(uow, whole.catalog, whole.hive_name, places, below=False)
+    return [place for place in places if place not in foreign]
 
 
 def hive_in_tables(

@@ -195,6 +195,8 @@ class Tables:
         """
         with self.database.reading() as uow:
             existing = uow.relations.find(catalog, name)
+            if not overwrite:
+                self._check_free(uow, catalog, name)  # a name that is taken says more than whose the file is
             known = [
                 *dropped_around(uow, catalog, metadata_location),
                 *([existing.id] if existing and overwrite else []),

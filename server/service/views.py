@@ -111,6 +111,7 @@ class Views:
     ) -> Loaded:
         """Make a view of metadata that exists; Invalid when the file is no view metadata."""
         with self.database.reading() as uow:
+            _check_free(uow, catalog, name)  # a name that is taken says more than whose the file is
             known = dropped_around(uow, catalog, metadata_location)
             check_readable(uow, self.metadata.files, catalog, metadata_location, known)
         document = self.metadata.load(metadata_location)

@@ -160,6 +160,17 @@ def test_a_file_from_a_landing_area_is_read_and_never_deleted() -> None:
     assert made.deletable(landed) == []
 
 
+def test_who_has_the_directory_of_a_namespace_has_no_files_of_tables_that_are_created_there_later() -> None:
+    secret = "/wh/db/secret-0123456789ab"
+    made = FileRule(
+        table="evil.t", allowed=allowed_in("/wh"), own=["file:///wh/db"], others=lambda _: [secret], links=NO_LINKS
+    )
+    own = ["/wh/db/data/f", "/wh/db/data/id=550e8400-e29b-41d4-a716-446655440000/f"]
+    hidden = [f"{secret}/metadata/snap.avro", f"file:{secret}/data/f", f"{secret}/f"]
+    assert set(made.refused([*own, *hidden, "/wh/db/data/x-0123456789ab/f"])) == {*hidden}
+    assert made.deletable([*own, *hidden]) == own
+
+
 def test_files_lie_right_in_a_landing_area_but_not_right_in_a_warehouse() -> None:
     made = FileRule(
         table="db.mine", allowed=allowed_in("/wh", "/landing"), own=["/wh/mine"], others=lambda _: (), links=NO_LINKS

@@ -48,6 +48,7 @@ def shop(side: Side, metastore: EmbeddedMetastore) -> Shop:
 def imported(shop: Shop, **options: Any) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The result of a whole import of the database, and its entries by name."""
     body = {"source": "hive", "address": shop.metastore_uri, "into": "moved", "include": ["shop.*"], **options}
+    body["allow_locations"] = [shop.side.directory.as_uri()]
     started = shop.side.server.post("catalogs/lake/imports", body)
     deadline = time.monotonic() + 120
     while (operation := shop.side.server.get(f"operations/{started['id']}"))["status"] == "running":
