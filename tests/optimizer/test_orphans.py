@@ -102,7 +102,7 @@ def test_a_shared_location_ends_the_job_with_the_reason(server: RunningServer, w
     foreign.write_text('{"table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"}')
     job = server.get(f"jobs/{run(table, 'orphans')}")
     assert job["status"] == "failed"
-    assert "v7.metadata.json is the metadata of another table" in job["error"]
+    assert "its directory holds the metadata of another table" in job["error"]
     assert orphan.exists()
 
 
