@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -48,7 +49,8 @@ def planned(directory: Path, *sizes: float, **changes: Any) -> Plan:
         data = session.jvm.org.apache.iceberg.DataFiles.builder(table.spec()).withPath(f"{directory}/{number}.parquet")
         append.appendFile(data.withFileSizeInBytes(round(size * MIB)).withRecordCount(1).build())
     append.commit()
-    work = Work(cast("Any", None), cast("Any", None), cast("Any", None), session)
+    lease = SimpleNamespace(own_locations=[directory.as_uri()])
+    work = Work(cast("Any", None), cast("Any", lease), cast("Any", None), session)
     found = _Rewrite(work, TASK.model_copy(update={"parts": ["db", name], **changes}), table).plan()
     assert found.head is not None
     return replace(found, head=None, groups_in_all=0)
