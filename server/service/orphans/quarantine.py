@@ -304,7 +304,7 @@ def _refuse_neighbours(uow: UnitOfWork, moment: Moment) -> None:
         raise Conflict(f"{SHARED}: nothing more of {moment.relation.name} is taken")
     for published in moment.places[len(moment.own) :]:
         if reason := why_published_not_its_own(uow, moment.relation, published):
-            raise Conflict(f"{reason} by now: nothing more of {moment.relation.name} is taken")
+            raise Conflict(f"{reason}: nothing more of {moment.relation.name} is taken")
 
 
 def _in_state(uow: UnitOfWork, batch: OrphanBatch, state: BatchState) -> OrphanBatch:

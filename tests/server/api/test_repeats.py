@@ -136,6 +136,6 @@ def test_a_job_is_not_started_twice_and_can_be_canceled_twice(api: Api) -> None:
 
 
 def test_an_import_is_not_started_twice(api: Api, tmp_path: Any) -> None:
-    body = {"source": "warehouse", "address": tmp_path.as_uri()}
+    body = {"source": "warehouse", "address": tmp_path.as_uri(), "allow_locations": [tmp_path.as_uri()]}
     status, message = refused_again(api, "/api/v1/catalogs/lake/imports", body)
     assert (status, message) == (409, f"{tmp_path.as_uri()} is being imported already")

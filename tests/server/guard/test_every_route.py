@@ -126,6 +126,7 @@ OF_THE_CATALOG = {
     "GET /config": 200,
     "GET /catalogs/{catalog}": 200,
     "DELETE /catalogs/{catalog}": 403,
+    "GET /catalogs/{catalog}/misplaced": 403,
     "PATCH /catalogs/{catalog}/properties": 403,
     "GET /catalogs/{catalog}/dropped": 200,
     "POST /catalogs/{catalog}/imports": 403,

@@ -65,6 +65,19 @@ def drop_table(lake: Lake, name: str = "plain") -> None:
     assert lake.client.delete(f"{DB}/tables/{name}").status_code == 204
 
 
+def dropped_table(lake: Lake) -> str:
+    """The metadata of a table that was dropped: that of a live one cannot be registered a second time."""
+    location = metadata_location(lake)
+    drop_table(lake)
+    return location
+
+
+def dropped_view(lake: Lake) -> str:
+    location = view_of(lake)
+    drop_view(lake)
+    return location
+
+
 def table_again(lake: Lake) -> None:
     drop_table(lake, "other")
     lake.create()
@@ -172,7 +185,7 @@ MUTATIONS = {
     "register table": Mutation(
         "POST",
         f"{DB}/register",
-        lambda lake: {"name": "again", "metadata-location": metadata_location(lake)},
+        lambda lake: {"name": "again", "metadata-location": dropped_table(lake)},
         prepare=lambda lake: lake.create(),
         undo=lambda lake: drop_table(lake, "again"),
     ),
@@ -192,7 +205,7 @@ MUTATIONS = {
     "register view": Mutation(
         "POST",
         f"{DB}/register-view",
-        lambda lake: {"name": "again", "metadata-location": view_of(lake)},
+        lambda lake: {"name": "again", "metadata-location": dropped_view(lake)},
         undo=lambda lake: drop_view(lake, "again"),
     ),
     "commit view": Mutation(

@@ -39,6 +39,8 @@ EVERYTHING: dict[str, Any] = {
         },
     },
 }
+JAVA = "Apache Iceberg 1.12.0"
+"""A client that knows `scan-planning-mode`."""
 
 
 @pytest.fixture
@@ -231,6 +233,7 @@ def test_a_task_must_be_named(client: httpx.Client, table: LakeTable) -> None:
 
 def test_clients_are_told_who_plans_only_where_somebody_asked(client: httpx.Client, lake: Lake) -> None:
     lake.create()
+    client.headers["X-Client-Version"] = JAVA
     before = client.get(f"{TABLES}/plain")
     assert before.json()["config"] == {}
     lake.commit(altered(PLAIN, set_property(PROPERTY, "server")))
@@ -240,6 +243,7 @@ def test_clients_are_told_who_plans_only_where_somebody_asked(client: httpx.Clie
 
 def test_the_stores_of_keyed_tables_are_planned_by_clients_whatever_they_ask(client: httpx.Client, lake: Lake) -> None:
     """Java reads a null `_last_updated_sequence_number` from files that a server has planned."""
+    client.headers["X-Client-Version"] = JAVA
     lake.create_keyed(ORDERS, **{PROPERTY: "server"})
     pin = lake.services.keyed.pin(LAKE, ORDERS)
     for name in ("base", "change", pin.base_name, pin.change_name):

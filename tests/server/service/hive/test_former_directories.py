@@ -15,7 +15,7 @@ import pytest
 
 from catalog.commit import Change
 from catalog.datafile import DataFileEntry
-from catalog.errors import Conflict
+from catalog.errors import Conflict, LocationRefused
 from catalog.hive.ground import Directory, Ground
 from catalog.job import JobKind, Lease
 from catalog.keyed.spec import BASE
@@ -27,6 +27,7 @@ from server.service.commit import CommitRequest
 from server.service.optimizers import Coming
 from server.service.orphans.orphans import Ended, Judged, Orphans
 from server.service.orphans.published import HiveReaders
+from server.service.ownership import SHARED
 from tests.factories import LAKE, a_relation
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -298,7 +299,7 @@ def test_a_place_that_others_use_is_left_alone(
             job = uow.jobs.get(lease.job_id)
         told = former.beside.services.tasks.of(job)
         assert told["published"] is None
-        assert "uses" in told["left_out"]
+        assert SHARED in told["left_out"]
     else:
         files = former.orphans.files
         real = files.can_move
@@ -309,14 +310,18 @@ def test_a_place_that_others_use_is_left_alone(
             return real(location, directory)
 
         monkeypatch.setattr(files, "can_move", meanwhile)
-        with pytest.raises(Conflict, match="uses"):
+        with pytest.raises(Conflict, match=SHARED):
             former.removed()
     assert former.left.exists()
 
 
 def test_a_place_of_an_earlier_setting_is_left_alone(former: Former, tmp_path: Path) -> None:
     former.removed()
-    set_property(former.beside, former.table, "firn.hive.publish.location", tmp_path.as_uri())
+    elsewhere = (tmp_path / "published").as_uri()
+    former.beside.services.namespaces.change_catalog_properties(
+        LAKE, updates={"firn.storage.allowed-locations": elsewhere}, removals=()
+    )
+    set_property(former.beside, former.table, "firn.hive.publish.location", elsewhere)
     assert former.removed().kept == {Why.ELSEWHERE: 1}
     assert former.looked_back(days=8).deleted_files == 0  # nor is what lies aside out of it
 
@@ -353,9 +358,8 @@ def test_a_publish_and_a_search_for_orphans_exclude_one_another(former: Former) 
 def test_a_place_within_another_table_s_is_refused(former: Former) -> None:
     other = upgraded(former.beside, "id")
     merged(former.beside, other, "x", 1, 7)
-    set_property(former.beside, other, "firn.hive.publish.location", f"{former.first}/inside")
-    with pytest.raises(Conflict, match="another table is published"):
-        former.beside.publishes.publish(LAKE, other.name)
+    with pytest.raises(LocationRefused, match="lies in a directory that is reserved"):
+        set_property(former.beside, other, "firn.hive.publish.location", f"{former.first}/inside")
 
 
 def test_what_was_published_outlives_a_purge(former: Former) -> None:

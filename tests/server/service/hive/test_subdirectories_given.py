@@ -26,6 +26,9 @@ from tests.server.service.hive.test_sync_steps import make_due, relation_of
 
 def test_nothing_is_published_below_what_is_read(beside: BesideHive) -> None:
     table = upgraded(beside, "read", "id")
+    beside.services.namespaces.change_catalog_properties(
+        LAKE, updates={"firn.storage.allowed-locations": uri(table.path)}, removals=()
+    )
     set_property(beside, table, "firn.hive.publish.location", f"{uri(table.path)}/p=x/published")
     merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="below which all files count"):

@@ -64,5 +64,5 @@ def kill_after_write(lake: Lake, only: str) -> None:
     object.__setattr__(lake.services.metadata, "files", files)
 
 
-def no_answer(_self: object, _location: str) -> bytes:
+def no_answer(_self: object, _location: str, _at_most: int) -> bytes:
     raise TimeoutError(110, "Connection timed out")

@@ -213,7 +213,7 @@ def test_a_storage_that_does_not_answer_is_no_refusal(table: Lake, monkeypatch: 
     """Refused, the client would delete its files; a copy of the request that is still under way would come in."""
     mine = overtaken(table)
     with monkeypatch.context() as patched:
-        patched.setattr("server.files.storage.LocalFiles.read", no_answer)
+        patched.setattr("server.files.local.LocalFiles.read", no_answer)
         with pytest.raises(Unavailable):
             table.commit(mine.change)
     table.commit(mine.change)
