@@ -23,6 +23,7 @@ from server.store.queue import SqlQueue
 from server.store.session import is_writing
 from tests.factories import LAKE, a_job
 from tests.server.lake import BASE, CHANGE, ORDERS, PLAIN, Lake, altered, definition, set_property
+from tests.server.older_tables import before_the_location_rule
 
 MERGE_SOON: Mapping[str, Any] = {"firn.merge.max-pending-commits": "1"}
 
@@ -202,7 +203,8 @@ def test_a_table_whose_files_are_not_its_own_says_that_its_orphans_stay(lake: La
     lake.create(**not_its_own)
     elsewhere = TableName(("db",), "elsewhere")
     location = (lake.warehouse.parent / "elsewhere").as_uri()
-    lake.services.tables.create(LAKE, replace(definition(elsewhere), location=location))
+    with before_the_location_rule():
+        lake.services.tables.create(LAKE, replace(definition(elsewhere), location=location))
     for table, why in (
         (PLAIN, "its property gc.enabled=false says"),
         (elsewhere, "not inside the catalog's warehouse"),

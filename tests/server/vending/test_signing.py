@@ -16,6 +16,7 @@ from catalog.token import Secret
 from server.iceberg.delegation import REFUSED
 from tests.s3_fixtures import client_of_s3
 from tests.server.lake import definition
+from tests.server.older_tables import before_the_location_rule
 from tests.server.vending.conftest import BOTH, OTHER, PATH, SIGNS, STS, TABLE, VENDED, Vault
 
 READ, WRITE, CREATE = Privilege.READ, Privilege.WRITE, Privilege.CREATE
@@ -143,7 +144,8 @@ def test_tables_that_share_a_place_are_signed_for_nobody(vault: Vault, url: str)
     vault.configure({"firn.storage.remote-signing": "false"})
     vault.services.namespaces.create(vault.services.namespaces.catalogs()[0].name, ("more",), {})
     shared = TABLE.__class__(("more",), "shared")
-    vault.create(shared, location=f"{vault.location(TABLE)}/data")
+    with before_the_location_rule():
+        vault.create(shared, location=f"{vault.location(TABLE)}/data")
     vault.configure(SIGNS)
     assert signed(vault, url, a_request(vault, "GET", inside(vault, "data/a"))).status_code == 403
     answer = vault.client(url).get(f"{PATH}/orders", headers=SIGNING).json()
