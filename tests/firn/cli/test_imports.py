@@ -101,7 +101,7 @@ def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tm
         elsewhere.location("x/b", "00005-z.metadata.json"),
     )
     refused = run(*replaced)
-    assert (refused.code, "--overwrite" in refused.err) == (2, True)
+    assert (refused.code, "--overwrite" in refused.err) == (1, True)
     assert run(*replaced, "--overwrite").code == 0
     assert client.tables["byfile.a"].show().location == f"{elsewhere.uri}/x/b"
 
