@@ -116,7 +116,7 @@ $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-s
 
 # Later Hives than PySpark's: metastores, and of one what queries and writes.
 $(STAMPS)/hive-metastores: $(addprefix tests/server/metastore/,hive-3.1.xml hive-4.0.xml hive-4.0-engine.xml later.py) $(STAMPS)/locked
-	@$(STEP) "fetching later Hives for the tests (135 MB)" $(BIN)/python -m tests.server.metastore.later
+	@$(STEP) "fetching later Hives for the tests (135 MB)" $(BIN)/python -m tests.integration.metastore.later
 	@touch $@
 
 # Most JVMs of the tests live for seconds: what the optimizing compiler makes of them is thrown away before it pays,

@@ -1,11 +1,23 @@
-"""What holds for every test: no setting leaks in, and random cases are the same in every run of CI."""
+"""What holds for every test: its tier, no settings leak in, and random cases are the same in every run of CI.
+
+docs/testing.md describes the two tiers.
+"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+pytest_plugins = ["tests.databases"]
+
+TESTS = Path(__file__).parent
+SECOND_TIER = TESTS / "integration"
+REAL_PARTS = [TESTS / "smoke", TESTS / "server" / "store"]
+"""Folders of the first tier whose tests take real parts: the slice, and the suite of the database adapter."""
+MARKS_OF_REAL_PARTS = frozenset({"spark", "hive", "postgres", "browser", "model"})
 
 # In CI the cases follow from the code of the test, so anybody can repeat a red run; at home and in soak runs they are
 # drawn afresh, and a failure prints the line that repeats it.  Time is limited by pytest-timeout: a single case that
@@ -15,9 +27,50 @@ settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") and "SOAK_SECONDS" not in os.environ else "fresh")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long histories first: with several processes, what begins last decides how long all of it takes."""
-    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tier",
+        choices=["first", "second", "all"],
+        default="first",
+        help="first: without tests/integration, where that is not named, and on SQLite and fakes alone;"
+        " second: tests/integration, and on PostgreSQL and real metastores what the first runs without them",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The first tier leaves out tests/integration, unless a path below it is named."""
+    return True if config.getoption("tier") == "first" and collection_path == SECOND_TIER else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tier = config.getoption("tier")
+    kept = [item for item in items if tier in {"all", _tier(item)} or _is_below(item.path, SECOND_TIER)]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    # The long histories first: with several processes, what begins last decides how long all of it takes.
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("model") is None)
+
+
+def _tier(item: pytest.Item) -> str:
+    if _is_below(item.path, SECOND_TIER):
+        return "second"
+    if any(_is_below(item.path, folder) for folder in REAL_PARTS):
+        return "first"
+    if marks := MARKS_OF_REAL_PARTS & _marks_of_the_function(item):
+        message = f"{item.nodeid} is marked {', '.join(marks)}: its file belongs into tests/integration"
+        raise pytest.UsageError(message)
+    return "second" if any(item.get_closest_marker(mark) for mark in MARKS_OF_REAL_PARTS) else "first"
+
+
+def _marks_of_the_function(item: pytest.Item) -> set[str]:
+    """Those of all its cases, unlike those that one parameter brings."""
+    marks = {mark.name for node in item.listchain()[:-1] for mark in node.own_markers}
+    function = getattr(item, "function", None)
+    return marks | {mark.name for mark in getattr(function, "pytestmark", [])}
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return folder in path.parents
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.optimizer.conftest import KeyedTable, a_worker
+from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import running_server, shared_spark
 
 DUMP_SECONDS = 180

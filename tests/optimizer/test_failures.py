@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from optimizer.failures import TRACE_LINES, explain_failure, java_trace
 from optimizer.wire import Lease
-from optimizer.worker import Worker
-from tests.optimizer.conftest import KeyedTable
-from tests.spark_fixtures import RunningServer
 
 FILE = "hdfs://nn:9000/hive/sales/day=2026-01-01/region=a%20b/000000_0"
 
@@ -123,17 +119,3 @@ def test_a_stack_trace_is_bounded_and_pythons_own_errors_have_none() -> None:
     lines = java_trace(failed)
     assert (len(lines), lines[-1].startswith("… ")) == (TRACE_LINES + 1, True)
     assert java_trace(ValueError("so")) == []
-
-
-@pytest.mark.spark
-def test_a_job_whose_file_is_gone_names_it_and_java_goes_to_its_log(server: RunningServer, worker: Worker) -> None:
-    table = KeyedTable(server, worker, "id BIGINT, v STRING", "v", **{"firn.primary-key": "id"})
-    table.upsert((1, "a"))
-    table.run("merge")
-    table.upsert((1, "b"))
-    [(path,)] = server.rows(f"SELECT file_path FROM {table.name}.base.files")
-    Path("/" + path.removeprefix("file:").lstrip("/")).unlink()
-    job = table.run("merge", mode="rewrite")
-    log = server.http.get(f"/api/v1/jobs/{job['id']}/logs").json()
-    assert (job["status"], any("at org.apache" in line["line"] for line in log)) == ("failed", True), log
-    assert f"the file {path} is gone: something other than Firn" in job["error"].replace("file:///", "file:/")

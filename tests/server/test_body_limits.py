@@ -17,8 +17,8 @@ from server.body_limits import COMMIT, DOCUMENT, FILTER, FORM, METADATA, MIB
 from server.guard import rules
 from server.schedule import build_background
 from server.settings import Settings
+from tests.databases import open_database
 from tests.server.asgi import Client
-from tests.server.conftest import open_database
 from tests.server.guarded import Guarded, guarded
 from tests.server.lake import PLAIN, Lake, a_lake
 

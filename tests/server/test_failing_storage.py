@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from catalog.names import TableName
-from tests.server.conftest import OpenDatabase, open_database
+from tests.databases import OpenDatabase, open_database
 from tests.server.guarded import SQL
 from tests.server.lake import COLUMNS, PLAIN, Lake, a_lake
 from tests.server.storedfiles import nobodys_files

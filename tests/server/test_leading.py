@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from catalog.ports.store import Database
 from server.background.leadership import Leadership
 from server.service import looking
 from tests.factories import LATER, NOW
-from tests.server.conftest import OpenDatabase
 from tests.server.lake import PLAIN, Lake, a_lake
 from tests.server.test_clock_jumps import HOUR, Clock, clock
 
@@ -104,24 +102,3 @@ def test_when_the_clock_jumps_one_of_two_servers_plans(lake: Lake, clock: Clock,
     assert sorted(one.leads() for one in reversed(servers)) == [False, True]
     done = [lake.services.looking.round(one.fence()) for one in servers]
     assert sorted(one.deposed for one in done) == [False, True]
-
-
-@pytest.mark.postgres
-def test_a_takeover_waits_for_a_write_that_has_passed_the_fence(opened_postgres: OpenDatabase) -> None:
-    database, order = opened_postgres.database, []
-    leader, other = (Leadership(database, timedelta(seconds=0), holder=one) for one in "ab")
-    assert leader.leads()
-    fence = leader.fence()
-
-    def takes_over() -> None:
-        assert other.leads()
-        order.append("taken over")
-
-    waiting = threading.Thread(target=takes_over)
-    with database.writing() as uow:
-        assert fence(uow)
-        waiting.start()
-        waiting.join(0.5)
-        order.append("written")
-    waiting.join(30)
-    assert order == ["written", "taken over"]

@@ -17,8 +17,8 @@ from server.assembly import build_services
 from server.loopback_only import LoopbackOnly, is_loopback_host
 from server.schedule import build_background
 from server.settings import Settings
+from tests.databases import OpenDatabase, open_database
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase, open_database
 from tests.server.lake import PLAIN, Lake, a_lake
 
 TABLE = "/iceberg/v1/lake/namespaces/db/tables/plain"

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 
 from server.guard import rules
+from tests.databases import open_database
 from tests.server.asgi import Client
-from tests.server.conftest import open_database
 from tests.server.guard.test_every_route import BODIES, QUERIES, ROUTES
 from tests.server.guarded import Guarded, bearer, guarded
 

@@ -12,7 +12,7 @@ import pytest
 
 from server.store.schema import upgrade_schema
 from server.store.session import open_engine
-from tests.firn.cli.conftest import serving
+from tests.command_line import serving
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from server.console import built_console
 from server.schedule import build_background
 from server.security_headers import console_policy
 from server.settings import Settings
+from tests.databases import OpenDatabase
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase
 
 ANSWERS = [
     ("GET", "/"),

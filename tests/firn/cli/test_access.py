@@ -12,7 +12,7 @@ import pytest
 import firn
 from firn.cli import access
 from firn.errors import Invalid, NotFound, Refused, Unauthenticated
-from tests.firn.cli.conftest import Command, Said, serving
+from tests.command_line import Command, Said, serving
 
 
 def printed(*arguments: str) -> str:

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 import firn
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 NUMBERS = count()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.firn.cli.conftest import Command, serving
+from tests.command_line import Command, serving
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firn.cli.optimizing import bars
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 
 def test_a_group_is_created_set_listed_and_dropped(run: Command) -> None:

@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 import firn
 from firn.cli.durations import duration_ms
 from firn.errors import Invalid
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 NUMBERS = count()
 DAY_MS = 86_400_000

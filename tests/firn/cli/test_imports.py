@@ -14,7 +14,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 import firn
 from firn.wire import ImportOptions
-from tests.firn.cli.conftest import Command, serving
+from tests.command_line import Command, serving
 from tests.server.service.imports.importing import Elsewhere
 
 ROWS = pa.table({"id": [1, 2, 3]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import firn
 from catalog.optimizer import PROTOCOL
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 
 def test_an_optimizer_is_listed_drained_stopped_and_wanted_again(run: Command, client: firn.Client) -> None:

@@ -14,7 +14,7 @@ import pytest
 import firn
 from optimizer.client import connect
 from optimizer.wire import Outcome, Result
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 NUMBERS = count()
 

@@ -12,7 +12,7 @@ import pytest
 
 import firn
 from firn.transport import Transport
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 NUMBERS = count()
 COLUMNS = "id bigint, day date 'when', amount decimal(10,2), tags array<string>, m map<string, int>"

@@ -9,7 +9,7 @@ import pytest
 import firn
 from firn.cli.watch import job_row, state_of
 from firn.wire import Job
-from tests.firn.cli.conftest import Command
+from tests.command_line import Command
 
 NUMBERS = count()
 ID = [{"name": "id", "type": "long"}]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.integration.console.conftest import OpenPage, violations
+from tests.browser import OpenPage, violations
 from tests.oidc_issuer import Issuer, issuer_process
 from tests.spark_fixtures import ServerProcess, server_process
 

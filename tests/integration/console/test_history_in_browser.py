@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.types import DoubleType
 
-from tests.integration.console.conftest import OpenPage, violations
+from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.integration.console.conftest import OpenPage, violations
+from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser

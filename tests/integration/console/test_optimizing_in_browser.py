@@ -13,7 +13,7 @@ from pyiceberg.catalog.rest import RestCatalog
 
 from catalog.job import JobKind
 from catalog.optimizer import PROTOCOL
-from tests.integration.console.conftest import OpenPage, violations
+from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser

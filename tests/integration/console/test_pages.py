@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.integration.console.conftest import OpenPage, violations
-from tests.integration.console.hive_data import FULL_NAME
+from tests.browser import OpenPage, settled, violations
+from tests.hive_data import FULL_NAME
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = [pytest.mark.browser, pytest.mark.hive]
@@ -154,10 +154,3 @@ def test_a_page_says_when_the_server_has_gone(mortal_server: ServerProcess, open
     mortal_server.process.wait(20)
     expect(page.get_by_role("status")).to_contain_text("The server does not answer")
     expect(page.get_by_role("status")).to_contain_text("What you see is from")
-
-
-def settled(page: Page) -> None:
-    """Wait until the page has its heading and nothing of it is still a placeholder."""
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    expect(page.locator(".mantine-Skeleton-root")).to_have_count(0)
-    page.wait_for_load_state("networkidle")

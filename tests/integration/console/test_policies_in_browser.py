@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.integration.console.conftest import OpenPage, violations
+from tests.browser import OpenPage, violations
 from tests.spark_fixtures import ServerProcess, server_process
 
 pytestmark = pytest.mark.browser

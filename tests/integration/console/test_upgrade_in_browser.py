@@ -11,19 +11,10 @@ from pyspark.sql import SparkSession
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.spark.sessions import catalog_conf
 from firn.spark.write import delete, upsert
-from tests.firn.cli.conftest import Command
-from tests.integration.console.conftest import OpenPage, violations
-from tests.integration.console.hive_data import (
-    CUT_OFF,
-    DATABASE,
-    DAYS,
-    FULL_NAME,
-    NESTED,
-    ROWS_A_DAY,
-    SUBDIRECTORIES,
-    hive_files,
-)
-from tests.optimizer.conftest import a_worker
+from tests.browser import OpenPage, violations
+from tests.command_line import Command
+from tests.hive_data import CUT_OFF, DATABASE, DAYS, FULL_NAME, NESTED, ROWS_A_DAY, SUBDIRECTORIES, hive_files
+from tests.keyed_tables import a_worker
 from tests.spark_fixtures import ServerProcess, shared_spark
 
 pytestmark = [pytest.mark.browser, pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]

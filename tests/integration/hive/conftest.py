@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
-from tests.integration.hive.engine import HiveEngine
+from tests.hive_engine import HiveEngine
+from tests.hive_lake import Side
 from tests.integration.hive.real_hive import RealHive, RealMetastore
 from tests.integration.hive.real_tables import ZONE, RealSide
-from tests.integration.hive.tables import Side
-from tests.server.metastore.later import ENGINE, home
+from tests.integration.metastore.later import ENGINE, home
 from tests.spark_fixtures import ServerProcess, server_process
 
 QUIET = {

@@ -19,7 +19,7 @@ from firn.embedded.metastore import LOG_SETTINGS
 from firn.embedded.ports import LOOPBACK
 from firn.embedded.process import GuardedProcess, ended_early, require_java
 from firn.embedded.pyspark_jars import pyspark_jars
-from tests.server.metastore.later import ENGINE, LaterMetastore, home
+from tests.integration.metastore.later import ENGINE, LaterMetastore, home
 
 START_SECONDS = 90
 _VERSION = ENGINE.removesuffix("-engine")

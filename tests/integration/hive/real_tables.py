@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from firn.embedded.metastore import EmbeddedMetastore
-from tests.integration.hive.engine import Rows
+from tests.hive_engine import Rows
+from tests.hive_lake import NUMBERS, HiveTable, Side
 from tests.integration.hive.real_hive import RealHive
-from tests.integration.hive.tables import NUMBERS, HiveTable, Side
 
 ZONE = "America/New_York"
 Shown = list[tuple[str, ...]]

@@ -10,7 +10,8 @@ import pytest
 from hive_metastore.ttypes import GetTableRequest
 
 from firn.embedded.metastore import Asking, EmbeddedMetastore
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.fingerprints import fingerprint
+from tests.hive_lake import HiveTable, Side
 from tests.integration.hive.test_formats import add_partition
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES
 

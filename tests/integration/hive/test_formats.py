@@ -15,9 +15,10 @@ from pyarrow import orc
 
 import firn
 from firn.embedded.metastore import Asking, EmbeddedMetastore
-from tests.firn.cli.conftest import Command
-from tests.integration.hive.engine import Rows
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.command_line import Command
+from tests.fingerprints import fingerprint
+from tests.hive_engine import Rows
+from tests.hive_lake import HiveTable, Side
 from tests.integration.hive.test_upgrade import NESTED, PRIMITIVES, refused_or_failed
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]

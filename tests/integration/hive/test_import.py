@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
-from tests.integration.hive.tables import Side
+from tests.hive_lake import Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 

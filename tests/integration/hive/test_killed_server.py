@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
+from tests.fingerprints import fingerprint
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
-from tests.integration.hive.tables import fingerprint
 from tests.server.metastore.hive_side import HiveSide
 from tests.spark_fixtures import address
 

@@ -10,8 +10,9 @@ import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from tests.firn.cli.conftest import Command
-from tests.integration.hive.tables import HiveTable, Side, fingerprint, wait_until_settled
+from tests.command_line import Command
+from tests.fingerprints import fingerprint
+from tests.hive_lake import HiveTable, Side, wait_until_settled
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 COLUMNS = "id BIGINT, v STRING"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.hive.engine import Rows
-from tests.integration.hive.tables import HiveTable, Side
+from tests.hive_engine import Rows
+from tests.hive_lake import HiveTable, Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 RULE = "firn.hive.subdirectories"

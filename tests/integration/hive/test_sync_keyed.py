@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.hive.tables import HiveTable, Side, fingerprint, wait_until_settled
+from tests.fingerprints import fingerprint
+from tests.hive_lake import HiveTable, Side, wait_until_settled
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 COLUMNS = "id BIGINT, v STRING"

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.firn.cli.conftest import Command
-from tests.integration.hive.engine import Rows
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.command_line import Command
+from tests.fingerprints import fingerprint
+from tests.hive_engine import Rows
+from tests.hive_lake import HiveTable, Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.hive.tables import HiveTable, Side, fingerprint
+from tests.fingerprints import fingerprint
+from tests.hive_lake import HiveTable, Side
 
 pytestmark = [pytest.mark.hive, pytest.mark.spark]
 

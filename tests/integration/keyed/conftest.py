@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from optimizer.worker import Worker
-from tests.optimizer.conftest import a_worker
+from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, running_server
 
 

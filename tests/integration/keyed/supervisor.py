@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 
 from firn.spark.sessions import catalog_conf
-from tests.optimizer.conftest import a_worker
+from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, shared_spark
 
 QUICK = {

@@ -23,7 +23,7 @@ from tests.integration.keyed.fake_optimizer import STEPS, FakeOptimizer
 from tests.integration.keyed.model import LONG, TEXT, Shape
 from tests.integration.keyed.supervisor import QUICK, mortal_optimizer, wait_for
 from tests.integration.keyed.table import Table
-from tests.optimizer.conftest import a_worker
+from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

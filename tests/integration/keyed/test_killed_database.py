@@ -18,8 +18,8 @@ import pytest
 
 from tests.integration.keyed.supervisor import QUICK, wait_for, working
 from tests.integration.keyed.upkeep import IN_CI, KINDS, check, is_over
+from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
-from tests.optimizer.conftest import a_worker
 from tests.postgres_fixtures import PostgresServer, postgres_server
 from tests.spark_fixtures import RunningServer, running_server
 

@@ -15,7 +15,7 @@ from firn.spark.errors import WriteUnknown
 from tests.integration.keyed.model import LONG, TEXT, Key, Row, Shape
 from tests.integration.keyed.supervisor import Supervisor, answers, supervised, wait_for, working
 from tests.integration.keyed.table import Table
-from tests.optimizer.conftest import a_worker
+from tests.keyed_tables import a_worker
 from tests.spark_fixtures import RunningServer
 
 IS_SOAK = bool(float(os.environ.get("SOAK_SECONDS", "0")))

@@ -29,8 +29,8 @@ from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
 from tests.integration.keyed.model import LONG, TEXT, Shape
 from tests.integration.keyed.table import Table
+from tests.keyed_tables import a_worker
 from tests.lossy_proxy import Forward, meddling_proxy
-from tests.optimizer.conftest import a_worker
 from tests.spark_fixtures import RunningServer, shared_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

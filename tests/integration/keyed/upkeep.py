@@ -8,8 +8,8 @@ from typing import Any
 
 from optimizer.worker import Worker
 from tests.integration.keyed.appends import Store
-from tests.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
-from tests.optimizer.conftest import KeyedTable
+from tests.integration.optimizer import test_expire, test_keeping, test_orphans, test_rewrite
+from tests.keyed_tables import KeyedTable
 from tests.spark_fixtures import RunningServer
 
 Make = Callable[[RunningServer, Worker], KeyedTable]

@@ -14,7 +14,7 @@ from catalog.planning import Due
 from catalog.planning.files import rewrite
 from tests.catalog.planning.tables import plain
 from tests.factories import LAKE, NOW
-from tests.server.api.conftest import Api, good
+from tests.server.api.client import Api, good
 from tests.server.lake import ORDERS, PLAIN
 
 STORES = [["db", "orders", "base"], ["db", "orders", "change"]]

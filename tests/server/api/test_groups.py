@@ -8,7 +8,7 @@ from catalog.job import JobKind
 from catalog.optimizer import PROTOCOL
 from server.service.optimizers import Coming
 from tests.factories import LAKE
-from tests.server.api.conftest import Api, good
+from tests.server.api.client import Api, good
 from tests.server.lake import PLAIN
 
 GROUPS = "/api/v1/groups"

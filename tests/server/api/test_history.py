@@ -8,7 +8,7 @@ import pytest
 
 from catalog.names import TableName
 from tests.factories import LAKE
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, altered, appended, set_property
 
 ICEBERG = "/iceberg/v1/lake/namespaces/db"

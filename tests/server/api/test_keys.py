@@ -10,7 +10,7 @@ import pytest
 from catalog.commit import Change, Outcome
 from catalog.errors import CommitRefused
 from catalog.job import JobKind, Lease
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
 
 FOUND = {

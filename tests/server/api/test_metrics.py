@@ -9,7 +9,7 @@ import pytest
 
 from catalog.errors import Unavailable
 from tests.factories import LAKE
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 from tests.server.lake import ORDERS, PLAIN
 
 SCAN = {

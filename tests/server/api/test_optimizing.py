@@ -15,7 +15,7 @@ from catalog.names import TableName
 from catalog.optimizer import PROTOCOL
 from catalog.standing import Standing
 from tests.factories import LAKE, a_job
-from tests.server.api.conftest import TABLES, Api, good
+from tests.server.api.client import TABLES, Api, good
 from tests.server.lake import PLAIN
 
 SORTS = ("health", "size", "files", "pending", "last_commit")

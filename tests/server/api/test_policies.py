@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.server.api.conftest import Api, good
+from tests.server.api.client import Api, good
 from tests.server.lake import PLAIN, altered, set_property
 
 POLICY = "/api/v1/catalogs/lake/policy"

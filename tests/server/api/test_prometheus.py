@@ -1,4 +1,4 @@
-"""What `/metrics` tells of a server that is one process; tests/server/test_workers.py asks one of several."""
+"""What `/metrics` tells of a server that is one process; test_workers.py asks one of several."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.launch.record import Launched
 from catalog.launch.settings import LaunchId, LaunchKind
 from catalog.optimizer import PROTOCOL
 from server.prometheus import exposition
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 
 
 def samples(api: Api, name: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pytest
 
 from catalog.history.refs import RefType, WantedRef
 from tests.factories import LAKE
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, set_property, void
 
 DAY_MS = 86_400_000

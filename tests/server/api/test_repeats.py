@@ -9,7 +9,7 @@ from typing import Any
 
 from catalog.job import JobKind
 from tests.factories import LAKE
-from tests.server.api.conftest import Api, good
+from tests.server.api.client import Api, good
 from tests.server.lake import PLAIN
 from tests.server.service.dropping import append_files, files_below, listed, purge_all
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.api.conftest import Api
+from tests.server.api.client import Api
 from tests.server.lake import CHANGE, ORDERS
 
 

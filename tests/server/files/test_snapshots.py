@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ from catalog.iceberg.reading import current_snapshot
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from tests.server.files.registered import Registered, rows_of
+from tests.server.files.all_types import scanned
+from tests.server.files.registered import Registered
 from tests.server.scans.lake_table import LakeTable, a_row
-from tests.spark_fixtures import hadoop_catalog
-
-AT = datetime(2024, 1, 5, 12, 0, 0, 123456, tzinfo=UTC)
 
 
 def rows(*ids: int, **more: Any) -> pa.Table:
@@ -33,10 +30,6 @@ def rows(*ids: int, **more: Any) -> pa.Table:
 @pytest.fixture(params=[2, 3])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Registered:
     return Registered(tmp_path / "wh", "id int; name string", "day date; city string", version=request.param)
-
-
-def scanned(table: Registered) -> list[Any]:
-    return rows_of(StaticTable.from_metadata(table.metadata_file).scan().to_arrow())
 
 
 def locations(table: Registered) -> dict[str, tuple[Any, ...]]:
@@ -215,72 +208,3 @@ def test_row_ids_are_given_once_and_kept(tmp_path: Path) -> None:
         "f2": 1,
         "f3": 3,
     }
-
-
-ALL_TYPES = (
-    "i int; l bigint; f double; s string; d decimal(10,2); b binary; day date; t timestamp; "
-    "st struct<a:int,b:array<int>>; m map<string,int>"
-)
-
-
-def of_all_types(i: int) -> pa.Table:
-    return pa.table(
-        {
-            "i": pa.array([i, None], pa.int32()),
-            "l": pa.array([2**40 + i, None], pa.int64()),
-            "f": [i / 2, None],
-            "s": ["snow" * 10, None],
-            "d": pa.array([Decimal(i) / 4, None], pa.decimal128(10, 2)),
-            "b": [b"\xff" * 20, None],
-            "day": [date(2024, 1, i), None],
-            "t": pa.array([AT, None], pa.timestamp("us", tz="UTC")),
-            "st": pa.array([{"a": i, "b": [1, i]}, None], pa.struct([("a", pa.int32()), ("b", pa.list_(pa.int32()))])),
-            "m": pa.array([[("k", i)], None], pa.map_(pa.string(), pa.int32())),
-        }
-    )
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("version", [2, 3])
-def test_spark_reads_and_changes_what_was_registered(tmp_path: Path, version: int) -> None:
-    table = Registered(tmp_path / "wh", ALL_TYPES, "p int; city string", version=version)
-    micros = table.hive_file(["1", "São Paulo/x=1 %"], of_all_types(1))
-    int96 = table.hive_file(["2", NULL_NAME], of_all_types(2), use_deprecated_int96_timestamps=True)
-    gone = table.hive_file(["2", NULL_NAME], of_all_types(3), name="gone")
-    table.commit([micros, int96, gone])
-    table.commit([], [gone.stats.location])
-    name = f"reg{version}"
-    spark = hadoop_catalog(name, table.warehouse)
-    columns = "i, l, f, s, d, hex(b) AS b, day, t, st.b[1] AS e, m['k'] AS k, p, city"
-    found = spark.sql(f"SELECT {columns} FROM {name}.db.t WHERE i > 0 ORDER BY i")
-    one, two = (row.asDict() for row in found.collect())
-    assert one | {"t": None} == {
-        "i": 1, "l": 2**40 + 1, "f": 0.5, "s": "snow" * 10, "d": Decimal("0.25"), "b": "FF" * 20,
-        "day": date(2024, 1, 1), "t": None, "e": 1, "k": 1, "p": 1, "city": "São Paulo/x=1 %",
-    }  # fmt: skip
-    assert one["t"] == two["t"]
-    assert (two["p"], two["city"]) == (2, None)
-    count = f"SELECT count(*) FROM {name}.db.t WHERE"
-    assert spark.sql(f"{count} t = timestamp'2024-01-05 12:00:00.123456'").collect() == [(2,)]
-    assert spark.sql(f"{count} d = 0.25 and l < {2**41} and s like 'snow%' and day < date'2024-01-02'").collect() == [
-        (1,)
-    ]
-    spark.sql(f"DELETE FROM {name}.db.t WHERE city IS NULL AND i = 2")
-    spark.sql(f"INSERT INTO {name}.db.t (i, p, city) VALUES (9, 2, NULL)")
-    assert [row.i for row in spark.sql(f"SELECT i FROM {name}.db.t ORDER BY i NULLS FIRST").collect()] == [
-        None,
-        None,
-        1,
-        9,
-    ]
-
-
-@pytest.mark.spark
-def test_spark_finds_columns_that_files_spell_in_another_case(tmp_path: Path) -> None:
-    table = Registered(tmp_path / "wh", "userid int; name string", "p int")
-    file = table.hive_file(["1"], pa.table({"userId": pa.array([7], pa.int32()), "name": ["a"]}))
-    table.map_names(file.stats.aliases)
-    table.commit([file])
-    spark = hadoop_catalog("cased", table.warehouse)
-    assert spark.sql("SELECT userid FROM cased.db.t WHERE userid = 7").collect() == [(7,)]
-    assert [row["userid"] for row in scanned(table)] == [7]

@@ -19,7 +19,7 @@ from catalog.ports.store import Database
 from server.service.access import trail as module
 from server.service.access.trail import Trail
 from server.service.access.upkeep import Upkeep
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.faults import FaultyDatabase
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening

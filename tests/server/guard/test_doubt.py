@@ -12,8 +12,8 @@ import pytest
 
 from catalog.access import Caller, Grant, Privilege, RoleName
 from catalog.token import Secret
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import SECRET, Guarded, bearer, client_of, guarded, on
 from tests.server.lake import appended
 from tests.server.listening import listening

@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from catalog.access import Grant, Membership, Privilege, Role, RoleName
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.guarded import Guarded, bearer, client_of, guarded, on
 from tests.server.listening import listening
 

@@ -19,8 +19,8 @@ from catalog.names import TableName
 from server.files.storage import Storage
 from server.guard import rules
 from server.service.tables import TableDefinition
+from tests.databases import open_database
 from tests.factories import LAKE
-from tests.server.conftest import open_database
 from tests.server.guarded import SQL
 from tests.server.lake import COLUMNS, Lake, a_lake
 from tests.server.service.dropping import append_files, path_of

@@ -23,8 +23,8 @@ from server.assembly import build_services
 from server.guard import rules
 from server.guard.authenticate import OPEN as OPEN_PATHS
 from server.settings import Settings
+from tests.databases import open_database
 from tests.factories import LAKE
-from tests.server.conftest import open_database
 from tests.server.guarded import SQL, Guarded, bearer, client_of, guarded, on
 from tests.server.lake import COLUMNS
 from tests.server.listening import listening

@@ -12,8 +12,8 @@ import pytest
 from catalog.access import Grant, Privilege
 from catalog.job import JobId
 from catalog.names import TableName
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import SECRET, Guarded, client_of, guarded, on
 from tests.server.lake import definition
 from tests.server.listening import listening

@@ -15,9 +15,9 @@ from catalog.errors import Unauthenticated, Unavailable
 from catalog.ports.store import Database
 from server.identity import oidc
 from server.service.access.identities import Identities
+from tests.databases import OpenDatabase
 from tests.oidc_issuer import Issuer, issuer_process
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import Guarded, bearer, guarded, on
 
 

@@ -26,8 +26,8 @@ from server.guard.demands import Asked
 from server.iceberg.wire import flag_in, name_of
 from server.service.hive.operations import database_of
 from server.service.hive.state import split_name
+from tests.databases import open_database
 from tests.factories import LAKE
-from tests.server.conftest import open_database
 from tests.server.guard.recording import Record, Recording, endpoints, named, recording
 from tests.server.guard.test_every_route import BODIES, QUERIES
 from tests.server.guarded import guarded

@@ -12,9 +12,9 @@ import pytest
 from catalog.access import Grant, Privilege
 from catalog.names import TableName
 from catalog.token import Secret
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import SECRET, Guarded, bearer, guarded, on
 from tests.server.lake import COLUMNS
 

@@ -10,8 +10,8 @@ import pytest
 
 from catalog.access import SERVER, Grant, Privilege, RoleName
 from catalog.token import Secret
+from tests.databases import OpenDatabase
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import Guarded, bearer, guarded, on
 
 ROLES = "/api/v1/roles"

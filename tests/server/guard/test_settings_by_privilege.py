@@ -8,8 +8,8 @@ import pytest
 
 from catalog.access import Grant, Privilege
 from catalog.token import Secret
+from tests.databases import OpenDatabase
 from tests.server.asgi import Client
-from tests.server.conftest import OpenDatabase
 from tests.server.guarded import Guarded, bearer, guarded, on
 
 POLICY = "/api/v1/catalogs/lake/policy"

@@ -19,7 +19,7 @@ from server.service.access.attempts import (
     WINDOW_SECONDS,
     FailedAttempts,
 )
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.guarded import Guarded, guarded
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"

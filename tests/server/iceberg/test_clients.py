@@ -9,8 +9,8 @@ import pytest
 
 from catalog.names import TableName
 from catalog.scan.mode import CONFIG, PROPERTY
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 from tests.server.iceberg.test_nulls import SCHEMA
 from tests.server.lake import Lake, a_lake
 

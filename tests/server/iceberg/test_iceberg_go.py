@@ -15,7 +15,7 @@ import pytest
 
 from server.files.manifests import Manifests
 from server.files.storage import Storage
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.lake import Lake, a_lake
 
 RECORDED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "iceberg-go.json").read_text(encoding="utf-8"))

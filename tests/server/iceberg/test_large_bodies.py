@@ -12,7 +12,7 @@ from catalog.names import TableName
 from server.app import create_app
 from server.schedule import build_background
 from server.settings import Settings
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.lake import Lake, a_lake
 from tests.server.listening import listening
 

@@ -23,8 +23,8 @@ from server.app import create_app
 from server.schedule import build_background
 from server.service.metadata import Document, MetadataFiles
 from server.settings import Settings
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 from tests.server.iceberg.malformed import DIGITS, spoiled, text_of
 from tests.server.lake import COLUMNS, Lake, a_lake, appended, set_property, snapshot_ids, snapshot_of
 from tests.server.listening import listening

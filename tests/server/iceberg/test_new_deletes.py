@@ -14,7 +14,7 @@ from catalog.iceberg.reading import current_snapshot
 from catalog.names import TableName
 from server.files.manifests import Content, Manifests, Status
 from server.files.storage import Storage
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.lake import BASE, CHANGE, ORDERS, Lake, a_lake
 from tests.server.service.dropping import append_files
 

@@ -19,8 +19,8 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.table import TABLE_UPDATES
 from catalog.iceberg.updates import parsed_updates
 from catalog.names import TableName
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 from tests.server.lake import COLUMNS, PLAIN, Lake, a_lake, appended, definition
 
 TABLES = "/iceberg/v1/lake/namespaces/db/tables"

@@ -21,7 +21,7 @@ from server.files.avro_writer import number
 from server.files.manifests import Manifests
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from tests.server.conftest import OpenDatabase
+from tests.databases import OpenDatabase
 from tests.server.lake import PLAIN, Lake, a_lake, appended
 
 HIDDEN = TableName(("db",), "hidden")

@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.server.conftest import open_database
+from tests.databases import open_database
 from tests.server.service.lease_model import LeaseHistory
 
 

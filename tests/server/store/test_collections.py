@@ -28,6 +28,7 @@ from catalog.operation import BLOCKED, WAITING, BatchId, OperationKind, Operatio
 from catalog.ports.store import Database, StoredAnswer
 from catalog.ports.work import JobFilter
 from catalog.relation import Away, Pointer, RelationKind, TableStats
+from tests.databases import OpenDatabase
 from tests.factories import (
     LAKE,
     LATER,
@@ -41,7 +42,6 @@ from tests.factories import (
     an_operation,
     an_optimizer,
 )
-from tests.server.conftest import OpenDatabase
 
 
 def test_a_catalog_comes_back_as_it_was_added(database: Database) -> None:

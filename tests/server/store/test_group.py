@@ -15,8 +15,8 @@ from sqlalchemy.exc import OperationalError
 
 from catalog.errors import AlreadyExists, CommitUnknown, Unavailable
 from server.store.session import Sessions
+from tests.databases import OpenDatabase
 from tests.factories import LAKE
-from tests.server.conftest import OpenDatabase
 
 WRITERS = 8
 

@@ -14,8 +14,8 @@ from catalog.ports.store import Database
 from server.store.session import Sessions, open_engine
 from server.store.turns import AdvisoryTurns, FileTurns
 from server.store.uow import SqlDatabase
+from tests.databases import OpenDatabase
 from tests.postgres_fixtures import PostgresServer
-from tests.server.conftest import OpenDatabase
 
 AT_ONCE = 0.3
 """Seconds after which somebody who waits for nothing has gone on."""

@@ -22,9 +22,9 @@ from server.service.namespaces import Namespaces
 from server.store.schema import upgrade_schema
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
+from tests.databases import OpenDatabase
 from tests.factories import LAKE, LATER, NOW, a_catalog, a_job, a_keyed_table, a_relation, an_optimizer
 from tests.postgres_fixtures import PostgresServer
-from tests.server.conftest import OpenDatabase
 
 
 def exists(database: Database) -> bool:

@@ -25,7 +25,7 @@ from server.service.commit import CommitRequest
 from tests.server.guarded import on, token_for
 from tests.server.lake import definition
 from tests.server.older_tables import before_the_location_rule
-from tests.server.vending.conftest import (
+from tests.server.vending.vault import (
     BOTH,
     OTHER,
     PATH,

@@ -13,7 +13,7 @@ from server.iceberg.delegation import REFUSED
 from server.service.leased_files import FileFacts
 from server.service.optimizers import Coming
 from server.service.vending import Mechanism
-from tests.server.vending.conftest import PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
+from tests.server.vending.vault import PATH, SIGNS, STS, TABLE, VAULT, VENDED, Vault
 
 DENIED = 403
 REQUEST = {"method": "GET", "region": "us-east-1", "headers": {}}

@@ -17,7 +17,7 @@ from server.iceberg.delegation import REFUSED
 from tests.s3_fixtures import client_of_s3
 from tests.server.lake import definition
 from tests.server.older_tables import before_the_location_rule
-from tests.server.vending.conftest import BOTH, OTHER, PATH, SIGNS, STS, TABLE, VENDED, Vault
+from tests.server.vending.vault import BOTH, OTHER, PATH, SIGNS, STS, TABLE, VENDED, Vault
 
 READ, WRITE, CREATE = Privilege.READ, Privilege.WRITE, Privilege.CREATE
 SIGNING = {"X-Iceberg-Access-Delegation": "remote-signing"}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
-from tests.integration.hive.tables import NUMBERS
+from tests.hive_lake import NUMBERS
 from tests.integration.hive.threeway import hive_users
 from tests.integration.hive.threeway.deaths import DEATHS, Deaths
 from tests.integration.hive.threeway.firn_side import FirnSide

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from hive_metastore.ThriftHiveMetastore import Client
 
 from catalog.hive.names import escape
-from tests.integration.hive.engine import HiveEngine
+from tests.hive_engine import HiveEngine
 from tests.integration.hive.threeway.oracle import WHOLE, File, Part, Place
 from tests.integration.keyed.model import Row
 from tests.server.metastore.hive_side import HiveSide

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import pytest
 
 from firn.embedded.metastore import EmbeddedMetastore
-from tests.integration.hive.engine import HiveEngine
+from tests.hive_engine import HiveEngine
 from tests.integration.hive.threeway.history import History
 from tests.integration.hive.threeway.world import World, a_world
 

@@ -18,7 +18,7 @@ import httpx
 from catalog.places import metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from firn.embedded.ports import is_open
-from tests.integration.hive.engine import HiveEngine
+from tests.hive_engine import HiveEngine
 from tests.integration.keyed.supervisor import Supervisor, free_port, mortal_optimizer, wait_for
 
 CATALOG = "threeway"

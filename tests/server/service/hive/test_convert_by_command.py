@@ -13,8 +13,8 @@ from catalog.names import TableName
 from server.app import create_app
 from server.schedule import build_background
 from server.settings import Settings
+from tests.command_line import Command
 from tests.factories import LAKE
-from tests.firn.cli.conftest import Command
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.test_convert_steps import Optimizer, rows, text_table

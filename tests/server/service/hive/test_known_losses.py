@@ -16,8 +16,8 @@ from catalog.hive.ports import Place
 from catalog.job import JobKind
 from catalog.operation import OperationStatus
 from tests.factories import LAKE
+from tests.fingerprints import fingerprint
 from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage
-from tests.integration.hive.tables import fingerprint
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
 from tests.server.service.hive.test_publish_steps import Leased, dropped, leased, merged, overwritten
 from tests.server.service.hive.test_sync_steps import make_due, relation_of, upgraded

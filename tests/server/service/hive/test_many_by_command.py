@@ -14,9 +14,9 @@ from firn.client import connect
 from server.app import create_app
 from server.schedule import build_background
 from server.settings import Settings
+from tests.command_line import Command
 from tests.factories import LAKE
-from tests.firn.cli.conftest import Command
-from tests.integration.hive.tables import fingerprint
+from tests.fingerprints import fingerprint
 from tests.server.listening import listening
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.test_columns import hive_has

@@ -19,8 +19,8 @@ from catalog.ports.hive import TableFiles
 from server.service.hive.operations import Started, Wanted
 from server.service.hive.upgrade import Upgrades
 from tests.factories import LAKE
+from tests.fingerprints import fingerprint
 from tests.hive_tables import a_hive_table, a_storage
-from tests.integration.hive.tables import fingerprint
 from tests.server.faults import Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 from tests.server.service.hive.test_upgrade_steps import check_upgraded

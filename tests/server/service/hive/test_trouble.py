@@ -18,8 +18,8 @@ from catalog.operation import Operation, OperationStatus
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
 from tests.factories import LAKE
+from tests.fingerprints import fingerprint
 from tests.hive_tables import a_hive_partition, a_storage
-from tests.integration.hive.tables import fingerprint
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
 from tests.server.service.hive.test_publish_steps import leased, merged
 from tests.server.service.hive.test_sync_steps import upgraded

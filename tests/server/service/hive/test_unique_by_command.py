@@ -11,8 +11,8 @@ import pytest
 
 from optimizer.client import connect
 from optimizer.wire import Outcome, Result
-from tests.firn.cli.conftest import Command
-from tests.integration.hive.tables import fingerprint
+from tests.command_line import Command
+from tests.fingerprints import fingerprint
 from tests.server.service.hive.beside_hive import HiveFiles
 from tests.server.service.hive.test_downgrade_steps import appended_change
 from tests.server.service.hive.test_many_by_command import Site, site

@@ -11,7 +11,7 @@ from catalog.errors import CommitUnknown, Conflict
 from catalog.operation import OperationStatus
 from server.service.hive import upgrade
 from server.service.hive.attempt import LISTING, Attempt, Paused
-from tests.integration.hive.tables import fingerprint
+from tests.fingerprints import fingerprint
 from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
 

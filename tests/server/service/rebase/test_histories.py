@@ -16,8 +16,8 @@ from catalog.errors import RequirementFailed
 from catalog.history.lineage import Lineage
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import ref_snapshot_id
+from tests.databases import open_database
 from tests.server.appending import Sent, an_append, entries_in, ids_in
-from tests.server.conftest import open_database
 from tests.server.lake import PLAIN, Lake, a_lake, altered
 from tests.server.service.rebase.overtaking import ON, with_column
 

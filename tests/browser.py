@@ -1,0 +1,85 @@
+"""A real Chromium, what it complains of, and what axe finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+AXE = Path(__file__).parents[1] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+SLOWEST_MS = 30_000
+
+OpenPage = Callable[..., Page]
+
+
+@contextmanager
+def running_chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=SLOWEST_MS)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@contextmanager
+def pages_of(browser: Browser) -> Iterator[OpenPage]:
+    """Opens an address in a browser of its own; at the end nothing may have been written to its console."""
+    complaints: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def opened(url: str, *, width: int = 1440) -> Page:
+        context = browser.new_context(color_scheme="light", viewport={"width": width, "height": 900})
+        contexts.append(context)
+        context.set_default_timeout(SLOWEST_MS)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def settled(page: Page) -> None:
+    """Wait until the page has its heading and nothing of it is still a placeholder."""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator(".mantine-Skeleton-root")).to_have_count(0)
+    page.wait_for_load_state("networkidle")
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with the page as it is, and in dark, in which nothing but the colours is another."""
+    light = violations_in_light(page)
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", "dark")
+    dark = _found(page, "{runOnly: ['color-contrast']}")
+    page.emulate_media(color_scheme="light")
+    return [*light, *(f"in dark: {one}" for one in dark)]
+
+
+def violations_in_light(page: Page) -> list[str]:
+    """What axe finds wrong with the page as it is."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    return _found(page, "{}")
+
+
+def _found(page: Page, rules: str) -> list[str]:
+    # Animations that are still running have colours of their own.
+    page.wait_for_timeout(400)
+    run = f"axe.run(document, {{resultTypes: ['violations'], ...{rules}}})"
+    found = page.evaluate(f"{run}.then(result => result.violations)")
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]

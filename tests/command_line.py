@@ -1,0 +1,81 @@
+"""The command line, run against a server, and `firn serve` in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from firn.cli import app
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Command:
+    """The command line, told of a server, and who asks it."""
+
+    url: str
+    token: str | None = None
+
+    def __call__(self, *arguments: str) -> Said:
+        """Run a command here; commands that become or keep processes are run by `apart`."""
+        out, err = io.StringIO(), io.StringIO()
+        told = {"FIRN_SERVER": self.url, **({} if self.token is None else {"FIRN_TOKEN": self.token})}
+        with patch.dict(os.environ, told), redirect_stdout(out), redirect_stderr(err):
+            code = app.run(arguments)
+        return Said(code, out.getvalue(), err.getvalue())
+
+    def apart(self, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
+        """Run a command in a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "firn.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env={**os.environ, "FIRN_SERVER": self.url, **(env or {})},
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return Said(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def serving(data_dir: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`firn serve` in a process of its own: its address, once it has said that it answers."""
+    command = [sys.executable, "-m", "firn.cli", "serve", "--data-dir", str(data_dir), "--port", "0", *flags]
+    env = {**os.environ, "FIRN_BACKGROUND__PLAN_SECONDS": "3600"}
+    with (
+        (data_dir.parent / f"{data_dir.name}.log").open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.fullmatch(r"Firn \S+ answers at (http://127\.0\.0\.1:\d+) \(data in .*\)\n", said)
+            assert found is not None, said
+            yield found.group(1), process
+        finally:
+            process.terminate()
+            process.wait(30)

@@ -1,0 +1,148 @@
+"""Hive tables of tests, and what is done to them from both sides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+from tests.hive_engine import HiveEngine, Rows
+from tests.spark_fixtures import ServerProcess
+
+NUMBERS = count()
+PATIENCE_SECONDS = 30
+LONGEST_JOB_SECONDS = 240
+
+
+def wait_until_settled() -> None:
+    """Until a file written now is older than the second in which the next listing begins."""
+    time.sleep(1.02 - time.time() % 1)
+
+
+@dataclass(frozen=True)
+class Side:
+    """Everything that a test of one server and one metastore needs."""
+
+    server: ServerProcess
+    hive: HiveEngine
+    directory: Path
+    """Where Hive's tables lie."""
+    lake: str = "lake"
+    """What Spark knows the server's catalog as."""
+
+    def worked_on(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Work until this job has ended, however that is; jobs that the planner has made meanwhile are done with it.
+
+        A job may be put off where its task cannot be made just now: that is no reason to give up, but is told.
+        """
+        give_up = time.monotonic() + LONGEST_JOB_SECONDS
+        while (found := self.server.get(f"jobs/{job['id']}"))["status"] in ("pending", "running", "committing"):
+            assert time.monotonic() < give_up, f"not ended: {found}"
+            self.hive.work(self.server.url)
+        return found
+
+    def table(self, columns: str, partitioned_by: str = "", *rows: str, kind: str = "STORED AS PARQUET") -> HiveTable:
+        """A Hive table with these rows, written by Spark as its defaults have it."""
+        made = HiveTable(self, f"t{next(NUMBERS)}")
+        by = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+        self.hive.sql(f"CREATE TABLE {made.name} ({columns}) {kind} {by} LOCATION '{made.path.as_uri()}'")
+        for values in rows:
+            made.insert(values)
+        return made
+
+
+@dataclass(frozen=True)
+class HiveTable:
+    """One Hive table and, once upgraded, the table of Firn over it."""
+
+    side: Side
+    short: str
+
+    @property
+    def name(self) -> str:
+        return f"db.{self.short}"
+
+    @property
+    def path(self) -> Path:
+        return self.side.directory / self.short
+
+    def insert(self, values: str, *, how: str = "INTO", partition: str = "") -> None:
+        self.side.hive.sql(f"INSERT {how} {self.name} {partition} {values}")
+
+    def alter(self, what: str) -> None:
+        self.side.hive.sql(f"ALTER TABLE {self.name} {what}")
+
+    def hive_rows(self, columns: str = "*") -> Rows:
+        return self.side.hive.sql(f"REFRESH TABLE {self.name}", f"SELECT {columns} FROM {self.name}")
+
+    def rows(self, columns: str = "*", store: str = "") -> Rows:
+        return self.side.hive.sql(f"SELECT {columns} FROM {self.side.lake}.{self.name}{store}")
+
+    def start_upgrade(self, *key: str, **properties: str) -> dict[str, Any]:
+        body = {"primary_key": list(key), "properties": properties}
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
+
+    def upgrade(self, *key: str, sequence_field: str | None = None, **properties: str) -> Self:
+        wait_until_settled()
+        body = {"primary_key": list(key), "sequence_field": sequence_field, "properties": properties}
+        operation = self.side.server.post(f"catalogs/lake/hive/{self.name}/upgrade", body)
+        ended = self.ended(operation)
+        assert ended["status"] == "succeeded", ended
+        return self
+
+    def ended(self, operation: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation once it has ended."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while (found := self.side.server.get(f"operations/{operation['id']}"))["status"] == "running":
+            assert time.monotonic() < give_up, f"still running: {found}"
+            time.sleep(0.1)
+        return found
+
+    def change(self, values: str, op: str = "U", columns: str = "*") -> None:
+        """A change by a writer on Firn's side; `values` has the table's columns in order."""
+        self.side.hive.sql(
+            f"INSERT INTO {self.side.lake}.{self.name}.change"
+            f" SELECT {columns}, '{op}', CAST(NULL AS STRING) FROM ({values})"
+        )
+
+    def ask_sync(self, *, everything: bool = False) -> dict[str, Any]:
+        wait_until_settled()
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/sync?everything={str(everything).lower()}")
+
+    def sync(self, *, everything: bool = False) -> dict[str, Any]:
+        """Sync until nothing is left to do, running its jobs; what the first round said."""
+        first = outcome = self.ask_sync(everything=everything)
+        while outcome["job"] is not None:
+            self.worked(outcome["job"])
+            outcome = self.side.server.post(f"catalogs/lake/hive/{self.name}/sync")
+        return first
+
+    def ask_publish(self, *, merge: bool = True) -> dict[str, Any]:
+        return self.side.server.post(f"catalogs/lake/hive/{self.name}/publish?merge={str(merge).lower()}")
+
+    def publish(self) -> dict[str, Any]:
+        """Ask once, and work until the server has published what was asked for; the publish job."""
+        self.ask_publish()
+        give_up = time.monotonic() + LONGEST_JOB_SECONDS
+        while (asked := self.shown()["asked"])["step"] not in ("done", "failed"):
+            assert time.monotonic() < give_up, asked
+            self.side.hive.work(self.side.server.url)
+        assert asked["step"] == "done", asked
+        assert asked["job_id"] is not None, asked["said"]
+        return self.side.server.get(f"jobs/{asked['job_id']}")
+
+    def shown(self) -> dict[str, Any]:
+        """The Hive table as the server shows it."""
+        return self.side.server.get(f"catalogs/lake/hive/{self.name}")
+
+    def worked(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        ended = self.side.worked_on(job)
+        assert ended["status"] == "succeeded", ended["error"]
+        return ended
+
+    def job(self, kind: str) -> dict[str, Any]:
+        """Ask for a job, run it, and see how it ended."""
+        return self.worked(self.side.server.post(f"catalogs/lake/tables/{self.name}/{kind}", {}))

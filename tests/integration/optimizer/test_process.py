@@ -1,0 +1,99 @@
+"""An optimizer as a process of its own: started, stopped, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from optimizer.worker import Worker
+from tests.keyed_tables import KeyedTable, a_worker
+from tests.spark_fixtures import RunningServer, running_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    times = {"FIRN_LEASE__SECONDS": "12", "FIRN_LEASE__BEAT_SECONDS": "2"}
+    with running_server(tmp_path_factory.mktemp("process") / "data", **times) as running:
+        yield running
+
+
+@contextmanager
+def an_optimizer(server: RunningServer, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "optimizer", "--server", server.url, "--master", "local[1]"]
+    with (
+        log.open("wb") as out,
+        subprocess.Popen([*command, "--driver-memory", "700m", "--slots", "2"], stderr=out) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(reached: Callable[[], bool], *, seconds: float = 240) -> None:
+    """Long enough for a Spark that starts on a busy machine: a guard against hanging, no measurement."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def keyed(server: RunningServer, worker: Worker) -> KeyedTable:
+    table = KeyedTable(server, worker, "id BIGINT, v STRING", "", **{"firn.primary-key": "id"})
+    table.upsert((1, "a"), (2, "b"))
+    return table
+
+
+def test_it_works_until_it_is_told_to_stop_and_then_leaves(hasty: RunningServer, tmp_path: Path) -> None:
+    table = keyed(hasty, a_worker(hasty.url))
+    job_id = table.ask("merge")
+    with an_optimizer(hasty, tmp_path / "log") as process:
+        wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "succeeded")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert "Traceback" not in (tmp_path / "log").read_text(encoding="utf-8")
+    assert hasty.http.get("/api/v1/optimizers").json() == []
+    assert table.rows(".base") == [(1, "a"), (2, "b")]
+
+
+def test_without_its_java_it_takes_no_more_jobs_and_ends(hasty: RunningServer, tmp_path: Path) -> None:
+    """It would fail each job in turn: a loop that a new process ends."""
+    job_id = keyed(hasty, a_worker(hasty.url)).ask("merge")
+    with an_optimizer(hasty, tmp_path / "log") as process:
+        wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] == "succeeded")
+        (java,) = children_of(process.pid)
+        os.kill(java, signal.SIGKILL)
+        assert process.wait(60) == 1
+    assert "Java has ended" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def test_killed_in_the_middle_of_a_merge_it_leaves_nothing_that_the_next_one_cannot_finish(
+    hasty: RunningServer, tmp_path: Path
+) -> None:
+    worker = a_worker(hasty.url)
+    table = keyed(hasty, worker)
+    before = table.rows()
+    job_id = table.ask("merge")
+    with an_optimizer(hasty, tmp_path / "log") as process:
+        wait_for(lambda: hasty.get(f"jobs/{job_id}")["status"] in ("running", "committing"))
+        process.kill()
+    assert table.rows() == before
+    optimizer_id = worker.api.register(**worker.about).id
+    wait_for(lambda: worker.work_once(optimizer_id, wait_seconds=1))
+    assert hasty.get(f"jobs/{job_id}")["status"] == "succeeded"
+    assert table.rows() == table.rows(".base") == before
+    assert hasty.rows(f"SELECT summary['firn.merged-through'] FROM {table.name}.base.snapshots") == [("1",)]

@@ -1,0 +1,71 @@
+"""Keyed tables of tests on a real server, and an optimizer in this process."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from itertools import count
+from typing import Any
+
+from firn.spark.write import delete, upsert
+from optimizer.client import connect
+from optimizer.jobs import JOBS
+from optimizer.worker import Worker
+from tests.spark_fixtures import RunningServer, shared_spark
+
+NUMBERS = count()
+
+
+class KeyedTable:
+    """A keyed table of a test, written and merged as users and optimizers do."""
+
+    def __init__(self, server: RunningServer, worker: Worker, columns: str, partition: str, **properties: str) -> None:
+        self.server, self.worker, self.columns = server, worker, columns
+        self.short = f"db.t{next(NUMBERS)}"
+        self.name = f"lake.{self.short}"
+        listed = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+        server.spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+        by = f"PARTITIONED BY ({partition})" if partition else ""
+        told = f"TBLPROPERTIES ({listed})" if listed else ""
+        server.spark.sql(f"CREATE TABLE {self.name} ({columns}) USING iceberg {by} {told}")
+
+    def upsert(self, *rows: tuple[Any, ...], **options: Any) -> bool:
+        """Whether the batch was there before."""
+        return upsert(self.server.spark.createDataFrame(rows, self.columns), self.name, **options).was_there
+
+    def delete(self, *rows: tuple[Any, ...], columns: str) -> None:
+        delete(self.server.spark.createDataFrame(rows, columns), self.name)
+
+    def rows(self, part: str = "") -> list[tuple[Any, ...]]:
+        return self.server.rows(f"SELECT * FROM {self.name}{part}")
+
+    def ask(self, kind: str, **params: Any) -> str:
+        """Ask for a job; its id."""
+        return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
+
+    def run(self, kind: str, **params: Any) -> dict[str, Any]:
+        """Ask for a job, run it if there is anything to do, and see how it ended."""
+        job_id = self.ask(kind, **params)
+        if (job := self.server.get(f"jobs/{job_id}"))["outcome"] == "nothing to do":
+            return job
+        optimizer_id = self.worker.api.register(**self.worker.about).id
+        assert self.worker.work_once(optimizer_id, wait_seconds=5)
+        return self.server.get(f"jobs/{job_id}")
+
+
+def change_row(table: KeyedTable, **columns: str) -> None:
+    """Change what the server knows of a table behind its back, as tables are that are older than its rules."""
+    namespace, name = table.short.split(".")
+    given = ", ".join(f"{column} = :{column}" for column in columns)
+    with closing(sqlite3.connect(table.server.data_dir / "firn.db", timeout=30)) as database, database:
+        changed = database.execute(
+            f"UPDATE relation SET {given} WHERE namespace = :namespace AND name = :name",
+            {**columns, "namespace": namespace, "name": name},
+        )
+        assert changed.rowcount == 1
+
+
+def a_worker(url: str) -> Worker:
+    about = {"group": "default", "host": "here", "pid": 1, "version": "0", "facts": {}}
+    return Worker(connect(url), shared_spark(), JOBS, about, threading.Event())

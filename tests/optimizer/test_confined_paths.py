@@ -1,0 +1,95 @@
+"""Which paths a job may open: the rule, without a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from optimizer.client import ServerApi
+from optimizer.confinement import Confinement, lies_plainly_in
+from optimizer.wire import Lease
+
+
+class Server:
+    """It is asked about locations, and allows them all."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def check_locations(self, _: Lease, locations: Sequence[str]) -> None:
+        self.asked += locations
+
+
+def confined(*own: str) -> tuple[Server, Confinement]:
+    facts = {"lease": "j.1.t", "beat_seconds": 1, "job_id": "j", "attempt": 1, "kind": "merge", "catalog": "lake"}
+    lease = Lease.model_validate({**facts, "table": "db.t", "task": {}, "own_locations": [*own]})
+    server = Server()
+    return server, Confinement(cast("ServerApi", server), lease)
+
+
+def test_about_a_tables_own_files_nobody_is_asked() -> None:
+    server, confinement = confined("s3://b/wh/t", "hdfs://nn:9000/wh/t")
+    confinement.check_files(["s3a://b/wh/t/metadata/m.avro", "hdfs://nn:9000/wh/t/data/a=1%2F2/x.parquet"])
+    assert server.asked == []
+
+
+def test_about_other_directories_the_server_is_asked_once_each() -> None:
+    server, confinement = confined("s3://b/wh/t")
+    for _ in range(2):
+        confinement.check_files([f"s3://b/landing/{name}.parquet" for name in "abc"])
+    confinement.check_files(["s3://b/wh/t2/x", "hdfs://other/wh/t/x", "s3://b/wh/t/../u/x"])
+    assert server.asked == ["s3://b/landing/", "hdfs://other/wh/t/", "s3://b/wh/t/../u/x", "s3://b/wh/t2/"]
+
+
+def test_links_are_asked_about_by_where_they_lead(tmp_path: Path) -> None:
+    own, other = tmp_path / "t", tmp_path / "other"
+    (own / "data").mkdir(parents=True)
+    other.mkdir()
+    (own / "data" / "link").symlink_to(other)
+    (own / "data" / "x").symlink_to(other / "y")
+    server, confinement = confined(f"file://{own}")
+    confinement.check_files([f"file:{own}/data/link/z", f"{own}/data/x", f"{own}/data/plain"])
+    assert server.asked == [f"{other}/", f"{other}/y"]
+
+
+def test_of_hives_files_only_links_are_asked_about(tmp_path: Path) -> None:
+    hive, other = tmp_path / "hive", tmp_path / "other"
+    hive.mkdir()
+    (hive / "000000_0").symlink_to(other / "y")
+    server, confinement = confined("s3://b/wh/t")
+    confinement.check_named([f"file:{hive}/000000_1", "s3://b/hive/p=1/000000_0"], [])
+    assert server.asked == []
+    confinement.check_named([f"file:{hive}/000000_0"], [])
+    confinement.check_named([], [f"file:{hive}"])
+    assert server.asked == [f"{other}/y"]
+
+
+@pytest.mark.parametrize(
+    ("file", "is_in"),
+    [
+        ("s3://b/wh/t/data/x", True),
+        ("s3a://b/wh/t/data/a=1%2F2/x", True),
+        ("s3://b/wh/t2/x", False),
+        ("s3://b/wh/t/../x", False),
+        ("s3://b/o/../wh/t/x", False),
+        ("s3://b/wh/t/%2e%2e/x", False),
+        ("s3://b/wh/t//x", False),
+        ("s3://c/wh/t/x", False),
+        ("gs://b/wh/t/x", False),
+        ("/wh/t/x", False),
+    ],
+)
+def test_a_file_lies_in_a_directory_only_if_every_reader_thinks_so(file: str, is_in: bool) -> None:  # noqa: FBT001
+    assert lies_plainly_in(file, "s3://b/wh/t") is is_in
+
+
+def test_a_link_out_of_the_table_is_no_place_to_delete_in(tmp_path: Path) -> None:
+    own, other = tmp_path / "t", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    (own / "data").symlink_to(other)
+    assert not lies_plainly_in(f"file:{own}/data/x", f"file://{own}")
+    assert lies_plainly_in(f"file:{own}/x", f"file://{own}")

@@ -1,0 +1,101 @@
+"""The slots of an optimizer, without Spark."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from optimizer.client import ServerApi, connect
+from optimizer.slots import Slots
+from optimizer.wire import Outcome, Result
+from optimizer.worker import IDLE_SECONDS, RunJob, Worker
+
+
+def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
+    """A long poll for each free slot would be a server's load multiplied."""
+    asking = threading.Semaphore(1)
+    overlapped: list[bool] = []
+    moments: list[float] = []
+    asked = threading.Event()
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/optimizers"):
+            return httpx.Response(201, json={"id": "o"})
+        if request.method == "DELETE":
+            return httpx.Response(204)
+        overlapped.append(not asking.acquire(blocking=False))
+        moments.append(time.monotonic())
+        time.sleep(0.02)
+        asking.release()
+        if len(overlapped) >= 10:
+            asked.set()
+        return httpx.Response(204)
+
+    worker = a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=4)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    assert asked.wait(10)
+    worker.stopping.set()
+    thread.join()
+    assert not any(overlapped)
+    pauses = [after - before for before, after in itertools.pairwise(moments)]
+    assert min(pauses) >= IDLE_SECONDS  # this server keeps nobody waiting, and must not be asked without a break
+
+
+def a_lone_worker(api: ServerApi, *, slots: int, jobs: Mapping[str, RunJob] | None = None) -> Worker:
+    """Without a Spark: for what happens around jobs."""
+    none: Any = None
+    return Worker(api, none, jobs or {"merge": lambda _: Result(outcome=Outcome.NOTHING)}, {}, threading.Event(), slots)
+
+
+def test_an_optimizer_that_is_told_to_leave_does_so_once() -> None:
+    asked: list[str] = []
+
+    def answers(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.method} {request.url.path}")
+        if request.url.path.endswith("/leases"):
+            return httpx.Response(409, json={"error": {"message": "told to stop"}})
+        return httpx.Response(201 if request.method == "POST" else 204, json={"id": "o"})
+
+    a_lone_worker(connect("http://server", transport=httpx.MockTransport(answers)), slots=2).run()
+    assert asked == ["POST /api/v1/optimizers", "POST /api/v1/leases", "DELETE /api/v1/optimizers/o"]
+
+
+def test_no_more_than_the_slots_run_and_the_end_waits_for_all() -> None:
+    release, running, most = threading.Event(), 0, 0
+    lock = threading.Lock()
+
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        release.wait(10)
+        with lock:
+            running -= 1
+
+    with Slots(2) as slots:
+        for _ in range(2):
+            assert slots.take(5)
+            slots.give(work)
+        assert not slots.take(0.05)
+        release.set()
+        assert slots.take(5)
+        slots.put_back()
+    assert (running, most) == (0, 2)
+
+
+def test_a_slot_is_free_again_after_its_work_has_broken() -> None:
+    def broken() -> None:
+        raise RuntimeError("the loop's own error")
+
+    with Slots(1) as slots:
+        for _ in range(2):
+            assert slots.take(5)
+            slots.give(broken)
+        assert slots.take(5)

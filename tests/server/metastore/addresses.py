@@ -1,0 +1,43 @@
+"""Addresses where nobody answers, and clients of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from server.metastore import HiveMetastore, MetastoreSettings
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"thrift://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def nobody() -> str:
+    """An address where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"thrift://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., HiveMetastore]]:
+    made: list[HiveMetastore] = []
+
+    def connecting(*uris: str, connections: int = 2, patience: float = 30) -> HiveMetastore:
+        settings = MetastoreSettings(
+            uris=uris, connections=connections, connect_seconds=patience, read_seconds=patience
+        )
+        made.append(HiveMetastore(settings))
+        return made[-1]
+
+    yield connecting
+    for client in made:
+        client.close()
+
+
+Connect = Callable[..., HiveMetastore]
