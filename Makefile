@@ -86,7 +86,7 @@ serve: setup ## server, metastore and one optimizer on this machine, data in ./f
 # --- prove -----------------------------------------------------------------------------------------------------------
 
 .PHONY: engines
-engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-server hive-metastores) ## the engines beside the installed ones that tests try Firn with
+engines: $(addprefix $(STAMPS)/,spark-3.5 duckdb python-engines flink trino-server hive-metastores) ## the engines that the second tier of tests tries Firn with
 
 # Each in a directory of its own, by its own lock: none of it may be seen by Firn.
 $(addprefix $(STAMPS)/,spark-3.5 duckdb flink-build trino): $(STAMPS)/%: tests/integration/engines/%.lock | $(STAMPS)/locked
@@ -115,7 +115,7 @@ $(STAMPS)/trino-server: $(addprefix tests/integration/engines/,trino.xml trino-s
 	@touch $@
 
 # Later Hives than PySpark's: metastores, and of one what queries and writes.
-$(STAMPS)/hive-metastores: $(addprefix tests/server/metastore/,hive-3.1.xml hive-4.0.xml hive-4.0-engine.xml later.py) $(STAMPS)/locked
+$(STAMPS)/hive-metastores: $(addprefix tests/integration/metastore/,hive-3.1.xml hive-4.0.xml hive-4.0-engine.xml later.py) $(STAMPS)/locked
 	@$(STEP) "fetching later Hives for the tests (135 MB)" $(BIN)/python -m tests.integration.metastore.later
 	@touch $@
 
@@ -133,11 +133,21 @@ $(STAMPS)/classes.jsa: tests/jvm_classes.py $(STAMPS)/locked $(STAMPS)/jars | $(
 
 ARCHIVED_CLASSES := -XX:SharedArchiveFile=$(CURDIR)/$(STAMPS)/classes.jsa -Xlog:cds=off -Xlog:cds+dynamic=off
 
+# The first tier starts few JVMs: it maps the archive where there is one, and makes none.
+PYTEST = JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $$(test ! -f $(STAMPS)/classes.jsa || echo "$(ARCHIVED_CLASSES)") $${JAVA_TOOL_OPTIONS:-}" \
+  PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
-test: setup engines $(STAMPS)/classes.jsa ## all tests: console, then Python (ARGS="tests/catalog -x" narrows those)
+test: setup ## the first tier, in minutes: console, then Python (ARGS="tests/catalog -x" narrows those)
 	@$(if $(has_web),npm --prefix web run --silent test)
-	@JAVA_TOOL_OPTIONS="$(SHORT_LIVED_JVMS) $(ARCHIVED_CLASSES) $${JAVA_TOOL_OPTIONS:-}" PYTHONDONTWRITEBYTECODE= \
-	  $(BIN)/pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) $(ARGS)
+
+.PHONY: test-rest
+test-rest: setup engines $(STAMPS)/classes.jsa ## the second tier: what `make test` leaves out; downloads 2 GB
+	@$(PYTEST) --tier=second $(ARGS)
+
+.PHONY: test-all
+test-all: test test-rest ## both tiers
 
 .PHONY: rck
 rck: setup ## Iceberg's REST compatibility kit against fresh servers (RCK_KIT=DIR; needs Maven and a JDK)
@@ -185,7 +195,7 @@ bench: setup ## measure; results as JSON under bench/results
 
 .PHONY: soak
 soak: setup ## the model tests for an hour instead of minutes, and all kills (SOAK_SECONDS=…)
-	@SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest -m model --timeout=0 $(ARGS)
+	@SOAK_SECONDS=$${SOAK_SECONDS:-3600} $(BIN)/pytest --tier=all -m model --timeout=0 $(ARGS)
 
 .PHONY: lock
 lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever changes dependencies does)
