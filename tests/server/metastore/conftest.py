@@ -9,8 +9,8 @@ import pytest
 
 from firn.embedded.metastore import Asking, EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.fake import FakeMetastore
 from server.metastore.locks import LockSettings
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 from tests.server.metastore.later import LaterMetastore, home
 from tests.server.metastore.world import World

@@ -15,9 +15,9 @@ from catalog.hive.ports import Move, Place
 from catalog.places import metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.fake import FakeMetastore
 from server.metastore.locks import Locking, LockSettings
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 from tests.server.metastore.test_failures import Wire
 from tests.server.metastore.world import World

@@ -12,9 +12,9 @@ from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
 from catalog.hive.notices import Notices
 from catalog.hive.ports import Place
-from server.metastore.fake import FakeMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 from tests.server.metastore.world import World
 
