@@ -15,13 +15,14 @@ FROM python:3.11-slim-bookworm AS wheel
 WORKDIR /src
 RUN pip install --no-cache-dir "hatchling>=1.27"
 COPY pyproject.toml build_console.py LICENSE README.md ./
+# Two distributions: the client, and the server that depends on it.
 COPY catalog catalog
 COPY server server
 COPY optimizer optimizer
 COPY firn firn
 COPY migrations migrations
 COPY --from=console /src/web/dist web/dist
-RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels .
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels ./firn .
 
 FROM python:3.11-slim-bookworm AS base
 RUN useradd --create-home --uid 10001 firn && install -d -m 700 -o firn -g firn /data

@@ -55,8 +55,8 @@ $(STAMPS)/locked: requirements.lock | $(STAMPS)/tools
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
-$(STAMPS)/firn: pyproject.toml $(STAMPS)/locked
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+$(STAMPS)/firn: pyproject.toml firn/pyproject.toml $(STAMPS)/locked
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./firn -e .
 	@touch $@
 
 $(STAMPS)/jars: firn/spark/jars.py firn/spark/ivysettings.xml $(STAMPS)/locked
@@ -185,8 +185,8 @@ format: setup ## format and mend what ruff can
 	@$(BIN)/ruff format .
 
 .PHONY: wheel
-wheel: setup ## build the wheel, with the console inside, into build/
-	@$(STEP) "building the wheel" $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w build .
+wheel: setup ## build both wheels, firn and firn-server with the console inside, into build/
+	@$(STEP) "building the wheels" $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w build ./firn .
 	@ls build/*.whl
 
 .PHONY: bench
@@ -199,7 +199,7 @@ soak: setup ## the model tests for an hour instead of minutes, and all kills (SO
 
 .PHONY: lock
 lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever changes dependencies does)
-	@uv pip compile $(LOCK) --all-extras -o requirements.lock
+	@uv pip compile $(LOCK) firn/pyproject.toml --all-extras -o requirements.lock
 	@uv pip compile $(LOCK) -c requirements.lock -o requirements-server.lock
 	@uv pip compile $(LOCK) -c requirements.lock --extra spark -o requirements-optimizer.lock
 	@cd tests/integration/engines && for engine in spark-3.5 duckdb flink-build flink trino; do \
@@ -207,6 +207,7 @@ lock: ## rewrite requirements*.lock from pyproject.toml (needs uv; only whoever 
 	  uv pip compile python-engines.in $(wordlist 2,99,$(LOCK)) \
 	    --no-emit-package pyarrow --no-emit-package setuptools -o python-engines.lock
 
-# No addresses: a lock says what, by hash; where from is the installing machine's business.
+# No addresses: a lock says what, by hash; where from is the installing machine's business. The client's own
+# distribution is not in the locks: it comes from this repository, and its dependencies are.
 LOCK := pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-  --no-annotate
+  --no-annotate --no-emit-package firn

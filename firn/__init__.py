@@ -4,7 +4,8 @@
     client.tables["db.orders"].merge()
     spark = firn.spark.session(client, app="load orders")
 
-It imports nothing else of this repository, so it can be installed beside any Spark job.
+It imports nothing else of this repository. The distribution `firn` holds this package alone, so it can be installed
+beside any Spark job.
 """
 
 from __future__ import annotations

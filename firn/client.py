@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
@@ -25,7 +26,7 @@ import httpx
 from firn.access import Access
 from firn.catalogs import Catalogs
 from firn.dropped import DroppedList, Namespaces
-from firn.errors import Invalid
+from firn.errors import FirnError, Invalid
 from firn.groups import Groups
 from firn.history import TableHistory
 from firn.hive import Hive
@@ -123,7 +124,8 @@ class Client:
         With `auto_sync` a table over a Hive table is brought up to it before each reading: `metadata` takes over its
         columns, `data` also its files.
         """
-        # Only those who scan wait for PyArrow and PyIceberg, which take most of a second to import.
+        _require_scan()
+        # Only callers that scan wait for PyArrow and PyIceberg, which take most of a second to import.
         from firn.scan import Scan  # noqa: PLC0415
         from firn.scan.served import Served  # noqa: PLC0415
 
@@ -134,6 +136,7 @@ class Client:
 
     def files(self, table: str) -> list[Json]:
         """Live data and delete files of a table, or of both stores of a keyed one."""
+        _require_scan()
         from firn.scan.served import Served, live_files  # noqa: PLC0415 -- as above
 
         name = self.name(table)
@@ -302,6 +305,12 @@ class TableHandle(TableHistory, TableJobs):
     def path_to(self, part: str) -> str:
         """The address of one of its parts."""
         return f"/catalogs/{_quoted(self.name.catalog)}/tables/{_quoted(self.name.table)}{part}"
+
+
+def _require_scan() -> None:
+    """Raise FirnError where Firn was installed without its extra `scan`."""
+    if any(find_spec(package) is None for package in ("fastavro", "pyarrow", "pyiceberg")):
+        raise FirnError("reading a table without Spark needs PyArrow and PyIceberg: pip install 'firn[scan]'")
 
 
 def _quoted(part: str) -> str:

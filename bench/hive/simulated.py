@@ -27,10 +27,10 @@ from server.assembly import build_services, open_database
 from server.files.listing import Listings
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-from server.metastore.fake import FakeMetastore
 from server.service.hive.index import HiveIndex
 from server.settings import Settings
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
+from tests.server.metastore.fake import FakeMetastore
 
 NAME = "simulated"
 CATALOG = CatalogName("lake")

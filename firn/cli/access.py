@@ -78,7 +78,7 @@ def reset_admin(
 ) -> None:
     """On the server's machine: print a new token for the administrator `admin`; all others of theirs end."""
     flags = {"--data-dir": data_dir, "--config": config, "--database-url": database_url}
-    become_server(flags, "--reset-admin-token")
+    become_server(flags, "--reset-admin-token", needed_by="firn token reset-admin")
 
 
 @command(roles, "create")

@@ -17,7 +17,7 @@ from firn.client import DEFAULT_URL, connect
 from firn.embedded.ports import METASTORE_PORT
 from firn.embedded.process import require_java
 from firn.embedded.pyspark_jars import require_pyspark
-from firn.embedded.python import python_module
+from firn.embedded.python import python_module, require_server
 
 TEND_SECONDS = 1.0
 
@@ -39,6 +39,7 @@ def up(
     memory: Annotated[str, typer.Option(help="Heap of the optimizer's JVM.")] = "2g",
 ) -> None:
     """Run server, Hive Metastore and an optimizer on this machine, until Ctrl-C."""
+    require_server("firn up", extra="spark")
     require_pyspark("firn up")
     from firn.local import LocalFirn  # noqa: PLC0415 -- its Thrift client takes half a second to import
 
@@ -72,11 +73,12 @@ def serve(
         "--metastore": metastore,
         "--database-url": database_url,
     }
-    become_server(given)
+    become_server(given, needed_by="firn serve")
 
 
-def become_server(given: Mapping[str, object], *more: str) -> None:
-    """This process goes on as the server program, with the flags that were given."""
+def become_server(given: Mapping[str, object], *more: str, needed_by: str) -> None:
+    """This process goes on as the server program, with the flags that were given; ServerMissing if there is none."""
+    require_server(needed_by)
     flags = [part for name, value in given.items() if value is not None for part in (name, str(value))]
     _become(python_module("server", *flags, *more))
 
@@ -85,6 +87,7 @@ def run_optimizer(
     server: str | None, token: str | None, *, group: str, slots: int | None, master: str, memory: str
 ) -> None:
     """Become an optimizer."""
+    require_server("firn optimizer", extra="spark")
     require_pyspark("firn optimizer")
     require_java()
     url = server or DEFAULT_URL
@@ -102,6 +105,7 @@ def metastore(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = METASTORE_PORT,
 ) -> None:
     """Run a real Hive Metastore on Derby, until Ctrl-C."""
+    require_server("firn metastore", extra="spark")
     require_pyspark("firn metastore")
     from firn.embedded.metastore import EmbeddedMetastore  # noqa: PLC0415 -- see up
 

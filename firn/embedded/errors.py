@@ -2,6 +2,7 @@
 
 EmbeddedError            the message says what, where and what to do; nothing was left behind
 ├── JavaUnsuitable       there is no Java, or one that Spark and the metastore cannot run on
+├── ServerMissing        the distribution firn-server, which has the server and the optimizer, is not installed
 ├── PySparkMissing       PySpark's jars, which everything here is made of, are not installed
 ├── JarsUnavailable      a jar could not be fetched from Maven Central
 ├── DataDirUnusable      the directory cannot be made or written
@@ -19,6 +20,10 @@ class EmbeddedError(Exception):
 
 class JavaUnsuitable(EmbeddedError):
     """There is no Java, or one that Spark and the metastore cannot run on."""
+
+
+class ServerMissing(EmbeddedError):
+    """The distribution `firn-server` is not installed."""
 
 
 class PySparkMissing(EmbeddedError):

@@ -9,13 +9,13 @@ from firn.embedded.errors import PySparkMissing
 
 
 def require_pyspark(needed_by: str) -> None:
-    """Raise PySparkMissing, which names what needs it, where Firn was installed without its extra `spark`.
+    """Raise PySparkMissing, which names what needs it, where firn-server was installed without its extra `spark`.
 
     Commands call it before they import a module that imports PySpark's gateway to Java.
     """
     if find_spec("pyspark") is None or find_spec("py4j") is None:
         raise PySparkMissing(
-            f"{needed_by} needs PySpark, which is not installed. Install it: pip install 'firn[spark]'"
+            f"{needed_by} needs PySpark, which is not installed. Install it: pip install 'firn-server[spark]'"
         )
 
 

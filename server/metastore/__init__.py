@@ -2,7 +2,7 @@
 
 `client` is the port's implementation, `pool` keeps its connections, `calls` knows
 what differs between versions, `outcome` says what a failed call means,
-`convert` turns thrift's structs into the domain's values.  `fake` stands in for a metastore in tests of services.
+`convert` turns thrift's structs into the domain's values.
 """
 
 from server.metastore.client import HiveMetastore

@@ -199,7 +199,7 @@ def test_without_pyspark_firn_up_ended_in_a_traceback_about_py4j(run: Command, t
         said = run.apart(*arguments, env=env)
         assert (said.code, said.out) == (1, ""), arguments
         assert (
-            f"firn {arguments[0]} needs PySpark, which is not installed. Install it: pip install 'firn[spark]'"
+            f"firn {arguments[0]} needs PySpark, which is not installed. Install it: pip install 'firn-server[spark]'"
             in said.err
         )
         assert "Traceback" not in said.err

@@ -9,11 +9,11 @@ import pytest
 
 from firn.embedded.metastore import Asking, EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.fake import FakeMetastore
 from server.metastore.locks import LockSettings
 from tests.integration.metastore.later import LaterMetastore, home
 from tests.integration.metastore.world import World
 from tests.server.metastore.addresses import connect, nobody, silent
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 
 __all__ = ["connect", "nobody", "silent"]

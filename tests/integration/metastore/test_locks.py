@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hive_metastore.ThriftHiveMetastore import Client
-from hive_metastore.ttypes import LockState, MetaException, ShowLocksRequest
+from hive_metastore.ttypes import LockState, MetaException
+from hmsclient.genthrift.hive_metastore.ttypes import ShowLocksRequest
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
@@ -15,11 +16,11 @@ from catalog.hive.ports import Move, Place
 from catalog.places import metastore_address
 from firn.embedded.metastore import EmbeddedMetastore
 from server.metastore import HiveMetastore, MetastoreSettings
-from server.metastore.fake import FakeMetastore
 from server.metastore.locks import Locking, LockSettings
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.integration.metastore.wire import Wire
 from tests.integration.metastore.world import World
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 
 
@@ -119,7 +120,7 @@ def test_a_lock_keeps_writers_away_and_no_readers(hive_world: World) -> None:
 
 
 def locks_of(hive: HiveSide, database: str) -> list[str]:
-    shown = hive.thrift.show_locks(ShowLocksRequest(dbname=database))
+    shown = hive.client.show_locks(ShowLocksRequest(dbname=database))
     return [one.agentInfo for one in shown.locks if one.dbname == database]
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hive_metastore.ttypes import PrincipalType
+from hive_metastore.ThriftHiveMetastore import Client
+from hive_metastore.ttypes import GetTableRequest, PrincipalType, Table
 
 from catalog.errors import CommitUnknown, Conflict, Invalid, NotFound
 from catalog.hive.formats import HiveFormat
 from catalog.hive.model import HivePartition
 from catalog.hive.notices import Notices
 from catalog.hive.ports import Place
-from server.metastore.fake import FakeMetastore
+from firn.embedded.metastore import Asking, EmbeddedMetastore
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.hive_tables import columns as columns_of
 from tests.integration.metastore.world import World
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 
 
@@ -149,7 +152,7 @@ def test_setting_parameters_leaves_everything_else_alone(world: World) -> None:
     world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o")), parameters=parameters))
     before = world.metastore.table(world.db, "orders")
     world.metastore.set_table_parameters(world.db, "orders", {"firn.table": "lake"}, remove=["old", "absent"])
-    after = world.metastore.table(world.db, "orders")
+    after = world.hive.table(world.db, "orders")
     expected = {key: value for key, value in before.parameters.items() if key != "old"} | {"firn.table": "lake"}
     assert after.parameters == expected
     assert after.storage == before.storage
@@ -169,7 +172,7 @@ def test_a_partition_is_moved_and_nothing_else_of_it_changes(world: World) -> No
     changes = {"numFiles": "1", "totalSize": "9", "COLUMN_STATS_ACCURATE": None}
     world.hive.add_table(replace(made, storage=a_storage(world.at("o"), "id int; later string")))
     signals = world.metastore.move(world.db, "orders", place, world.at("new/1"), changes, columns_of_table=True)
-    [after] = world.metastore.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
+    [after] = world.hive.partitions(world.db, "orders", ["day=1/city=a%2Fb"])
     assert (after.storage.location, after.statistics) == (world.at("new/1"), ("1", "9"))
     columns = world.metastore.table(world.db, "orders").columns
     assert [column.name for column in columns] == ["id", "later"]
@@ -201,7 +204,7 @@ def test_a_partition_is_made_where_there_was_none(world: World) -> None:
     storage = a_storage(world.at("o"), "id int; v string")
     world.hive.add_table(a_hive_table(world.db, storage=storage, partitioned_by="day string"))
     world.metastore.move(world.db, "orders", Place(values=(null,), location=None), world.at("n"), {"numFiles": "2"})
-    [made] = world.metastore.partitions(world.db, "orders", [f"day={null}"])
+    [made] = world.hive.partitions(world.db, "orders", [f"day={null}"])
     assert (made.values, made.storage.location) == ((null,), world.at("n"))
     assert (made.storage.format, made.storage.columns) == (HiveFormat.PARQUET, storage.columns)
     assert made.parameters["numFiles"] == "2"
@@ -220,7 +223,7 @@ def test_a_table_without_partitions_is_moved(world: World, provider: str | None)
     signals = world.metastore.move(
         world.db, "orders", Place(values=(), location=world.at("o")), world.at("n"), {"totalSize": "7"}
     )
-    after = world.metastore.table(world.db, "orders")
+    after = world.hive.table(world.db, "orders")
     assert (signals.location, after.location, after.storage.location) == (world.at("n"),) * 3
     assert (after.columns, after.type, after.ddl_time) == (before.columns, before.type, before.ddl_time)
     assert after.parameters["totalSize"] == "7"
@@ -236,17 +239,43 @@ def test_hive_4_points_no_managed_table_out_of_its_warehouse(hive4_world: World)
     assert hive4_world.metastore.table(db, "orders").location == at("o")
 
 
+@pytest.fixture
+def hive4_client(hive4_process: EmbeddedMetastore) -> Iterator[Client]:
+    """The client that Hive 4's own definitions give."""
+    with Asking(hive4_process.port) as client:
+        yield client
+
+
 @pytest.mark.hive
-def test_a_role_keeps_what_it_owns(hive4_world: World) -> None:
-    hive4_world.hive.add_table(a_hive_table(hive4_world.db, storage=a_storage(hive4_world.at("o"))))
-    assert isinstance(hive4_world.hive, HiveSide)
-    thrift = hive4_world.hive.thrift
-    table = thrift.get_table(hive4_world.db, "orders")
-    table.owner, table.ownerType = "analysts", PrincipalType.ROLE
-    thrift.alter_table(hive4_world.db, "orders", table)
+def test_a_role_keeps_what_it_owns(hive4_world: World, hive4_client: Client) -> None:
+    _give_to_role(hive4_world, hive4_client)
     hive4_world.metastore.set_table_parameters(hive4_world.db, "orders", {"a": "b"})
-    found = thrift.get_table(hive4_world.db, "orders")
+    found = _table_of_hive_4(hive4_world, hive4_client)
     assert (found.owner, found.ownerType, found.parameters["a"]) == ("analysts", PrincipalType.ROLE, "b")
+
+
+@pytest.mark.hive
+def test_a_client_of_hive_2_makes_a_role_a_user_when_it_writes_a_table_back(
+    hive4_world: World, hive4_client: Client
+) -> None:
+    """Why Firn itself does not use such a client."""
+    _give_to_role(hive4_world, hive4_client)
+    assert isinstance(hive4_world.hive, HiveSide)
+    read = hive4_world.hive.read_table(hive4_world.db, "orders")
+    hive4_world.hive.client.alter_table(hive4_world.db, "orders", read)
+    found = _table_of_hive_4(hive4_world, hive4_client)
+    assert (found.owner, found.ownerType) == ("analysts", PrincipalType.USER)
+
+
+def _give_to_role(world: World, client: Client) -> None:
+    world.hive.add_table(a_hive_table(world.db, storage=a_storage(world.at("o"))))
+    table = _table_of_hive_4(world, client)
+    table.owner, table.ownerType = "analysts", PrincipalType.ROLE
+    client.alter_table(world.db, "orders", table)
+
+
+def _table_of_hive_4(world: World, client: Client) -> Table:
+    return client.get_table_req(GetTableRequest(dbName=world.db, tblName="orders")).table
 
 
 @pytest.mark.parametrize("cascade", [True, False])
@@ -263,7 +292,7 @@ def test_columns_are_altered_and_nothing_else_is(world: World, *, cascade: bool)
         *columns_of("later double"),
     )
     world.metastore.alter_columns(world.db, "orders", columns, expected=before.columns, cascade=cascade)
-    after, [now] = world.metastore.table(world.db, "orders"), _partitions(world)
+    after, [now] = world.hive.table(world.db, "orders"), world.hive.partitions(world.db, "orders", ["day=1"])
     assert after == replace(before, storage=replace(before.storage, columns=columns))
     kept = replace(partition, storage=replace(partition.storage, columns=columns)) if cascade else partition
     assert now == kept

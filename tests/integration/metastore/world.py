@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog.hive.ports import Metastore
-from server.metastore.fake import FakeMetastore
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.metastore.hive_side import HiveSide
 
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from hive_metastore.ttypes import (
+from hmsclient.genthrift.hive_metastore.ttypes import (
+    ClientCapabilities,
     Database,
     DataOperationType,
     FieldSchema,
+    GetTableRequest,
     LockComponent,
     LockLevel,
     LockRequest,
@@ -22,29 +24,31 @@ from hive_metastore.ttypes import (
     Table,
     UnlockRequest,
 )
-from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.transport.TSocket import TSocket
-from thrift.transport.TTransport import TBufferedTransport
+from hmsclient.hmsclient import HMSClient
 
 from catalog.hive.model import HiveColumn, HivePartition, HiveStorage, HiveTable
 from catalog.places import metastore_address
-from server.metastore.calls import HiveClient
+
+# INSERT_ONLY_TABLES, which Hive 3 added: without it the metastore shows no insert-only table.
+READS_ALL = ClientCapabilities([2])
 
 
 class HiveSide:
-    """Another program at work on the metastore."""
+    """Another program at work on the metastore.
+
+    Its client is `hmsclient`, which shares only the Thrift runtime with Firn's: see decision 0067.
+    """
 
     def __init__(self, uri: str, warehouse: Path) -> None:
-        self._transport = TBufferedTransport(TSocket(*metastore_address(uri)))
-        self._transport.open()
-        self.thrift = HiveClient(TBinaryProtocol(self._transport))
+        host, port = metastore_address(uri)
+        self.client = HMSClient(host=host, port=port).open()
         self._warehouse = warehouse
 
     def close(self) -> None:
-        self._transport.close()
+        self.client.close()
 
     def add_database(self, name: str) -> None:
-        self.thrift.create_database(Database(name=name, locationUri=f"file:{self._warehouse}/{name}.db"))
+        self.client.create_database(Database(name=name, locationUri=f"file:{self._warehouse}/{name}.db"))
 
     def add_table(self, table: HiveTable) -> None:
         made = Table(
@@ -57,26 +61,53 @@ class HiveSide:
             sd=_descriptor(table.storage),
         )
         try:
-            self.thrift.get_table(table.database, table.name)
+            self.read_table(table.database, table.name)
         except NoSuchObjectException:
-            self.thrift.create_table(made)
+            self.client.create_table(made)
         else:
-            self.thrift.alter_table(table.database, table.name, made)
+            self.client.alter_table(table.database, table.name, made)
+
+    def read_table(self, database: str, name: str) -> Table:
+        """The table as a client of Hive 2 gets it: by the one call for it that all Hives still answer."""
+        request = GetTableRequest(dbName=database, tblName=name, capabilities=READS_ALL)
+        return self.client.get_table_req(request).table
+
+    def table(self, database: str, name: str) -> HiveTable:
+        """The same in the domain's words."""
+        found = self.read_table(database, name)
+        return HiveTable(
+            database=found.dbName,
+            name=found.tableName,
+            type=found.tableType,
+            storage=_storage(found.sd),
+            partition_columns=_columns(found.partitionKeys),
+            parameters=found.parameters,
+            owner=found.owner,
+            created=found.createTime or None,
+        )
+
+    def partitions(self, database: str, name: str, names: Sequence[str]) -> list[HivePartition]:
+        """Partitions by name, each read by itself."""
+        found = [self.client.get_partition_by_name(database, name, partition) for partition in names]
+        return [
+            HivePartition(values=tuple(one.values), storage=_storage(one.sd), parameters=one.parameters)
+            for one in found
+        ]
 
     def drop_table(self, database: str, name: str) -> None:
-        self.thrift.drop_table(database, name, deleteData=False)
+        self.client.drop_table(database, name, deleteData=False)
 
     def add_partition(self, database: str, name: str, partition: HivePartition) -> None:
         made = _partition(database, name, partition)
         try:
-            self.thrift.get_partition(database, name, list(partition.values))
+            self.client.get_partition(database, name, list(partition.values))
         except NoSuchObjectException:
-            self.thrift.add_partition(made)
+            self.client.add_partitions([made])
         else:
-            self.thrift.alter_partition(database, name, made)
+            self.client.alter_partition(database, name, made)
 
     def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
-        self.thrift.add_partitions([_partition(database, name, partition) for partition in partitions])
+        self.client.add_partitions([_partition(database, name, partition) for partition in partitions])
 
     def others_lock(self, database: str, name: str, *partitions: str) -> AbstractContextManager[int]:
         """As a statement of Hive's does that writes there: into partitions, or into the table as a whole."""
@@ -101,20 +132,20 @@ class HiveSide:
             for one in partitions or ("",)
         ]
         request = LockRequest(component=components, user="hive", hostname="elsewhere", agentInfo="hive_2026")
-        lock = self.thrift.lock(request)
+        lock = self.client.lock(request)
         try:
             yield lock.state
         finally:
-            self.thrift.unlock(UnlockRequest(lockid=lock.lockid))
+            self.client.unlock(UnlockRequest(lockid=lock.lockid))
 
     def end_locks(self, database: str) -> None:
         """As the metastore does with those that nobody keeps."""
-        for one in self.thrift.show_locks(ShowLocksRequest(dbname=database)).locks:
+        for one in self.client.show_locks(ShowLocksRequest(dbname=database)).locks:
             if one.dbname == database:
-                self.thrift.unlock(UnlockRequest(lockid=one.lockid))
+                self.client.unlock(UnlockRequest(lockid=one.lockid))
 
     def drop_partition(self, database: str, name: str, partition: str) -> None:
-        self.thrift.drop_partition_by_name(database, name, partition, deleteData=False)
+        self.client.drop_partition_by_name(database, name, partition, deleteData=False)
 
 
 def _partition(database: str, name: str, partition: HivePartition) -> Partition:
@@ -124,6 +155,23 @@ def _partition(database: str, name: str, partition: HivePartition) -> Partition:
         values=list(partition.values),
         sd=_descriptor(partition.storage),
         parameters=dict(partition.parameters),
+    )
+
+
+def _columns(fields: Sequence[FieldSchema]) -> tuple[HiveColumn, ...]:
+    return tuple(HiveColumn(name=field.name, type=field.type, comment=field.comment or None) for field in fields)
+
+
+def _storage(sd: StorageDescriptor) -> HiveStorage:
+    return HiveStorage(
+        location=sd.location,
+        input_format=sd.inputFormat,
+        output_format=sd.outputFormat,
+        serde=sd.serdeInfo.serializationLib,
+        serde_parameters=sd.serdeInfo.parameters or {},
+        columns=_columns(sd.cols),
+        bucket_columns=tuple(sd.bucketCols),
+        buckets=sd.numBuckets,
     )
 
 

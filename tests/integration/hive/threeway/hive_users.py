@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hive_metastore.ThriftHiveMetastore import Client
+from hmsclient.hmsclient import HMSClient
 
 from catalog.hive.names import escape
 from tests.hive_engine import HiveEngine
@@ -110,10 +110,10 @@ class HiveUsers:
         return [dict(zip(names, row, strict=True)) for row in found]
 
     @contextmanager
-    def asking(self) -> Iterator[Client]:
+    def asking(self) -> Iterator[HMSClient]:
         side = HiveSide(self.metastore, self.directory)
         try:
-            yield side.thrift
+            yield side.client
         finally:
             side.close()
 

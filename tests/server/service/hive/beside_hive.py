@@ -28,8 +28,6 @@ from server.files.listing import Listings
 from server.files.locations import local_path
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
-from server.metastore.fake import FakeMetastore
-from server.metastore.fake_locks import FakeLock
 from server.service.hive.check import Checks
 from server.service.hive.convert import Conversions
 from server.service.hive.downgrade import Downgrades
@@ -48,6 +46,8 @@ from server.settings import Settings
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.faults import Killed
+from tests.server.metastore.fake import FakeMetastore
+from tests.server.metastore.fake_locks import FakeLock
 
 LONG_AGO_NS = 1_700_000_000 * 10**9
 

@@ -23,12 +23,12 @@ from catalog.ports.imports import ForeignCatalog
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.assembly import build_services
-from server.metastore.fake import FakeMetastore
 from server.service.imports.imports import Imports
 from server.service.services import Services
 from server.settings import Settings
 from tests.factories import LAKE
 from tests.server.lake import COLUMNS
+from tests.server.metastore.fake import FakeMetastore
 from tests.server.service.hive.beside_hive import Fuse, MortalDatabase, OneMetastore
 
 _UUIDS = (str(UUID(int=number, version=4)) for number in count(1))

@@ -1,4 +1,4 @@
-"""A metastore in memory, for tests of services; it passes the same behaviour suite as the real client."""
+"""A metastore in memory, for tests of services; the behaviour suite beside it runs on it and on real ones alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.hive.model import PROVIDER, HiveColumn, HiveDatabase, HivePartition
 from catalog.hive.names import partition_name
 from catalog.hive.notices import Notice, Notices
 from catalog.hive.ports import Move, Place
-from server.metastore.fake_locks import FakeLock, FakeLocks
+from tests.server.metastore.fake_locks import FakeLock, FakeLocks
 
 
 class FakeMetastore:
