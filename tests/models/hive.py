@@ -1,4 +1,4 @@
-"""Model of a keyed table over one Hive partition (docs/protocols.md, section 3): sync, merge, publish.
+"""Model of a keyed table over one Hive partition (docs/protocols.md#hive-sync-and-publish): sync, merge, publish.
 
 Hive-side writers add, overwrite, drop and relocate at any moment. The oracle: a Hive-side add adds rows; a Hive-side
 overwrite, removal or drop takes away the rows that Hive showed at that moment; changes that Hive never saw stay.

@@ -1,4 +1,4 @@
-"""Model of one background job: leases, fencing, lost answers, cancels and settling (docs/protocols.md, section 2).
+"""Model of one background job: leases, fencing, lost answers, cancels and settling (docs/protocols.md#jobs-and-leases).
 
 Two optimizers, a network that delays and duplicates, any number of servers. A server is only its transactions, because
 all state is in the database: a restart is a lost request or a lost answer, and two servers are two requests in any

@@ -1,4 +1,4 @@
-"""Model of a keyed table: base, change store and watermark (docs/protocols.md, section 1).
+"""Model of a keyed table: base, change store and watermark (docs/protocols.md#keyed-tables).
 
 It merges, writes to base directly, cleans, compacts, changes the schema and rolls back. The oracle replays the log: a
 direct write to base lies after the changes that were merged when it was committed, and under all others.

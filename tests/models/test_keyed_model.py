@@ -1,4 +1,4 @@
-"""The rules of docs/protocols.md, section 1, hold in every explored world; without one of them a world breaks."""
+"""The rules of docs/protocols.md#keyed-tables, hold in every explored world; without one of them a world breaks."""
 
 from __future__ import annotations
 
