@@ -1,4 +1,4 @@
-"""The rules of docs/protocols.md#hive-sync-and-publish, hold in every explored world; without one of them a world breaks."""
+"""The rules of docs/protocols.md#hive-sync-and-publish hold in every explored world; without one of them one breaks."""
 
 from __future__ import annotations
 
