@@ -1,4 +1,4 @@
-"""Background jobs: their states, leases and how each ends. The rules are those of protocol section 2.
+"""Background jobs: their states, leases and how each ends. The rules are those of docs/protocols.md#jobs-and-leases.
 
 A lease is named by job, attempt and token. Between two leases no token is current. What a job has committed is
 recorded in its own row by the transaction that moved the table's pointer; every later decision reads that record.
@@ -301,7 +301,7 @@ def _attempt_over(job: Job, how: str, now: datetime) -> Job:
 
 
 def check_lease(job: Job, lease: Lease) -> Job:
-    """The job itself if the lease is its current one; LeaseLost if not (rules 2.1 and 2.2)."""
+    """The job itself if the lease is its current one; LeaseLost if not (docs/protocols.md, rules 2.1 and 2.2)."""
     if job.token is None or job.token != lease.token or job.attempt != lease.attempt or not job.status.is_leased:
         raise LeaseLost(
             f"the lease of attempt {lease.attempt} on job {job.id} has ended: "
@@ -312,7 +312,7 @@ def check_lease(job: Job, lease: Lease) -> Job:
 
 
 def after_silence(job: Job, now: datetime) -> Job:
-    """What a job becomes when its owner stops beating (rule 2.5)."""
+    """What a job becomes when its owner stops beating (docs/protocols.md, rule 2.5)."""
     if not job.status.is_leased or job.lease_until is None or now < job.lease_until:
         return job
     to = JobStatus.UNKNOWN if job.status is JobStatus.COMMITTING else JobStatus.PENDING
@@ -320,7 +320,7 @@ def after_silence(job: Job, now: datetime) -> Job:
 
 
 def settled(job: Job, now: datetime, *, max_attempts: int) -> Job:
-    """What becomes of a job whose lease has ended: its own record decides (rules 2.5 and 2.6)."""
+    """What becomes of a job whose lease has ended: its own record decides (docs/protocols.md, rules 2.5 and 2.6)."""
     if job.committed_by is not None:
         return ended(job, JobStatus.SUCCEEDED, now)
     if job.attempt >= max_attempts:
@@ -360,7 +360,9 @@ def _given_up(job: Job, why: str, state: str, now: datetime) -> Job:
 
 
 def canceled(job: Job, now: datetime) -> Job:
-    """The job as a person gives it up; Conflict when its commit is already in the table (rule 2.6)."""
+    """The job as a person gives it up; Conflict when its commit is already in the table
+    (docs/protocols.md, rule 2.6).
+    """
     if job.committed_by is not None:
         raise Conflict(f"job {job.id} has committed already and cannot be canceled")
     return ended(job, JobStatus.CANCELED, now)

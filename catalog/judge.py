@@ -1,4 +1,4 @@
-"""In which order a commit is judged (architecture section 4, protocol section 2).
+"""In which order a commit is judged (docs/architecture.md#a-commit, docs/protocols.md#jobs-and-leases).
 
 1 the idempotency key was seen (the service answers before it comes here) · 2 what it brings is in the table already ·
 3 the lease · 4 writer and batch · 5 the table's own rules · 6 the requirements. A refusal makes clients delete their
@@ -26,7 +26,9 @@ from catalog.rebase import REBASED_FROM, OvertakenAppend, overtaken_append
 from catalog.relation import Relation, RelationKind
 
 OLDEST_LEASE = timedelta(hours=36)
-"""Half of the least age of an orphan file: what a slow job wrote may be taken for one after that (rule 2.9)."""
+"""Half of the least age of an orphan file: what a slow job wrote may be taken for one after that
+(docs/protocols.md, rule 2.9).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Which commit is a plain append that may be put onto a newer snapshot instead of being refused (decision 0022).
+"""Which commit is a plain append that may be put onto a newer snapshot instead of being refused (decision 22).
 
 An append that has lost a race would be refused, read again and sent again by its own client: Iceberg's writers validate
 nothing when they try an append again, so whoever puts it onto the new head comes to the same table. What may depend on

@@ -1,7 +1,7 @@
 """What Hive's side did to a partition since the ground was taken, in one of seven words.
 
-The rules are those of `protocols` section 3 and were found by model checking; each has a test named after the history
-that breaks without it.
+The rules are those of docs/protocols.md#hive-sync-and-publish and were found by model checking; each has a test named
+after the history that breaks without it.
 """
 
 from __future__ import annotations

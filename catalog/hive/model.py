@@ -14,7 +14,7 @@ PROVIDER = "spark.sql.sources.provider"
 """Table parameter by which Spark marks tables of its own: their real format, whatever the storage descriptor says."""
 
 WALL_CLOCK = "timestamp_ntz"
-"""What a `timestamp` is called here where its values are wall-clock times: in ORC files (decision 0040)."""
+"""What a `timestamp` is called here where its values are wall-clock times: in ORC files (decision 40)."""
 _PROVIDED = {"parquet": FileFormat.PARQUET, "orc": FileFormat.ORC}
 _WALL_CLOCK = re.compile(rf"(?<!`)\b{WALL_CLOCK}\b(?!`|\s*:)", re.IGNORECASE)
 _TIMESTAMP = re.compile(r"(?<!`)\btimestamp\b(?!`|\s*:|\s+with\b)", re.IGNORECASE)

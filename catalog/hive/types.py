@@ -1,7 +1,7 @@
 """Hive's type strings as Iceberg types.
 
 `timestamp` is an instant in Iceberg (`timestamptz`), because that is what Spark and Hive write into Parquet (INT96, or
-microseconds adjusted to UTC): decision 0002.  In ORC it is a wall-clock time: decision 0040.  `char` and `varchar`
+microseconds adjusted to UTC): decision 2.  In ORC it is a wall-clock time: decision 40.  `char` and `varchar`
 become `string`, small integers `int`.
 """
 

@@ -48,10 +48,11 @@ def leaving(
     needed: Collection[int] = (),
     needed_above: int | None = None,
 ) -> Leaving:
-    """What nobody needs, by when each snapshot stopped being a head, not by when it was made (protocol 1.6).
+    """What nobody needs, by when each snapshot stopped being a head, not by when it was made
+    (docs/protocols.md, rule 1.6).
 
     `needed` are those that offered versions and running jobs name. `needed_above` keeps those with a higher sequence
-    number: a change store's history must reach back to the watermark (protocol 3.2).
+    number: a change store's history must reach back to the watermark (docs/protocols.md, rule 3.2).
     """
     lineage = Lineage.of(metadata)
     aged = _aged_refs(metadata, lineage, milliseconds(now))

@@ -3,8 +3,8 @@
 A chunk ends at a snapshot of the change store's main branch, and is all that was appended above the watermark up to
 that snapshot's sequence number. Its rows are read from the store's head, by their own sequence numbers, not from the
 snapshot itself: a clean may have let go merged deletes since, and a late change that they would have beaten takes
-effect for readers of the head; merged from the older snapshot it would not (architecture 5.4). Compactions keep each
-row's sequence number, so packed files blur no chunk.
+effect for readers of the head; merged from the older snapshot it would not (docs/protocols.md, rule 1.2). Compactions
+keep each row's sequence number, so packed files blur no chunk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What may be committed to a keyed table's stores, and what the server writes into it.
 
 Engines see the stores as Iceberg tables. What they could do to them under the watermark's feet is refused here, and
-every base snapshot is stamped with the watermark, so that it describes itself for ever (architecture 5.2 and 5.7,
-protocol section 1).
+every base snapshot is stamped with the watermark, so that it describes itself for ever
+(docs/architecture.md#keyed-tables, docs/protocols.md#keyed-tables).
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _check_packed(commit: StoreCommit, summary: Json) -> None:
 
 
 def _check_merge(commit: StoreCommit, snapshot: Json, summary: Json) -> None:
-    """Protocol rule 1.1, and that `through` names a real state of the change store."""
+    """docs/protocols.md, rule 1.1, and that `through` names a real state of the change store."""
     if commit.job_kind not in _MERGING:
         raise CommitRefused("only a merge job may move the watermark")
     parent = snapshot.get("parent-snapshot-id")

@@ -41,7 +41,7 @@ _FUNCTIONS = {"year": "years", "month": "months", "day": "days", "hour": "hours"
 
 
 class MergeMode(StrEnum):
-    """How changes get into base (architecture 5.5)."""
+    """How changes get into base."""
 
     REWRITE = "rewrite"  # the touched partitions are written anew from the merged view
     VECTORS = "vectors"  # MERGE INTO: deletion vectors, position deletes or copy-on-write, as base's properties say
@@ -106,10 +106,10 @@ def clean_task(
 ) -> Json:
     """The facts for taking merged files out of the change store's current snapshot.
 
-    With a sequence field, merged deletes still decide about late changes (protocol 1.2): of files that hold some only
-    those up to `deletes_through` go. It is told from the times of commits that the server remembers: the store's own
-    metadata remembers what expiry has left, which is less than that age. While the rest of a backlog is pending all of
-    them stay: it was beaten by these deletes, and would not be without them.
+    With a sequence field, merged deletes still decide about late changes (docs/protocols.md, rule 1.2): of files that
+    hold some only those up to `deletes_through` go. It is told from the times of commits that the server remembers:
+    the store's own metadata remembers what expiry has left, which is less than that age. While the rest of a backlog
+    is pending all of them stay: it was beaten by these deletes, and would not be without them.
     """
     ordered = keyed.spec.sequence_field is not None
     old_through = 0 if keep_all_deletes else policy.deletes_through

@@ -7,7 +7,7 @@ itself (`k0`, `s`, `i`) is out of reach of the table's own columns.
     newest      one row per pending key: which of its changes is the newest     k0 … s, i
     held        with a sequence field: what base holds of these keys            k0 … s
     deleted     with a sequence field: merged deletes still in change           k0 … s
-    effective   the newest changes that take effect (protocol 1.2)              k0 … i
+    effective   the newest changes that take effect (docs/protocols.md, rule 1.2)              k0 … i
 
 `i` is a change's row id, which Iceberg gives to one row of a table only (table specification, row lineage); it grows
 from commit to commit, and within a commit in the order of writing. Who is the newest is decided on keys and numbers

@@ -48,7 +48,7 @@ class HiveTables(Protocol):
 
 
 class Grounds(Protocol):
-    """Per partition of a linked table: what the last sync saw (protocol section 3)."""
+    """Per partition of a linked table: what the last sync saw (docs/protocols.md#hive-sync-and-publish)."""
 
     def of(self, relation_id: RelationId) -> Mapping[str, Json]: ...
     def elsewhere(self, relation_id: RelationId, directories: Collection[str]) -> Sequence[str]:

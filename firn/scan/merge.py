@@ -1,4 +1,4 @@
-"""Which changes take effect, and the rows that follow: protocol 1.2 over Arrow tables.
+"""Which changes take effect, and the rows that follow: docs/protocols.md, rule 1.2, over Arrow tables.
 
 Joins work on keys and row positions alone, under names made up here (`k0`, `s`, `i`), because Arrow's joins carry no
 nested columns and the table's own columns may have any name.

@@ -1,7 +1,7 @@
 """Expire: snapshots that nobody needs leave the table's metadata, and files that only they needed leave the disk.
 
 What may be deleted is the difference between the metadata before and the metadata that the commit returned, never what
-the plan said (protocol 2.8).
+the plan said (docs/protocols.md, rule 2.8).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Merge: what is pending in the change store goes into base, as one commit; then the merged files leave change.
 
-Two ways (architecture 5.5). `rewrite` overwrites the touched partitions with the merged view of them. `vectors` is a
-MERGE INTO of the changes that take effect. Both read the stores pinned as the lease found them and sign the commit with
-these snapshots, so a base that has moved meanwhile refuses them.
+Two ways (docs/architecture.md#merges). `rewrite` overwrites the touched partitions with the merged view of them.
+`vectors` is a MERGE INTO of the changes that take effect. Both read the stores pinned as the lease found them and sign
+the commit with these snapshots, so a base that has moved meanwhile refuses them.
 """
 
 # ruff: noqa: S608 -- SQL of quoted names, and of values that partitions.py has escaped

@@ -4,9 +4,9 @@
     history    every change that Hive was never given, merged or not, but for those out of files that it lists no more
     result     history replayed over ground, by the same SQL as every merge
 
-Changes that were published are in Hive's own files, and its side has made of them what it wanted (rule 3.1). Base's
-own rows of the rebuilt partitions are never read: their files may be gone. Only keys that the rebuild can change are
-replayed, and only partitions that they touch are written.
+Changes that were published are in Hive's own files, and its side has made of them what it wanted
+(docs/protocols.md, rule 3.1). Base's own rows of the rebuilt partitions are never read: their files may be gone. Only
+keys that the rebuild can change are replayed, and only partitions that they touch are written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sync: what Hive-side writers did to a keyed table (protocol section 3).
+"""Sync: what Hive-side writers did to a keyed table (docs/protocols.md#hive-sync-and-publish).
 
 `upsert`: files came and none went; their rows are appended to the change store. `rebuild`: partitions are not what they
 were; base gets them anew. The server advances its record of what Hive has in the commit's own transaction, so each

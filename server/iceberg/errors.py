@@ -1,8 +1,9 @@
 """The wire's own error map: the specification's body and the exception names that clients switch on.
 
 On a commit a 5xx means "nobody knows", so a commit that is known not to be applied is never answered by one, not even
-when it is the database that was away (architecture section 4). One with an idempotency key is: under its key it can
-come again at no risk, and as a twin of it may still be running, a refusal that could not be stored would be a guess.
+when it is the database that was away (docs/architecture.md#a-commit). One with an idempotency key is: under its key it
+can come again at no risk, and as a twin of it may still be running, a refusal that could not be stored would be a
+guess.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def book(
 
 
 def _current_job(uow: UnitOfWork, lease: Lease) -> Job:
-    """The fence inside the compare-and-set (rule 2.2)."""
+    """The fence inside the compare-and-set (docs/protocols.md, rule 2.2)."""
     job = check_lease(uow.jobs.lock(lease.job_id), lease)
     if job.status is not JobStatus.COMMITTING:
         raise LeaseLost(f"job {job.id} is {job.status}, not committing")
@@ -140,8 +140,8 @@ def _moved(one: Rewritten) -> MainMove:
 def _settle_batches(uow: UnitOfWork, one: Rewritten) -> None:
     """What main does not stand on any more may be sent again, or a writer would be told that it is in the table.
 
-    It holds whoever sets main back, this server or an engine's procedure (protocol 1.4 says it of keyed tables); what
-    main stands on again when that is undone may not.
+    It holds whoever sets main back, this server or an engine's procedure (docs/protocols.md, rule 1.4 says it of keyed
+    tables); what main stands on again when that is undone may not.
     """
     if _moved(one) is MainMove.NONE:
         return

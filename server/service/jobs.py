@@ -1,4 +1,4 @@
-"""Jobs and leases: taken, kept alive, reported, canceled, reaped and settled (protocol section 2)."""
+"""Jobs and leases: taken, kept alive, reported, canceled, reaped and settled (docs/protocols.md#jobs-and-leases)."""
 
 from __future__ import annotations
 
@@ -174,7 +174,8 @@ class Jobs:
     ) -> Job:
         """The end of an attempt, as its optimizer saw it; `outcome` None means that there was nothing to commit.
 
-        The job's own record has the last word (rule 2.6). A report of an ended lease changes nothing: LeaseLost.
+        The job's own record has the last word (docs/protocols.md, rule 2.6). A report of an ended lease changes
+        nothing: LeaseLost.
         """
         with self.database.writing() as uow:
             now = uow.now()

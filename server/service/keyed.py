@@ -216,7 +216,7 @@ class KeyedTables:
             remember(uow, idempotency)
 
     def pin(self, catalog: CatalogName, name: TableName) -> Pin:
-        """Both heads, read in one transaction (rule 1.3)."""
+        """Both heads, read in one transaction (docs/protocols.md, rule 1.3)."""
         with self.database.reading() as uow:
             relation = find_keyed(uow, catalog, name)
             keyed = uow.keyed.get(relation.id)

@@ -1,7 +1,7 @@
 """What was dropped comes back: with its id, history, versions, statistics, stores and its link to Hive.
 
 Nothing was taken apart by the drop, so all that has to be decided is the name, and whether the files are still there:
-an engine that purges by itself deletes them a moment after the drop (architecture section 4).
+an engine that purges by itself deletes them a moment after the drop (docs/architecture.md#dropped-tables).
 """
 
 from __future__ import annotations

@@ -310,7 +310,9 @@ class HiveTableRow(Row):
 
 
 class GroundRow(Row):
-    """One partition of a linked table as it was last synced (protocol section 3); `partition` '' is the whole table."""
+    """One partition of a linked table as it was last synced (docs/protocols.md#hive-sync-and-publish); `partition`
+    '' is the whole table.
+    """
 
     __tablename__ = "hive_ground"
     relation_id: Mapped[UUID] = mapped_column(primary_key=True)

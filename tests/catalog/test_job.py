@@ -1,4 +1,4 @@
-"""The job state machine: each rule of protocol section 2, named after what happens without it."""
+"""The job state machine: each rule of docs/protocols.md#jobs-and-leases, named after what happens without it."""
 
 from __future__ import annotations
 

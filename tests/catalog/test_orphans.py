@@ -16,7 +16,9 @@ MIN_AGE = SETTINGS["firn.orphans.min-age"]
 
 
 def test_no_age_that_can_be_configured_is_below_twice_the_oldest_lease_that_may_commit() -> None:
-    """A job whose lease is younger than that has written all its files after they could be taken (rule 2.9)."""
+    """A job whose lease is younger than that has written all its files after they could be taken
+    (docs/protocols.md, rule 2.9).
+    """
     for text in ("71 h", "2 d", "0 s", "4319 min"):
         with pytest.raises(Invalid):
             MIN_AGE.parse(text)

@@ -83,7 +83,8 @@ class Linked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Hive files whose rows went into the change store (rule 3.3): those that Hive lists, and those it lists no more.
+    """Hive files whose rows went into the change store (docs/protocols.md, rule 3.3): those that Hive lists, and those
+    it lists no more.
 
     A rebuild replays the changes of the first and leaves out those of the second, however long ago they vanished.
     """

@@ -116,7 +116,9 @@ class Looked:
 
     @property
     def rebuilds(self) -> dict[str, Changed]:
-        """Partitions that saw more than additions (rule 3.1): until they are built anew, base may lack files."""
+        """Partitions that saw more than additions (docs/protocols.md, rule 3.1): until they are built anew, base
+        may lack files.
+        """
         return {name: one for name, one in self.changed.items() if isinstance(one, Rebuild | Dropped)}
 
     @property
@@ -182,9 +184,10 @@ def look(
 ) -> Looked:
     """Compare every partition, listing only those that some signal speaks for, or all if `everything`.
 
-    Signals can lie still while files come (architecture section 6): a directory's own time is asked where it has one.
-    `given` is the change sequence that Hive has been given. Of a dropped partition that was given less than others it
-    is remembered what that was, until it is published or has nothing to be given: rows may wait for it here.
+    Signals can lie still while files come (docs/hive/sync.md#how-a-sync-detects-changes): a directory's own time is
+    asked where it has one. `given` is the change sequence that Hive has been given. Of a dropped partition that was
+    given less than others it is remembered what that was, until it is published or has nothing to be given: rows may
+    wait for it here.
     """
     began_ns = time.time_ns()
     known = {
@@ -259,7 +262,8 @@ def own_place_words(unit: Unit, place: str) -> str:
 def _look_back(
     found: Looked, known: Mapping[str, Ground], files: TableFiles, when: Times, depth: Depth, moving: Moving
 ) -> frozenset[str]:
-    """What writers did that knew a directory before its partition was published elsewhere (rule 3.5); what has gone.
+    """What writers did that knew a directory before its partition was published elsewhere
+    (docs/protocols.md, rule 3.5); what has gone.
 
     Nobody can know it any more once it was watched for long enough; a last listing has shown that nothing came.
     """

@@ -1,8 +1,8 @@
 """The metastore is pointed at what was published: the end of every publish, and the beginning of every sync.
 
 Base stands on the new files already, and the ground says so: whatever dies here, the next server sees from both how far
-it was (rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is given up, and a sync
-takes over what Hive made of it.
+it was (docs/protocols.md, rule 3.4). A partition that Hive has changed meanwhile stays where it is: its publish is
+given up, and a sync takes over what Hive made of it.
 
 The last look and the switch happen under a lock of Hive's own where the metastore has any: writers that ask for locks
 come before both or after both. What such a writer holds waits, and holds up nothing but itself.

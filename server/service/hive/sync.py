@@ -1,4 +1,4 @@
-"""Sync: what Hive-side writers did to a linked table becomes a new snapshot (protocol section 3).
+"""Sync: what Hive-side writers did to a linked table becomes a new snapshot (docs/protocols.md#hive-sync-and-publish).
 
 A plain table is synced here, by registering and removing files. A keyed table gets a sync job: rows have to be read,
 because a Hive-side load may bring keys that exist. Either way the ground advances in the commit's own transaction.
@@ -412,7 +412,9 @@ def _read_again(found: Looked, linked: Linked) -> Looked:
 
 
 def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:
-    """The books, with partitions that the metastore points at a former directory of theirs there (rule 3.6)."""
+    """The books, with partitions that the metastore points at a former directory of theirs there
+    (docs/protocols.md, rule 3.6).
+    """
     now = time.time_ns()
     at = {unit.name: unit.location for unit in state.units}
     grounds = {name: one.back_at(at[name], now) if name in at else one for name, one in linked.grounds.items()}

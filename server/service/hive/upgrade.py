@@ -178,7 +178,9 @@ class Upgrades:
             raise Ineligible(error) from error
 
     def _settled(self, attempt: Attempt, state: HiveState) -> list[tuple[Unit, Ground]]:
-        """All directories when no file in them can still be replaced by one that looks the same (rule 3.7)."""
+        """All directories when no file in them can still be replaced by one that looks the same
+        (docs/protocols.md, rule 3.7).
+        """
         units, operation = state.units, attempt.operation
         subdirectories = self.checks.subdirectories(operation.catalog, state, operation.params["properties"])
         for _ in range(SETTLE_TRIES):

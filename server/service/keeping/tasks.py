@@ -18,7 +18,7 @@ from server.service.moment import Moment
 
 def expiring(moment: Moment) -> list[tuple[TableName, Json, Leaving]]:
     """What may leave each table. A linked table's change history stays whole: a rebuild after a Hive overwrite
-    replays it (protocol 3.2).
+    replays it (docs/protocols.md, rule 3.2).
     """
     policy = ExpirePolicy(
         max_age=moment.policy["firn.expire.max-age"], keep_last=moment.policy["firn.expire.min-snapshots"]

@@ -1,4 +1,6 @@
-"""What engines may not do to a keyed table's stores (architecture 5.7, protocol section 1)."""
+"""What engines may not do to a keyed table's stores (docs/architecture.md#keyed-tables,
+docs/protocols.md#keyed-tables).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merge rule over Arrow against the rule said row by row: protocol 1.2."""
+"""The merge rule over Arrow against the rule said row by row: docs/protocols.md, rule 1.2."""
 
 from __future__ import annotations
 

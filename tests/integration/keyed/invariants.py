@@ -1,4 +1,4 @@
-"""What holds for a keyed table's stores after every step (architecture section 9)."""
+"""What holds for a keyed table's stores after every step (docs/protocols.md#invariants)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A commit lands, its answer does not, and somebody else commits before the client tries again: no row is lost.
 
-The trap (architecture section 4): refused on its second try, Spark looks, finds its own snapshot below the head, takes
-that for a rollback, and sets main back over the other writer's rows.
+The trap (docs/architecture.md#a-commit): refused on its second try, Spark looks, finds its own snapshot below the
+head, takes that for a rollback, and sets main back over the other writer's rows.
 """
 
 from __future__ import annotations

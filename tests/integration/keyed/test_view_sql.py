@@ -59,7 +59,7 @@ class Change:
 
 
 class Model:
-    """A table that applies changes one by one, in commit order (protocol 1.2)."""
+    """A table that applies changes one by one, in commit order (docs/protocols.md, rule 1.2)."""
 
     def __init__(self, shape: Shape, rows: Iterable[Row] = ()) -> None:
         self.shape = shape

@@ -1,4 +1,6 @@
-"""Jobs and leases beside a plain model of protocol section 2: two tables, two optimizers, a clock that jumps."""
+"""Jobs and leases beside a plain model of docs/protocols.md#jobs-and-leases: two tables, two optimizers, a clock
+that jumps.
+"""
 
 from __future__ import annotations
 

@@ -4268,7 +4268,7 @@ export interface components {
         };
         /**
          * MergeMode
-         * @description How changes get into base (architecture 5.5).
+         * @description How changes get into base.
          * @enum {string}
          */
         MergeMode: "rewrite" | "vectors" | "auto";

@@ -1,8 +1,8 @@
 """What a keyed table over a Hive table must show after each step, over plain dicts.
 
-The rules are those of docs/hive.md and of the decisions named beside them. What Hive has is not modelled: the oracle is
-shown the files that the metastore points at and their rows, as any Hive reader finds them. `base` and the changes that
-are newer than `merged` are the view; a row belongs to the partition that its column `p` names.
+The rules are those of docs/hive/index.md and of the decisions named beside them. What Hive has is not modelled: the
+oracle is shown the files that the metastore points at and their rows, as any Hive reader finds them. `base` and the
+changes that are newer than `merged` are the view; a row belongs to the partition that its column `p` names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Hive's users, Firn's writers and Firn's jobs on one table, in random order, with processes that die at any moment.
 
-After every step the view is what an oracle of plain dicts says (docs/hive.md), Firn has touched no file of Hive's side,
-and once all has settled Hive's rows are the published ones and nothing that is referred to is missing. A red run prints
-its seed and its steps; HISTORY_SEED repeats it. CI takes the same steps each time, `make soak` goes on for SOAK_SECONDS
-with new ones.
+After every step the view is what an oracle of plain dicts says (docs/hive/index.md), Firn has touched no file of
+Hive's side, and once all has settled Hive's rows are the published ones and nothing that is referred to is missing. A
+red run prints its seed and its steps; HISTORY_SEED repeats it. CI takes the same steps each time, `make soak` goes on
+for SOAK_SECONDS with new ones.
 """
 
 from __future__ import annotations

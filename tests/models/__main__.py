@@ -1,0 +1,54 @@
+"""`python -m tests.models [STATES]`: explore all models further than the tests do, and print what was found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from tests.models import deletion, hive, hive_steps, jobs, keyed
+from tests.models.explore import Exploration, exhaust, walk
+from tests.models.keyed_scopes import LONG_SCOPES, SCOPES
+
+
+def explore_keyed(states: int) -> Iterator[tuple[str, Exploration]]:
+    rules = keyed.Rules()
+    for name, scope in SCOPES.items():
+        steps, check = keyed.keyed_steps(rules, scope), keyed.check_with(rules, scope)
+        yield f"keyed, {name}", exhaust(scope.start(), steps, check, states)
+    for name, scope in LONG_SCOPES.items():
+        steps, check = keyed.keyed_steps(rules, scope), keyed.check_with(rules, scope)
+        yield f"keyed, random, {name}", walk(scope.start(), steps, check, histories=states // 10, length=40)
+
+
+def explore_jobs(states: int) -> Iterator[tuple[str, Exploration]]:
+    left = jobs.budget(expire=4, lose=4, crash=3, cancel=1, trim=2, lease=5)
+    many = jobs.World(optimizers=(jobs.Optimizer(),) * 3, left=left)
+    for makes_snapshot in (True, False):
+        steps = jobs.job_steps(jobs.Rules(), makes_snapshot=makes_snapshot)
+        kind = "with a snapshot" if makes_snapshot else "without a snapshot"
+        yield f"job {kind}", exhaust(jobs.World(left=jobs.budget()), steps, jobs.CHECK, states)
+        yield f"job {kind}, random", walk(many, steps, jobs.CHECK, histories=states // 4, length=60)
+    steps_of_deletion = deletion.deletion_steps(deletion.Rules())
+    yield "expiry and orphan removal", exhaust(deletion.World(), steps_of_deletion, deletion.check, states)
+
+
+def explore_hive(states: int) -> Iterator[tuple[str, Exploration]]:
+    steps, check = hive_steps.hive_steps(hive.Rules()), hive_steps.check_with(hive.Rules())
+    for opening in hive_steps.OPENINGS:
+        yield f"hive, {opening}", exhaust(hive_steps.start(opening), steps, check, states)
+    left = hive.budget(hive=4, late=2, firn=3, tick=3, sync=4, merge=2, publish=3, clean=4)
+    yield "hive, random", walk(hive.World(left=left), steps, check, histories=states // 4, length=40)
+
+
+def main(states: int) -> int:
+    violations = 0
+    for explore in (explore_keyed, explore_jobs, explore_hive):
+        for name, seen in explore(states):
+            sys.stdout.write(f"{name}: {seen}\n")
+            sys.stdout.flush()
+            violations += len(seen.violations)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 30_000))
