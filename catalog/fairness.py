@@ -1,6 +1,6 @@
 """Whose turn it is: every job gets a deadline when it is planned, and the earliest deadline is taken first.
 
-A deadline never moves once it is set, and none lies further ahead than `LONGEST_PATIENCE`: whatever comes later than
+A deadline never moves once it is set, and none lies further ahead than `longest_wait`: whatever comes later than
 that comes behind. So nothing starves, under any mix; when there is more work than time, all wait longer alike.
 
 What somebody has asked for goes before all that was planned, at every second lease at most: people see it begin, and
@@ -13,31 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from catalog.job import JobKind
 from catalog.names import CatalogName, RelationId
 
-PATIENCE: Mapping[JobKind, timedelta] = {
-    JobKind.MERGE: timedelta(minutes=5),  # readers pay for what is pending
-    JobKind.CLEAN: timedelta(minutes=5),
-    JobKind.SYNC: timedelta(minutes=5),
-    JobKind.PUBLISH: timedelta(minutes=5),
-    JobKind.TAGS: timedelta(minutes=15),  # a tag is of the head at its time
-    JobKind.CONVERT: timedelta(minutes=30),
-    JobKind.COMPACT: timedelta(minutes=30),
-    JobKind.REWRITE: timedelta(hours=1),
-    JobKind.DELETES: timedelta(hours=1),
-    JobKind.MANIFESTS: timedelta(hours=2),
-    JobKind.TTL: timedelta(hours=3),
-    JobKind.EXPIRE: timedelta(hours=3),
-    JobKind.STATISTICS: timedelta(hours=6),
-    JobKind.ORPHANS: timedelta(hours=6),
-    JobKind.KEYS: timedelta(hours=6),
-}
-"""How long a job of a kind may wait before others go first."""
 PRIORITIES: Mapping[str, float] = {"high": 0.25, "normal": 1.0, "low": 4.0}
 MOST_BACK = 3.0
-"""How many times its patience a job stands back, at most, for what its table or catalog has used."""
-LONGEST_PATIENCE = max(PATIENCE.values()) * max(PRIORITIES.values()) * (1 + MOST_BACK)
+"""How many times its kind's longest wait a job stands back, at most, for what its table or catalog has used."""
 
 LONG_SECONDS = 300.0
 LONG_BYTES = 20 * 2**30
@@ -45,11 +25,16 @@ SHARED_OVER = timedelta(hours=1)
 """What was used within this time counts against a quota."""
 
 
-def deadline(kind: JobKind, priority: str, now: datetime, *, asked: bool = False, back: float = 0.0) -> datetime:
-    """Until when a job should have begun: at once if somebody has asked for it."""
+def deadline(max_wait: timedelta, priority: str, now: datetime, *, asked: bool = False, back: float = 0.0) -> datetime:
+    """Until when a job should have begun whose kind may wait for `max_wait`: at once if somebody has asked for it."""
     if asked:
         return now
-    return now + PATIENCE[kind] * PRIORITIES[priority] * (1 + min(max(back, 0.0), MOST_BACK))
+    return now + max_wait * PRIORITIES[priority] * (1 + min(max(back, 0.0), MOST_BACK))
+
+
+def longest_wait(max_waits: Iterable[timedelta]) -> timedelta:
+    """The furthest that a deadline lies ahead, over kinds that may wait for so long."""
+    return max(max_waits) * max(PRIORITIES.values()) * (1 + MOST_BACK)
 
 
 def asked_goes_first(*, last_was_asked: bool) -> bool:
@@ -81,7 +66,7 @@ class Used:
         self.by_table[table] = self.by_table.get(table, 0.0) + seconds
 
     def back(self, catalog: CatalogName, table: RelationId, *, table_quota: float, catalog_quota: float) -> float:
-        """By how many patiences a new job stands back: none up to the quota, then more the further beyond it.
+        """How far a new job stands back, in longest waits of its kind: not at all up to the quota, then ever further.
 
         A catalog that floods the queue stands back by what it has queued, before any of it has run.
         """

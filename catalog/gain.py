@@ -16,8 +16,6 @@ from catalog.job import Job, JobKind, JobStatus
 QUANTITIES = ("files", "bytes", "deletes")
 LEAST_SHARE = 0.25
 """A job that gains less of each predicted reduction has missed its prediction."""
-JUDGED = frozenset({JobKind.REWRITE, JobKind.COMPACT, JobKind.DELETES})
-"""Kinds that are there for the gain alone; a merge that gains little is still wanted."""
 
 _OVERHEAD_SECONDS = 3.0
 _BYTES_PER_SECOND = 30_000_000
@@ -60,7 +58,7 @@ def _guess(work: int) -> float:
 
 def missed(job: Job) -> bool | None:
     """Whether a job gained less than a quarter of every reduction that was predicted; None when that cannot be said."""
-    if job.kind not in JUDGED or job.status is not JobStatus.SUCCEEDED:
+    if job.status is not JobStatus.SUCCEEDED:
         return None
     wanted = {name: cut for name in QUANTITIES if (cut := _cut(job.predicted, name)) > 0}
     gained = {} if job.committed_by is None else job.result.get("gained")

@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from catalog.file_layout import FEWEST_FILES
-from catalog.planning.changes import merge_trigger, waiting_for_merge
+from catalog.maintenance.merge import merge_trigger, waiting_for_merge
+from catalog.maintenance.rewrite import WITH_VECTORS, packable, spread_reached
 from catalog.planning.facts import TableFacts
-from catalog.planning.files import WITH_VECTORS, packable, spread_reached
 from catalog.planning.need import counted
 from catalog.policy.units import shown
 from catalog.relation import TableStats

@@ -70,12 +70,6 @@ BY_COMMITS = frozenset(
 AFTER_A_LOOK = frozenset({JobKind.SYNC, JobKind.PUBLISH, JobKind.CONVERT})
 """Kinds that only a look at Hive plans: asking for one again begins with another look."""
 
-WHEN_ASKED = frozenset({JobKind.KEYS})
-"""Kinds that nothing makes due: they run when somebody asks for them."""
-
-BY_SCHEDULE = frozenset({JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
-"""Kinds that only a schedule makes due."""
-
 
 class JobOutcome(StrEnum):
     """What a job that has succeeded came to."""

@@ -26,13 +26,11 @@ from server.api import convert as api_convert
 from server.api import downgrade as api_downgrade
 from server.api import dropped as api_dropped
 from server.api import errors as api_errors
-from server.api import filejobs as api_filejobs
 from server.api import groups as api_groups
 from server.api import history as api_history
 from server.api import hive as api_hive
 from server.api import imports as api_imports
 from server.api import jobs as api_jobs
-from server.api import keys as api_keys
 from server.api import launches as api_launches
 from server.api import leases as api_leases
 from server.api import metrics as api_metrics
@@ -46,6 +44,7 @@ from server.api import publish as api_publish
 from server.api import refs as api_refs
 from server.api import roles as api_roles
 from server.api import status as api_status
+from server.api import table_jobs as api_table_jobs
 from server.api import tables as api_tables
 from server.api import tokens as api_tokens
 from server.api import upgrades as api_upgrades
@@ -79,8 +78,7 @@ _API = (
     api_policies,
     api_dropped,
     api_tables,
-    api_filejobs,
-    api_keys,
+    api_table_jobs,
     api_upkeep,
     api_history,
     api_refs,

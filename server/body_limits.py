@@ -53,13 +53,7 @@ ICEBERG: Limits = {
 }
 
 _OF_TABLES: Limits = {
-    **{
-        ("POST", f"{_ITEM}/{job}"): DOCUMENT  # may name partitions
-        for job in (
-            *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
-            *("ttl", "tags", "statistics", "keys"),
-        )
-    },
+    ("POST", f"{_ITEM}/jobs"): DOCUMENT,  # its options may name partitions
     ("POST", f"{_CATALOG}/tables"): METADATA,
     ("PATCH", f"{_ITEM}/properties"): DOCUMENT,
     ("PATCH", f"{_ITEM}/policy"): DOCUMENT,
@@ -67,7 +61,6 @@ _OF_TABLES: Limits = {
     ("POST", f"{_ITEM}/protect"): FORM,
     ("POST", f"{_ITEM}/unprotect"): FORM,
     ("POST", f"{_ITEM}/blockers"): FORM,
-    ("POST", f"{_ITEM}/keys/resolve"): DOCUMENT,
     ("POST", f"{_ITEM}/register"): FORM,
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): FORM,
     ("POST", f"{_ITEM}/refs/{{name:path}}/fast-forward"): FORM,

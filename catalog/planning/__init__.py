@@ -1,10 +1,9 @@
-"""Which job a table needs now, why, and what it will gain; or why it needs none.
+"""What planning knows of a table, and what it says. The kinds of jobs are above it, in catalog.maintenance.
 
-Read in this order: facts, need, schedules, changes, files, keeping, held, windows, prediction, decide.
+Read in this order: facts, need, schedules, file_rules, held, windows.
 """
 
-from catalog.planning.decide import decided
 from catalog.planning.facts import Due, NotDue, TableFacts
 from catalog.planning.held import backing_off
 
-__all__ = ["Due", "NotDue", "TableFacts", "backing_off", "decided"]
+__all__ = ["Due", "NotDue", "TableFacts", "backing_off"]

@@ -16,8 +16,11 @@ MISSES = 3
 """So many jobs in a row that miss their prediction make a kind back off."""
 
 
-def held_back(due: Due, past: Sequence[Job], now: datetime) -> NotDue | None:
-    """Back off after failures and misses; never do again what has changed nothing."""
+def held_back(due: Due, past: Sequence[Job], now: datetime, *, for_gain: bool) -> NotDue | None:
+    """Back off after failures; never do again what has changed nothing.
+
+    A kind that is there `for_gain` backs off after misses too: a merge that gains little is still wanted.
+    """
     last = next((job for job in past if job.kind is due.kind), None)
     if last is None:
         return None
@@ -26,7 +29,8 @@ def held_back(due: Due, past: Sequence[Job], now: datetime) -> NotDue | None:
             return _waits(due, "but the last one found nothing to do for this state")
         if last.status is JobStatus.CANCELED:
             return _waits(due, "but it was canceled: it waits for the next commit")
-    return backing_off(due.kind, past, now) or _disappointing(due, past, now)
+    failing = backing_off(due.kind, past, now)
+    return _disappointing(due, past, now) if failing is None and for_gain else failing
 
 
 def _waits(due: Due, why: str) -> NotDue:

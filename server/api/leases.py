@@ -190,8 +190,8 @@ def _task_of(services: ServicesDep, given: Leased) -> tuple[dict[str, Any], File
     """The job's task and what it may open; None when they cannot be told, now or at all: the lease has ended then."""
     job = given.job
     try:
-        task, moment = services.tasks.leased(job)
-        return task, services.leased_files.facts(moment, task)
+        task, context = services.tasks.leased(job)
+        return task, services.leased_files.facts(context, task)
     except Unavailable as error:
         services.jobs.put_off(given.lease, error.message)
     except CatalogError as error:  # most often: the table is not one for such a job any more

@@ -1,21 +1,20 @@
-"""Orphans: looking for them now, what was set aside, putting it back; and what an optimizer proposes."""
+"""Orphans: what was set aside, putting it back; and what an optimizer proposes."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import Field
 
 from catalog.errors import Invalid
-from catalog.job import JobId, JobKind
+from catalog.job import JobId
 from catalog.orphans import BatchState, OrphanBatch, Why
 from catalog.ports.page import Page
 from server.api.deps import CatalogDep, In, LeaseDep, Out, PageOut, PagingDep, ServicesDep, TableDep
 from server.api.errors import refusals
-from server.api.jobs import JobOut
 from server.service.orphans.orphans import Told
 from server.service.planner import planned_relation
 from server.service.services import Services
@@ -97,21 +96,6 @@ class EndedOut(Out):
     deleted_files: int
     deleted_bytes: int
     next_cursor: str | None
-
-
-@router.post(
-    "/catalogs/{catalog}/tables/{table}/orphans",
-    tags=["tables"],
-    status_code=202,
-    summary="Look for orphans now",
-    responses=refusals(400, 404, 409),
-)
-def orphans_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut:
-    """Set aside files at the table's place that nothing refers to. A dry run is a job, too: its result names them."""
-    params: dict[str, Any] = {"dry_run": True} if dry_run else {}
-    return JobOut.of(services.planner.run_now(catalog, table, JobKind.ORPHANS, params))
 
 
 @router.get(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import HIGHEST_LONG
-from catalog.job import JobKind
-from catalog.keyed.merge_task import MergeMode
 from catalog.keyed.spec import PRIMARY_KEY, SEQUENCE_FIELD, KeySpec
-from catalog.names import CatalogName, TableName
+from catalog.names import TableName
 from catalog.policy.policy import check_policy, check_settings
 from catalog.ports.work import JobFilter
 from catalog.schematext import partition_spec_of, schema_of
-from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
+from server.api.deps import CatalogDep, In, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.dropped import DropOut
 from server.api.errors import refusals
 from server.api.historyviews import PinOut, SnapshotOut, VersionOut, pin_out, snapshots_out
@@ -63,36 +61,6 @@ class PropertiesIn(In):
 
     set: dict[str, str] = {}
     remove: list[str] = []
-
-
-class MergeIn(In):
-    """How a merge that was asked for is to work."""
-
-    mode: MergeMode | None = None
-
-
-class TouchOut(Out):
-    """Things of one kind that a job would touch, or leave."""
-
-    what: str
-    count: int
-    bytes: int | None
-
-
-class PlannedOut(Out):
-    """What a dry run says would be done, to what, and what would be gained.
-
-    Where it is not exact the numbers are estimates, and a note says of what.
-    """
-
-    kind: JobKind
-    would: str
-    touches: list[TouchOut]
-    gain: dict[str, int]
-    exact: bool
-    notes: list[str]
-    is_empty: bool
-    """Whether it is certain that the job would change nothing."""
 
 
 @router.get("", summary="List tables", responses=refusals(404))
@@ -235,87 +203,7 @@ def change_properties(services: ServicesDep, catalog: CatalogDep, table: TableDe
     return table_out(services, catalog, table)
 
 
-@router.post("/{table}/merge", status_code=202, summary="Merge now", responses=refusals(400, 404, 409))
-def merge_now(
-    services: ServicesDep,
-    catalog: CatalogDep,
-    table: TableDep,
-    body: MergeIn | None = None,
-    *,
-    dry_run: Annotated[bool, Query()] = False,
-) -> JobOut | PlannedOut:
-    """Bring pending changes into base."""
-    params = {} if body is None or body.mode is None else {"mode": str(body.mode)}
-    return run_or_preview(services, catalog, table, JobKind.MERGE, params, dry_run=dry_run)
-
-
-@router.post("/{table}/clean", status_code=202, summary="Clean now", responses=refusals(400, 404, 409))
-def clean_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Drop merged files from the change store's current snapshot."""
-    return run_or_preview(services, catalog, table, JobKind.CLEAN, {}, dry_run=dry_run)
-
-
-@router.post("/{table}/expire", status_code=202, summary="Expire now", responses=refusals(400, 404, 409))
-def expire_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Remove old snapshots and the files that only they need."""
-    return run_or_preview(services, catalog, table, JobKind.EXPIRE, {}, dry_run=dry_run)
-
-
-@router.post("/{table}/ttl", status_code=202, summary="Delete old rows now", responses=refusals(400, 404, 409))
-def ttl_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Delete the rows that are older than `firn.ttl.max-age`."""
-    return run_or_preview(services, catalog, table, JobKind.TTL, {}, dry_run=dry_run)
-
-
-@router.post("/{table}/tags", status_code=202, summary="Tag now", responses=refusals(400, 404, 409))
-def tags_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over."""
-    return run_or_preview(services, catalog, table, JobKind.TAGS, {}, dry_run=dry_run)
-
-
-@router.post("/{table}/statistics", status_code=202, summary="Count values now", responses=refusals(400, 404, 409))
-def statistics_now(
-    services: ServicesDep, catalog: CatalogDep, table: TableDep, *, dry_run: Annotated[bool, Query()] = False
-) -> JobOut | PlannedOut:
-    """Count the distinct values of `firn.statistics.columns`, or of all columns where none are named."""
-    return run_or_preview(services, catalog, table, JobKind.STATISTICS, {}, dry_run=dry_run)
-
-
 def check_disjoint(updates: Mapping[str, str], removals: Sequence[str]) -> None:
     """Invalid when a property is both set and removed: the request says nothing of the order."""
     if both := sorted(set(updates) & set(removals)):
         raise Invalid(f"{', '.join(both)}: both set and removed")
-
-
-def run_or_preview(
-    services: ServicesDep,
-    catalog: CatalogName,
-    table: TableName,
-    kind: JobKind,
-    params: Mapping[str, Any],
-    *,
-    dry_run: bool,
-) -> JobOut | PlannedOut:
-    """The job that somebody asks for, or what it would do."""
-    if dry_run:
-        found = services.dry_runs.of(catalog, table, kind, params)
-        return PlannedOut(
-            kind=kind,
-            would=found.would,
-            touches=[TouchOut(what=one.what, count=one.count, bytes=one.bytes) for one in found.touches],
-            gain=dict(found.gain),
-            exact=found.exact,
-            notes=list(found.notes),
-            is_empty=found.is_empty,
-        )
-    services.dry_runs.check(catalog, table, kind, params)
-    nothing = services.dry_runs.finds_nothing(catalog, table, kind, params)
-    return JobOut.of(services.planner.run_now(catalog, table, kind, dict(params), nothing_to_do=nothing))

@@ -21,6 +21,7 @@ from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.keyed.uniqueness import uniqueness
+from catalog.maintenance import KINDS
 from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.page import Page
@@ -379,10 +380,7 @@ def _store(relation: Relation, metadata: Json, stats: Mapping[RelationId, TableS
 
 def _actions(relation: Relation, keyed: KeyedTable | None, job: Job | None) -> tuple[list[str], dict[str, str]]:
     """What may be asked for now, and why the rest may not: a job that only waits gives way to others."""
-    keeping = ["expire", "orphans", "ttl", "statistics", "tags"]
-    wanted = ["rewrite", "deletes", "manifests", *keeping, "drop"]
-    if keyed is not None:
-        wanted = ["merge", "clean", "compact", "keys", *wanted]
+    wanted = [*(str(kind.name) for kind in KINDS if kind.can_request and relation.kind in kind.tables), "drop"]
     kept = wanted if job is not None and not job.gives_way else ["drop"] if job is not None else []
     cannot = dict.fromkeys(kept, "a job is active on this table")
     if keyed is not None and not keyed.pending_commits:

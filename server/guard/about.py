@@ -1,4 +1,4 @@
-"""What a change to access control is about, for the audit log: what it demands is on no table that would tell."""
+"""What a request is about, for the audit log, where its demands do not say it: access control, and kinds of jobs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from collections.abc import Callable, Sequence
 from fastapi.exceptions import RequestValidationError
 
 from catalog.access import Securable
-from catalog.names import CatalogName
+from catalog.names import CatalogName, TableName
 from server.api.principals import ServiceIn, UserIn
 from server.api.roles import GrantIn, RoleIn, ScopeIn
+from server.api.table_jobs import StartJobIn
 from server.api.tokens import TokenIn
 from server.guard.demands import About, Asked
+
+
+def started_job(asked: Asked) -> About:
+    """The table, and the kind of the job."""
+    dry = "dry run of " if asked.parameter("dry_run") in ("true", "True", "1") else ""
+    target = asked.access.table(asked.catalog, TableName.parse(asked.path["table"]))
+    return About(str(target), f"{dry}{asked.model(StartJobIn).root.kind}")
 
 
 def new_principal(kind: str, model: type[UserIn | ServiceIn]) -> Callable[[Asked], About]:

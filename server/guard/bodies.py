@@ -18,6 +18,7 @@ from server.api.dropped import UndropIn
 from server.api.hive import UpgradeIn
 from server.api.imports import ImportIn, RegisterIn
 from server.api.policies import PolicyChangeIn
+from server.api.table_jobs import StartJobIn
 from server.api.tables import TableIn
 from server.api.upgrades import UpgradeManyIn
 from server.guard.demands import (
@@ -142,6 +143,12 @@ def brought_back(asked: Asked) -> Iterator[Demand]:
     wanted = asked.optional_model(UndropIn)
     if wanted is not None and wanted.to is not None:
         yield from on_namespace(asked, TableName.parse(wanted.to).namespace, Privilege.CREATE)
+
+
+def started_job(asked: Asked) -> Iterator[Demand]:
+    """The kind of the job says what its options take: most only maintain a table, some delete its rows."""
+    wanted = asked.model(StartJobIn).root.job_options
+    return on_table(asked, TableName.parse(asked.path["table"]), wanted.privilege)
 
 
 def registered_dotted(asked: Asked) -> Iterator[Demand]:

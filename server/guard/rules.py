@@ -69,10 +69,6 @@ _HIVE = f"{_CATALOG}/hive/{{full_name}}"
 _SAVED = f"{_CATALOG}/views/{{view}}"
 _TURNS = ("pause", "resume", "cancel")
 _PAST = ("/history", "/compare", "/refs", "/metrics")
-_JOBS = (
-    *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans"),
-    *("ttl", "tags", "statistics", "keys"),
-)
 _UPKEEP = ("/next", "/why", "/health", "/blockers", "/jobs", "/policy")
 
 _CATALOGS: Rules = {
@@ -104,9 +100,9 @@ _TABLES: Rules = {
     },
     **{
         ("POST", f"{_ITEM}/{verb}"): changes(on.dotted_table(MAINTAIN))
-        for verb in (*_JOBS, "quarantine/restore", "protect", "unprotect", "blockers")
+        for verb in ("quarantine/restore", "protect", "unprotect", "blockers")
     },
-    ("POST", f"{_ITEM}/keys/resolve"): changes(on.dotted_table(WRITE)),
+    ("POST", f"{_ITEM}/jobs"): changes(bodies.started_job, about.started_job),
     ("DELETE", f"{_ITEM}/blockers"): changes(on.dotted_table(MAINTAIN)),
     ("POST", f"{_ITEM}/register"): changes(bodies.registered_dotted),
     ("PUT", f"{_ITEM}/refs/{{name:path}}"): changes(on.dotted_table(WRITE)),

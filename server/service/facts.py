@@ -13,6 +13,7 @@ from catalog.job import Lease
 from catalog.judge import Facts, LeaseFacts, added_snapshots, writer_and_batch
 from catalog.keyed.guard import StoreCommit
 from catalog.keyed.spec import KeyedTable
+from catalog.maintenance import kind_of
 from catalog.names import CatalogName, TableName, dotted
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
@@ -158,14 +159,17 @@ def _situation(files: MetadataFiles, rows: _Rows) -> Situation:
 def _store_commit(rows: _Rows, metadata: Json, beside: Json) -> StoreCommit | None:
     if rows.keyed is None:
         return None
-    is_base = rows.relation.kind is RelationKind.BASE
+    role = rows.relation.kind
+    is_base = role is RelationKind.BASE
+    job_kind = None if rows.lease is None else rows.lease.job.kind
     return StoreCommit(
-        role=rows.relation.kind,
+        role=role,
         keyed=rows.keyed,
         base=metadata if is_base else beside,
         change=beside if is_base else metadata,
         updates=rows.change.updates,
-        job_kind=None if rows.lease is None else rows.lease.job.kind,
+        job_kind=job_kind,
+        job_operations=frozenset() if job_kind is None else kind_of(job_kind).commits.get(role, frozenset()),
         protected_snapshots=rows.protected,
         linked=rows.linked,
         follows_hive=rows.follows_hive,

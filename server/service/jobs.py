@@ -12,7 +12,6 @@ from catalog.commit import Outcome
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
 from catalog.group import GroupName
 from catalog.job import (
-    BY_SCHEDULE,
     Job,
     JobId,
     JobKind,
@@ -28,6 +27,7 @@ from catalog.job import (
     moved,
     settled,
 )
+from catalog.maintenance import kind_of
 from catalog.names import RelationId
 from catalog.optimizer import Optimizer
 from catalog.ports.store import Database, UnitOfWork
@@ -205,7 +205,7 @@ class Jobs:
         What a schedule has asked for is done with that, with the reason: asked again every hour, it would fail again.
         """
         job = self._found(lease)
-        if job.kind in BY_SCHEDULE and not job.was_asked_for and isinstance(error, Conflict | Invalid):
+        if kind_of(job.kind).is_only_scheduled and not job.was_asked_for and isinstance(error, Conflict | Invalid):
             return self.report(lease, None, error=None, result={"refused": error.message}, log=[error.message])
         return self.report(lease, Outcome.REFUSED, error=error.message, result={})
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import date
 
-from catalog.datafile import PartitionValue
 from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
 from catalog.iceberg.json import Json
+from catalog.iceberg.partition_text import partition_shower
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, TableName
@@ -118,42 +117,3 @@ def _packable(kind: RelationKind, facts: TableFacts, metadata: Json, files: list
         selection.add(file, file)
     for group in selection.groups():
         yield from group.items
-
-
-def partition_shower(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
-    """Writes partitions as people read them, given the spec's id and the values."""
-    specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
-    return lambda spec_id, values: _partition(specs[spec_id], values)
-
-
-def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
-    """Each partition field's name and the type of its values."""
-    schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
-    types: Mapping[int, Any] = {field["id"]: field["type"] for field in schema["fields"]}
-    for field in spec["fields"]:
-        transform = field["transform"]
-        kind = types.get(field["source-id"], "string") if transform == "identity" else transform
-        yield field["name"], str(kind)
-
-
-def _partition(fields: list[tuple[str, str]], values: tuple[PartitionValue, ...]) -> str:
-    return "/".join(f"{name}={_shown(kind, value)}" for (name, kind), value in zip(fields, values, strict=True))
-
-
-def _shown(kind: str, value: PartitionValue) -> str:
-    """A partition value as people read it."""
-    if value is None:
-        return "null"
-    if isinstance(value, int) and not isinstance(value, bool):
-        match kind:
-            case "date" | "day":
-                return (_EPOCH + timedelta(days=value)).isoformat()
-            case "month":
-                return f"{1970 + value // 12}-{value % 12 + 1:02}"
-            case "year":
-                return str(1970 + value)
-            case "hour":
-                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=value)).strftime("%Y-%m-%d %Hh")
-            case _ if kind.startswith("timestamp"):
-                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
-    return str(value)

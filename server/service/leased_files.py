@@ -15,6 +15,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import ref_snapshot_id
 from catalog.job import Job, JobKind, Lease, check_lease
 from catalog.locations import FileRule, own_locations
+from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.places import canonical
 from catalog.ports.store import Database, UnitOfWork
@@ -24,7 +25,6 @@ from catalog.vending.storage import Vending as Mode
 from server.service.facts import load_metadata
 from server.service.locations import allowed_locations, hive_in_tables, rule_in, storage_of
 from server.service.metadata import MetadataFiles
-from server.service.moment import Moment
 from server.service.ownership import tables_of
 from server.service.vending import Mechanism
 
@@ -59,14 +59,14 @@ class LeasedFiles:
     database: Database
     metadata: MetadataFiles
 
-    def facts(self, moment: Moment, task: Json) -> FileFacts:
+    def facts(self, context: JobContext, task: Json) -> FileFacts:
         """What comes with a lease; LocationRefused when one of Hive's directories in the task is another table's."""
         with self.database.reading() as uow:
-            relation = uow.relations.get(moment.job.relation_id)
-            _check_alone(uow, moment.job, relation, set(_hive_directories(moment.job.kind, task)))
+            relation = uow.relations.get(context.job.relation_id)
+            _check_alone(uow, context.job, relation, set(_hive_directories(context.job.kind, task)))
             storage = storage_of(uow, relation.catalog)
             own = [place for table in tables_of(uow, relation) for place in self._own(uow, table)]
-        stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in moment.stores]
+        stores = [LeasedTable(name=name, snapshot_id=ref_snapshot_id(one, "main")) for _, name, one in context.stores]
         return FileFacts(
             tables=stores,
             own_locations=list(dict.fromkeys(own))[:MOST_DIRECTORIES],

@@ -15,8 +15,9 @@ from catalog.blocker import longest
 from catalog.group import GroupName
 from catalog.health import health_of
 from catalog.job import Job
+from catalog.maintenance import decided
 from catalog.names import RelationId
-from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.planning import Due, NotDue, TableFacts
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.standing import Look, Looked, Standing

@@ -12,10 +12,10 @@ from catalog.errors import Conflict, Invalid
 from catalog.gain import QUANTITIES
 from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
+from catalog.maintenance import KINDS, decided, kind_of, predicted
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
-from catalog.planning import Due, NotDue, TableFacts, decided
-from catalog.planning.prediction import predicted
+from catalog.planning import Due, NotDue, TableFacts
 from catalog.policy.policy import Policy
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
@@ -25,10 +25,6 @@ from server.service.policies import policies_of
 from server.service.queueing import added, queued
 
 PLANNED_KINDS = (RelationKind.TABLE, RelationKind.KEYED)
-_FILES = frozenset({JobKind.REWRITE, JobKind.DELETES, JobKind.MANIFESTS})
-_KEEPING = frozenset({JobKind.EXPIRE, JobKind.ORPHANS, JobKind.TTL, JobKind.STATISTICS, JobKind.TAGS})
-_FOR_PLAIN = _FILES | _KEEPING
-_FOR_KEYED = _FOR_PLAIN | {JobKind.MERGE, JobKind.COMPACT, JobKind.CLEAN, JobKind.KEYS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,20 +99,6 @@ def asked_for(
     return job
 
 
-_COUNTS: Mapping[JobKind, Sequence[str]] = {
-    JobKind.REWRITE: (
-        "groups_done",
-        "groups_failed",
-        "left_files",
-        "rewritten_files",
-        "added_files",
-        "removed_delete_files",
-    ),
-    JobKind.COMPACT: ("packed_files", "added_files"),
-}
-"""What such jobs report, of those that a dry run finds to have nothing to do."""
-
-
 def _ended_at_once(
     uow: UnitOfWork, relation: Relation, facts: TableFacts, kind: JobKind, params: dict[str, Any]
 ) -> Job:
@@ -130,7 +112,7 @@ def _ended_at_once(
         queued(relation, due, facts, now, asked=True),
         status=JobStatus.SUCCEEDED,
         ended_at=now,
-        result={**dict.fromkeys(_COUNTS[kind], 0), "gained": same},
+        result={**(kind_of(kind).result_if_nothing or {}), "gained": same},
     )
     uow.jobs.add(job)
     return job
@@ -138,26 +120,12 @@ def _ended_at_once(
 
 def check_takes(relation: Relation, facts: TableFacts, kind: JobKind) -> None:
     """Invalid for a kind of job that is nothing for this table."""
-    if kind is JobKind.PUBLISH:
-        raise Invalid(
-            f"a publish of {relation.name} begins with a look at its files",
-            hint=f"run `firn hive publish {relation.name}`",
-        )
-    if kind is JobKind.SYNC:
-        raise Invalid(
-            f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`"
-        )
-    if kind is JobKind.CONVERT:
-        raise Invalid("a conversion begins with a look at Hive", hint="run `firn hive convert TABLE`")
-    is_keyed = relation.kind is RelationKind.KEYED
-    allowed = _FOR_KEYED if is_keyed else _FOR_PLAIN
-    if kind not in allowed:
-        shown = "keyed" if is_keyed else "plain"
-        raise Invalid(f"{relation.name} is a {shown} table: it takes {', '.join(sorted(allowed))}, not {kind}")
-    if kind is JobKind.REWRITE and facts.hive_linked and not is_keyed:
-        raise Invalid(
-            f"{relation.name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
-        )
+    job = kind_of(kind)
+    if job.can_request and relation.kind not in job.tables:
+        allowed = sorted(one.name for one in KINDS if one.can_request and relation.kind in one.tables)
+        shown = "keyed" if relation.kind is RelationKind.KEYED else "plain"
+        raise Invalid(f"{relation.name} is a {shown} table: it takes {', '.join(allowed)}, not {kind}")
+    job.check_takes(relation, facts)
 
 
 def planned_relation(uow: UnitOfWork, catalog: CatalogName, name: TableName) -> Relation:

@@ -10,6 +10,7 @@ from uuid import uuid4
 from catalog.fairness import SHARED_OVER, Used, asked_goes_first, deadline, is_long, long_limit, used_by
 from catalog.group import GroupName
 from catalog.job import Job, JobId, JobKind, JobStatus, overtaken
+from catalog.maintenance import kind_of
 from catalog.planning import Due, TableFacts
 from catalog.policy.policy import Policy
 from catalog.ports.store import UnitOfWork
@@ -30,7 +31,7 @@ def queued(relation: Relation, due: Due, facts: TableFacts, now: datetime, *, as
         group=policy["firn.optimize.group"],
         reason=due.why,
         created_at=now,
-        deadline=deadline(due.kind, priority, now, asked=asked),
+        deadline=deadline(kind_of(due.kind).max_wait, priority, now, asked=asked),
         priority=priority,
         is_long=gain is not None and is_long(gain.seconds, gain.work),
         predicted_seconds=0.0 if gain is None else gain.seconds,
@@ -79,7 +80,7 @@ class Shares:
         used, quota = self._used[group], self._quotas[group]
         back = used.back(job.catalog, job.relation_id, table_quota=policy["firn.optimize.quota"], catalog_quota=quota)
         used.add(job.catalog, job.relation_id, job.predicted_seconds)
-        return replace(job, deadline=deadline(job.kind, job.priority, job.created_at, back=back))
+        return replace(job, deadline=deadline(kind_of(job.kind).max_wait, job.priority, job.created_at, back=back))
 
     def _of(self, uow: UnitOfWork, group: GroupName, now: datetime) -> Used:
         used = used_by(uow.queue.ran_since(group, now - SHARED_OVER), slots_of(uow, group, now, self.lease), now)

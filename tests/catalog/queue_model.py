@@ -12,6 +12,7 @@ from uuid import UUID
 
 from catalog.fairness import Ran, Used, asked_goes_first, deadline, is_long, long_limit, used_by
 from catalog.job import JobKind
+from catalog.maintenance import kind_of
 from catalog.names import CatalogName, RelationId
 from tests.factories import NOW
 
@@ -106,7 +107,7 @@ class _Group:
         if job.table in self._active:
             return
         self._active.add(job.table)
-        due = deadline(job.kind, job.priority, _at(now), asked=job.asked, back=self._back(job, now))
+        due = deadline(kind_of(job.kind).max_wait, job.priority, _at(now), asked=job.asked, back=self._back(job, now))
         one = Ended(job=job, planned=now, deadline=(due - NOW).total_seconds())
         self.planned.append(one)
         self._wait(one)

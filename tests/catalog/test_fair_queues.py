@@ -13,8 +13,9 @@ from statistics import mean
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.fairness import LONGEST_PATIENCE, MOST_BACK, PATIENCE, PRIORITIES, long_limit
+from catalog.fairness import MOST_BACK, PRIORITIES, long_limit
 from catalog.job import JobKind
+from catalog.maintenance.registry import LONGEST_WAIT, kind_of
 from tests.catalog.queue_model import Comes, Ended, Rules, worked
 
 MINUTE, HOUR = 60.0, 3_600.0
@@ -109,7 +110,7 @@ def test_a_tenant_that_floods_the_queue_delays_others_no_longer_than_their_patie
     quiet = [Comes(at=300.0 + 60 * number, table=number, seconds=30.0, catalog=f"q{number}") for number in range(60)]
     ended = worked([*flood, *quiet], Rules(slots=4, catalog_quota=0.25))
     check_all_began(ended)
-    patience = PATIENCE[JobKind.REWRITE].total_seconds()
+    patience = kind_of(JobKind.REWRITE).max_wait.total_seconds()
     waits = {name: [one.waited for one in ended if one.job.catalog.startswith(name)] for name in ("flood", "q")}
     assert max(waits["q"]) <= patience + 2 * MINUTE
     assert mean(waits["q"]) < mean(waits["flood"])
@@ -142,7 +143,7 @@ def test_streams_of_urgent_jobs_do_not_starve_the_patient_ones() -> None:
     asked = [Comes(at=float(at), table=1_000 + at, seconds=9.0, asked=True) for at in range(0, 200_000, 50)]
     ended = worked([patient, *urgent, *asked], Rules(slots=1))  # twice what one slot can do
     (found,) = (one for one in ended if one.job.table == 0)
-    assert found.waited <= LONGEST_PATIENCE.total_seconds() + 10 * MINUTE
+    assert found.waited <= LONGEST_WAIT.total_seconds() + 10 * MINUTE
     assert found.waited > HOUR  # the others did go first
 
 
@@ -175,7 +176,7 @@ def test_optimizers_that_die_delay_jobs_and_lose_none() -> None:
 def test_a_table_that_uses_more_than_its_quota_stands_back_and_still_comes() -> None:
     greedy = [Comes(at=float(at), table=0, seconds=200.0) for at in range(0, 40_000, 10)]
     others = [Comes(at=float(at), table=1 + at, seconds=200.0) for at in range(0, 40_000, 210)]
-    patience = PATIENCE[JobKind.REWRITE].total_seconds()
+    patience = kind_of(JobKind.REWRITE).max_wait.total_seconds()
 
     def served(table_quota: float) -> list[Ended]:
         ended = worked([*greedy, *others], Rules(slots=1, table_quota=table_quota))

@@ -11,9 +11,7 @@ import pytest
 from catalog.fairness import (
     LONG_BYTES,
     LONG_SECONDS,
-    LONGEST_PATIENCE,
     MOST_BACK,
-    PATIENCE,
     PRIORITIES,
     Ran,
     Used,
@@ -23,6 +21,7 @@ from catalog.fairness import (
     used_by,
 )
 from catalog.job import JobKind
+from catalog.maintenance.registry import KINDS, LONGEST_WAIT, kind_of
 from catalog.names import CatalogName, RelationId
 from catalog.policy.settings import SETTINGS
 from tests.factories import LAKE, NOW
@@ -31,26 +30,26 @@ HOUR = timedelta(hours=1)
 
 
 def test_every_kind_has_its_patience_and_every_priority_its_factor() -> None:
-    assert set(PATIENCE) == set(JobKind)
+    assert {kind.name for kind in KINDS} == set(JobKind)
     for priority in PRIORITIES:
         assert SETTINGS["firn.optimize.priority"].parse(priority) == priority
 
 
 @pytest.mark.parametrize(("kind", "priority", "back"), list(product(JobKind, PRIORITIES, (0.0, 1.0, 1e9))))
 def test_no_deadline_lies_further_ahead_than_the_longest_patience(kind: JobKind, priority: str, back: float) -> None:
-    given = deadline(kind, priority, NOW, back=back) - NOW
-    assert timedelta(0) < given <= LONGEST_PATIENCE
+    given = deadline(kind_of(kind).max_wait, priority, NOW, back=back) - NOW
+    assert timedelta(0) < given <= LONGEST_WAIT
 
 
 def test_high_waits_a_quarter_and_low_four_times_as_long() -> None:
-    waits = {one: deadline(JobKind.REWRITE, one, NOW) - NOW for one in PRIORITIES}
+    waits = {one: deadline(kind_of(JobKind.REWRITE).max_wait, one, NOW) - NOW for one in PRIORITIES}
     assert waits["high"] * 4 == waits["normal"]
     assert waits["normal"] * 4 == waits["low"]
 
 
 def test_what_somebody_has_asked_for_goes_before_all_that_is_planned() -> None:
-    asked = deadline(JobKind.ORPHANS, "low", NOW, asked=True)
-    assert all(asked < deadline(kind, "high", NOW) for kind in JobKind)
+    asked = deadline(kind_of(JobKind.ORPHANS).max_wait, "low", NOW, asked=True)
+    assert all(asked < deadline(kind_of(kind).max_wait, "high", NOW) for kind in JobKind)
 
 
 def test_a_quota_is_free_until_it_is_used_up_and_then_costs_up_to_a_bound() -> None:

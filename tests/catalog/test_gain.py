@@ -9,8 +9,8 @@ from hypothesis import given
 
 from catalog.gain import QUANTITIES, Predicted
 from catalog.job import Job, JobKind
+from catalog.maintenance import predicted
 from catalog.planning import TableFacts
-from catalog.planning.prediction import predicted
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
 from tests.catalog.planning.tables import KEYED, ended, histories, plain, tables

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from catalog.job import AFTER_A_LOOK, WHEN_ASKED, JobKind
 from catalog.planning.decide import NEEDS
+
+from catalog.job import AFTER_A_LOOK, WHEN_ASKED, JobKind
 from optimizer.jobs import JOBS
 from optimizer.reads import READS
 from server.service.planner import _FOR_KEYED, _FOR_PLAIN

@@ -1,37 +1,22 @@
-"""Dry runs of every kind that the server can look at; of too many files it is told from the head's summary."""
+"""Dry runs: what a job would do now, told by the very task that it would be given. Kinds: catalog.maintenance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.errors import CatalogError
+from catalog.errors import CatalogError, Invalid
 from catalog.job import JobKind
+from catalog.maintenance import kind_of
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, TooMany, told_by_summary
 from catalog.names import CatalogName, TableName
 from catalog.ports.reading import ManifestReading
 from catalog.would import Would
-from server.service.dryruns import files, keeping, packing, rewriting
-from server.service.dryruns.look import Look, TooMany, told_by_summary
-from server.service.keeping.places import OwnPlace, OwnPlaces
+from server.service.keeping.places import OwnPlaces
 from server.service.locations import rule_in
-from server.service.moment import Moment
 from server.service.ownership import tables_of
 from server.service.tasks import Tasks
-
-LOOKS: Mapping[JobKind, Callable[[Look], Would]] = {
-    JobKind.MERGE: files.merge,
-    JobKind.CLEAN: files.clean,
-    JobKind.REWRITE: rewriting.rewrite,
-    JobKind.COMPACT: packing.compact,
-    JobKind.DELETES: packing.deletes,
-    JobKind.MANIFESTS: packing.manifests,
-    JobKind.EXPIRE: keeping.expire,
-    JobKind.TTL: keeping.ttl,
-    JobKind.TAGS: keeping.tags,
-    JobKind.STATISTICS: keeping.statistics,
-    JobKind.KEYS: files.keys,
-}
-"""Not among them: a search for orphans lists every file, which is a job's to do, and a sync looks at Hive."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +28,45 @@ class DryRuns:
     own_places: OwnPlaces
 
     def of(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> Would:
-        """What a job of this kind would do now; Invalid, with the reason, where it would not be taken."""
+        """What a job of this kind would do now; Invalid, with the reason, where it would not be taken.
+
+        Of a table with too many files it is told from the head's summary.
+        """
+        dry_run = kind_of(kind).dry_run
+        if dry_run is None:
+            raise Invalid(f"there is no dry run of a {kind} job")
         asked = self.tasks.if_asked(catalog, name, kind, params)
-
-        def places() -> list[OwnPlace]:
-            with self.tasks.database.reading() as uow:
-                return self.own_places.of_relation(uow, asked.moment.relation)
-
-        manifests = self._manifests(asked.moment)
-        look = Look(moment=asked.moment, task=asked.task, manifests=lambda of: manifests[of["location"]], places=places)
+        manifests = self._manifests(asked.context)
+        run = DryRun(
+            context=asked.context,
+            task=asked.task,
+            manifests=lambda of: manifests[of["location"]],
+            why_files_stay=lambda: self._why_files_stay(asked.context),
+        )
         try:
-            return LOOKS[kind](look)
+            return dry_run(run)
         except TooMany:
-            return told_by_summary(look)
+            return told_by_summary(run, of_changes=kind_of(kind).works_on_changes)
 
-    def _manifests(self, moment: Moment) -> Mapping[str, ManifestReading]:
+    def _why_files_stay(self, context: JobContext) -> str | None:
+        with self.tasks.database.reading() as uow:
+            places = self.own_places.of_relation(uow, context.relation)
+        return next((place.kept_because for place in places if place.kept_because), None)
+
+    def _manifests(self, context: JobContext) -> Mapping[str, ManifestReading]:
         """By the location of each of its tables."""
         database, links = self.tasks.database, self.tasks.metadata.files
-        found: dict[str, ManifestReading] = {}
+        readings: dict[str, ManifestReading] = {}
         with database.reading() as uow:
-            tables = {table.name.name: table for table in tables_of(uow, moment.relation)}
-            for store, metadata in moment.metadata.items():
-                table = tables[store] if store else moment.relation
-                found[metadata["location"]] = self.manifests.confined(rule_in(uow, database, links, table, metadata))
-        return found
+            tables = {table.name.name: table for table in tables_of(uow, context.relation)}
+            for store, metadata in context.metadata.items():
+                table = tables[store] if store else context.relation
+                readings[metadata["location"]] = self.manifests.confined(rule_in(uow, database, links, table, metadata))
+        return readings
 
     def check(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> None:
         """Invalid, with the reason, for a job that would only fail: a policy that is not set or does not fit."""
-        if kind in CHECKED:
+        if kind_of(kind).checks_request:
             self.tasks.if_asked(catalog, name, kind, params)
 
     def finds_nothing(self, catalog: CatalogName, name: TableName, kind: JobKind, params: Mapping[str, object]) -> bool:
@@ -78,16 +74,10 @@ class DryRuns:
 
         What cannot be looked at is left to the job.
         """
-        if kind not in PACKING:
+        if kind_of(kind).result_if_nothing is None:
             return False
         try:
-            found = self.of(catalog, name, kind, params)
+            would = self.of(catalog, name, kind, params)
         except CatalogError:
             return False
-        return found.is_empty and any(one.count for one in found.touches)
-
-
-PACKING = frozenset({JobKind.REWRITE, JobKind.COMPACT})
-"""Kinds whose dry run chooses files exactly as the job does."""
-CHECKED = frozenset({JobKind.TTL, JobKind.TAGS, JobKind.STATISTICS, JobKind.KEYS})
-"""Kinds that stand on a policy which has no default, or on a rule that may not fit the table."""
+        return would.is_empty and any(touch.count for touch in would.touches)

@@ -21,6 +21,7 @@ from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind
 from catalog.keyed.schema import base_schema
 from catalog.keyed.spec import KeySpec
+from catalog.maintenance.context import JobContext
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
@@ -33,7 +34,6 @@ from server.service.hive.task import told_values
 from server.service.hive.upgrade import definition_of, hive_schema
 from server.service.keyed import KeyedTables, new_base
 from server.service.metadata import MetadataFiles
-from server.service.moment import Moment
 from server.service.namespaces import Namespaces
 from server.service.planner import asked_for, facts_of
 from server.service.relations import NewTable
@@ -129,18 +129,18 @@ class Conversions:
         with self.database.writing() as uow:
             return _asked(uow, taken, state.table, unique=unique)
 
-    def task(self, moment: Moment) -> Json:
+    def task(self, context: JobContext) -> Json:
         """What a job is told, as Hive has it now; Conflict when the table is not to be filled from it any more."""
-        name, metadata = moment.main_store
-        metastore = self.index.metastore(moment.relation.catalog)
-        state = read_state(metastore, *split_name(moment.job.params["hive"]))
-        spec = None if moment.keyed is None else moment.keyed.spec
+        name, metadata = context.main_store
+        metastore = self.index.metastore(context.relation.catalog)
+        state = read_state(metastore, *split_name(context.job.params["hive"]))
+        spec = None if context.keyed is None else context.keyed.spec
         check_eligible(_checks(state, spec))
-        if any(map(is_filled, moment.metadata.values())):
+        if any(map(is_filled, context.metadata.values())):
             raise Conflict(f"{name} holds rows already, and a conversion fills an empty table")
         _check_columns(metadata, state.table, name)
-        unique = bool(moment.job.params.get("unique", True))
-        return _task(state, moment.relation, name) | _told_key(spec, unique=unique)
+        unique = bool(context.job.params.get("unique", True))
+        return _task(state, context.relation, name) | _told_key(spec, unique=unique)
 
     def _begun(
         self, catalog: CatalogName, table: HiveTable, target: TableName, spec: KeySpec | None, *, unique: bool

@@ -11,6 +11,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.updates import parsed_updates
 from catalog.job import JobKind
 from catalog.keyed.guard import StoreCommit, guarded
+from catalog.maintenance import kind_of
 from catalog.relation import RelationKind
 from tests.catalog.keyed.test_guard import BASE, CHANGE, SPEC, snapshot
 from tests.factories import a_keyed_table
@@ -24,6 +25,7 @@ def on_base(*updates: Json, job_kind: JobKind | None = None) -> StoreCommit:
         change=CHANGE,
         updates=parsed_updates(updates),
         job_kind=job_kind,
+        job_operations=frozenset() if job_kind is None else kind_of(job_kind).commits[RelationKind.BASE],
     )
 
 

@@ -24,6 +24,7 @@ from catalog.keyed.spec import (
     RESOLVED_BASE,
     KeySpec,
 )
+from catalog.maintenance import kind_of
 from catalog.relation import RelationKind
 from tests.factories import a_keyed_table
 
@@ -81,7 +82,9 @@ def commit(role: RelationKind, updates: list[Json], **changes: Any) -> StoreComm
     made = StoreCommit(
         role=role, keyed=a_keyed_table(spec=SPEC), base=BASE, change=CHANGE, updates=updates, job_kind=None
     )
-    return replace(made, **changes)
+    kind = changes.get("job_kind")
+    operations = frozenset() if kind is None else kind_of(kind).commits.get(role, frozenset())
+    return replace(made, job_operations=operations, **changes)
 
 
 def refused(one: StoreCommit, match: str) -> None:

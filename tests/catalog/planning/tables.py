@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from catalog.file_layout import NOTHING, FileLayout, Packing
 from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
+from catalog.maintenance.rewrite import WITH_VECTORS
 from catalog.planning import TableFacts
 from catalog.planning.file_rules import compact_rule, rewrite_rule
-from catalog.planning.files import WITH_VECTORS
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
 from catalog.rewrite_selection import RewriteRule

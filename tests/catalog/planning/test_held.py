@@ -11,7 +11,8 @@ import pytest
 from catalog.blocker import LONGEST, Blocker, BlockerId, check_blocker
 from catalog.errors import Invalid
 from catalog.job import JobKind, JobStatus, LeaseToken
-from catalog.planning import Due, NotDue, decided
+from catalog.maintenance import decided
+from catalog.planning import Due, NotDue
 from tests.catalog.planning.tables import DAY, KEYED, ended, plain
 from tests.factories import NOW
 

@@ -11,9 +11,10 @@ import pytest
 from catalog.file_layout import FileLayout, Packing
 from catalog.job import JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import KeySpec
-from catalog.planning import Due, NotDue, TableFacts, decided
-from catalog.planning.decide import MOST_TURNS
-from catalog.planning.prediction import predicted
+from catalog.maintenance import decided
+from catalog.maintenance.decide import MOST_TURNS
+from catalog.maintenance.prediction import predicted
+from catalog.planning import Due, NotDue, TableFacts
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
 from tests.catalog.planning.tables import DAY, KEYED, ended, laid_out, plain, with_changes

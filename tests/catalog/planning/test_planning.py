@@ -7,7 +7,8 @@ from typing import Any
 
 from catalog.job import JobKind, JobStatus
 from catalog.keyed.spec import KeySpec
-from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.maintenance import decided
+from catalog.planning import Due, NotDue, TableFacts
 from catalog.policy.policy import Policy, layered
 from catalog.relation import TableStats
 from tests.catalog.planning.tables import laid_out

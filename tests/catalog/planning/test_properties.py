@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.job import Job, JobStatus
-from catalog.planning import Due, NotDue, TableFacts, decided
+from catalog.maintenance import decided
+from catalog.planning import Due, NotDue, TableFacts
 from catalog.planning.windows import open_from, open_now
 from catalog.policy.policy import layered
 from tests.catalog.planning.tables import ended, histories, policies, tables

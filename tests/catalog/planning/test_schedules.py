@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from catalog.job import JobKind, JobStatus
+from catalog.maintenance import decided
 from catalog.names import RelationId
-from catalog.planning import Due, decided
+from catalog.planning import Due
 from catalog.planning.schedules import SPREAD
 from catalog.policy.settings import SETTINGS
 from catalog.relation import TableStats

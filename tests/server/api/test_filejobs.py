@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from catalog.planning.files import rewrite
 
 from catalog.iceberg.json import Json
 from catalog.job import Job, JobId, JobKind
 from catalog.names import TableName
 from catalog.planning import Due
-from catalog.planning.files import rewrite
 from tests.catalog.planning.tables import plain
 from tests.factories import LAKE, NOW
 from tests.server.api.client import Api, good

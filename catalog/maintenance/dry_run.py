@@ -1,4 +1,4 @@
-"""What a dry run of any kind looks at, and how much of it at most."""
+"""Dry runs: what a job would do now, by the task that it would be given, from metadata and the manifests of heads."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ from dataclasses import dataclass
 
 from catalog.file_layout import LayoutCounter
 from catalog.iceberg.json import Json
+from catalog.iceberg.partition_text import partition_shower
 from catalog.iceberg.reading import current_snapshot
-from catalog.job import JobKind
 from catalog.keyed.spec import CHANGE
+from catalog.maintenance.context import JobContext
 from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine, ManifestReading
 from catalog.rewrite_selection import group_key
 from catalog.stats import number
 from catalog.would import Touch, Would
-from server.service.keeping.places import OwnPlace
-from server.service.layout import partition_shower
-from server.service.moment import Moment
 
 MOST_MANIFESTS = 500
 MOST_FILES = 100_000
-"""Somebody waits for the answer: of larger tables it is told from what summaries say."""
-
-_OF_CHANGES = frozenset({JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT})
-"""Kinds that look at the files of a keyed table's change store."""
+"""Somebody waits for the answer: the dry run of a larger table reads summaries alone."""
 
 
 class TooMany(Exception):
@@ -32,14 +27,15 @@ class TooMany(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """One job that is asked about: the moment, the facts that it would be given, and ways to look further."""
+class DryRun:
+    """One dry run: the context of the job, the task that it would be given, and ports to read further."""
 
-    moment: Moment
+    context: JobContext
     task: Json
     manifests: Callable[[Json], ManifestReading]
     """Reads what the table of this metadata may name."""
-    places: Callable[[], list[OwnPlace]]
+    why_files_stay: Callable[[], str | None]
+    """Why no file of the table may be deleted, if that is so."""
 
     def lines(self, metadata: Json) -> list[ManifestLine]:
         """The manifests of main's head; TooMany when nobody would wait until they are read."""
@@ -65,22 +61,28 @@ def check_not_too_many(lines: Iterable[ManifestLine]) -> None:
 def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple[int, int]]:
     """Files and bytes per partition, as people read it."""
     shown = partition_shower(metadata)
-    found: dict[str, tuple[int, int]] = {}
+    totals_of: dict[str, tuple[int, int]] = {}
     for file in files:
         name = shown(file.spec_id, file.partition)
-        count, size = found.get(name, (0, 0))
-        found[name] = (count + 1, size + file.size)
-    return found
+        count, size = totals_of.get(name, (0, 0))
+        totals_of[name] = (count + 1, size + file.size)
+    return totals_of
 
 
 def together(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
     """Files that a job may pack with each other: those of one partition, and those of all older specs."""
     counter = LayoutCounter(metadata, {}, 0)
-    found: dict[object, list[ListedFile]] = {}
+    groups: dict[object, list[ListedFile]] = {}
     for file in files:
         key = group_key(file, spec_id=counter.spec_id, older=(None,) * counter.width)
-        found.setdefault(key, []).append(file)
-    return list(found.values())
+        groups.setdefault(key, []).append(file)
+    return list(groups.values())
+
+
+def sized(files: Iterable[ListedFile]) -> tuple[int, int]:
+    """How many files there are, and how large they are together."""
+    sizes = [file.size for file in files]
+    return len(sizes), sum(sizes)
 
 
 def totals(metadata: Json) -> dict[str, int]:
@@ -98,22 +100,28 @@ def gained(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) 
     """Before and after, when so much of each is taken away."""
     now = totals(metadata)
     less = {"files": files, "bytes": bytes, "deletes": deletes}
-    found: dict[str, int] = {}
+    gain: dict[str, int] = {}
     for name, gone in less.items():
-        found |= {f"{name}_before": now[name], f"{name}_after": max(now[name] - gone, 0)}
-    return found
+        gain |= {f"{name}_before": now[name], f"{name}_after": max(now[name] - gone, 0)}
+    return gain
 
 
-def told_by_summary(look: Look) -> Would:
-    """What can be said of a table whose manifests are too many to read while somebody waits."""
-    name, metadata = look.moment.main_store
-    kind = look.moment.job.kind
-    if kind in _OF_CHANGES:
-        name, metadata = TableName(look.moment.relation.name.as_namespace, CHANGE), look.moment.metadata[CHANGE]
+def told_by_summary(run: DryRun, *, of_changes: bool) -> Would:
+    """What the head's summary says of a table whose manifests are too many to read while somebody waits."""
+    context = run.context
+    name, metadata = context.main_store
+    if of_changes:
+        name, metadata = TableName(context.relation.name.as_namespace, CHANGE), context.metadata[CHANGE]
     now = totals(metadata)
     return Would(
-        would=f"{kind} {name}: it has too many files to look at each",
+        would=f"{context.job.kind} {name}: it has too many files to look at each",
         touches=[Touch("data files", now["files"], now["bytes"]), Touch("delete files", now["deletes"])],
         exact=False,
         notes=[f"told from the head's summary alone: there are more than {MOST_FILES:,} files or many manifests"],
     )
+
+
+def size_property(metadata: Json, key: str, default: int) -> int:
+    """A table property that is a number of bytes; the default where it is none."""
+    text = str(metadata.get("properties", {}).get(key, ""))
+    return int(text) if text.isdecimal() and int(text) else default

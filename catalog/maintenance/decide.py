@@ -10,27 +10,13 @@ from itertools import takewhile
 from catalog.blocker import longest
 from catalog.fairness import deadline
 from catalog.job import Job, JobKind
-from catalog.planning import changes, files, keeping
+from catalog.maintenance.prediction import predicted
+from catalog.maintenance.registry import KINDS, kind_of
 from catalog.planning.facts import Due, NotDue, TableFacts
 from catalog.planning.held import held_back
-from catalog.planning.need import Later, Need, Never, at, counted
-from catalog.planning.prediction import predicted
+from catalog.planning.need import Later, Never, at
 from catalog.planning.windows import open_from
 
-NEEDS: tuple[Need, ...] = (
-    changes.merge,
-    changes.clean,
-    files.rewrite,
-    changes.compact,
-    files.deletes,
-    files.manifests,
-    keeping.expire,
-    keeping.ttl,
-    keeping.orphans,
-    keeping.statistics,
-    keeping.tags,
-)
-"""The most urgent first."""
 MOST_TURNS = 4
 """After so many jobs of one kind in a row another kind that is due has its turn: merges alone would starve the rest."""
 
@@ -54,7 +40,9 @@ def _beside(active: Job, facts: TableFacts, past: Sequence[Job], now: datetime) 
     """A table has one job at a time; one that only waits gives its place to what should begin earlier."""
     ready, _ = _judged(_needs(facts, past, now), facts, past, now) if active.gives_way else ([], [])
     priority = facts.policy["firn.optimize.priority"]
-    others = [(deadline(due.kind, priority, now), due) for due in ready if due.kind is not active.kind]
+    others = [
+        (deadline(kind_of(due.kind).max_wait, priority, now), due) for due in ready if due.kind is not active.kind
+    ]
     until, due = min(others, key=lambda pair: pair[0], default=(active.deadline, None))
     if due is not None and until < active.deadline:
         return due
@@ -73,7 +61,8 @@ def _decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Not
 
 
 def _needs(facts: TableFacts, past: Sequence[Job], now: datetime) -> list[Due | Later | Never]:
-    return [said for need in NEEDS if (said := need(facts, past, now)) is not None]
+    triggers = [kind.trigger for kind in KINDS if kind.trigger is not None]
+    return [need for trigger in triggers if (need := trigger(facts, past, now)) is not None]
 
 
 def _judged(
@@ -84,12 +73,18 @@ def _judged(
     held: list[NotDue] = []
     for due in needs:
         if isinstance(due, Due):
-            refused = _blocked(due, facts, now) or held_back(due, past, now) or _closed(due, facts, now)
+            refused = _refused(due, facts, past, now)
             if refused is None:
                 ready.append(due)
             else:
                 held.append(refused)
     return ready, held
+
+
+def _refused(due: Due, facts: TableFacts, past: Sequence[Job], now: datetime) -> NotDue | None:
+    """Why a job that is due may not be planned now: a blocker, its own past, or the hours."""
+    for_gain = kind_of(due.kind).is_for_gain
+    return _blocked(due, facts, now) or held_back(due, past, now, for_gain=for_gain) or _closed(due, facts, now)
 
 
 def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
@@ -148,9 +143,5 @@ def _nothing_due(facts: TableFacts, held: list[NotDue], later: list[NotDue], now
 
 def _idle(facts: TableFacts) -> str:
     nothing = "nothing to do" if facts.keyed is None else "nothing pending"
-    layout, least = facts.sure_layout, facts.policy["firn.rewrite.min-files"]
-    if facts.keeps_hive_files or facts.stats.snapshot_id is None:
-        return nothing
-    if layout is None:
-        return f"{nothing}; its files are being counted"
-    return f"{nothing}; of {counted(layout.small_files, 'small file')} {files.packable(layout, least)}"
+    notes = [note for kind in KINDS if kind.idle_note is not None and (note := kind.idle_note(facts)) is not None]
+    return "; ".join([nothing, *notes])

@@ -1,0 +1,51 @@
+"""Partitions as people read them: `day=2024-05-01/region=eu`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from catalog.datafile import PartitionValue
+from catalog.iceberg.json import Json
+
+_EPOCH = date(1970, 1, 1)
+
+
+def partition_shower(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
+    """Writes partitions as people read them, given the spec's id and the values."""
+    specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
+    return lambda spec_id, values: _partition(specs[spec_id], values)
+
+
+def _named_fields(spec: Json, metadata: Json) -> Iterator[tuple[str, str]]:
+    """Each partition field's name and the type of its values."""
+    schema = next(one for one in metadata["schemas"] if one["schema-id"] == metadata["current-schema-id"])
+    types: Mapping[int, Any] = {field["id"]: field["type"] for field in schema["fields"]}
+    for field in spec["fields"]:
+        transform = field["transform"]
+        kind = types.get(field["source-id"], "string") if transform == "identity" else transform
+        yield field["name"], str(kind)
+
+
+def _partition(fields: list[tuple[str, str]], values: tuple[PartitionValue, ...]) -> str:
+    return "/".join(f"{name}={_shown(kind, value)}" for (name, kind), value in zip(fields, values, strict=True))
+
+
+def _shown(kind: str, value: PartitionValue) -> str:
+    """A partition value as people read it."""
+    if value is None:
+        return "null"
+    if isinstance(value, int) and not isinstance(value, bool):
+        match kind:
+            case "date" | "day":
+                return (_EPOCH + timedelta(days=value)).isoformat()
+            case "month":
+                return f"{1970 + value // 12}-{value % 12 + 1:02}"
+            case "year":
+                return str(1970 + value)
+            case "hour":
+                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(hours=value)).strftime("%Y-%m-%d %Hh")
+            case _ if kind.startswith("timestamp"):
+                return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+    return str(value)

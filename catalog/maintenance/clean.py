@@ -1,0 +1,86 @@
+"""Clean: drop merged files from the change store's current snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind, JobStatus
+from catalog.keyed.merge_task import clean_task
+from catalog.keyed.spec import CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, gained
+from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.merge import merge_policy
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, counted
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would
+
+MERGING = frozenset({JobKind.MERGE, JobKind.SYNC, JobKind.TTL})
+"""Kinds of jobs that may end in a merge."""
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Merged rows left in the change store's current snapshot are read by every reader in vain.
+
+    With a sequence field those of files with deletes stay for a while. A merge cleans what has become old; where no
+    merge follows, one clean takes all when the last merge is so old itself.
+    """
+    keyed, change = facts.keyed, facts.change
+    if keyed is None or change is None:
+        return None
+    left = change.records - keyed.pending_rows
+    if left <= 0 or keyed.watermark == 0:
+        return None
+    why = f"{left:,} merged rows still in the change store"
+    if keyed.spec.sequence_field is None:
+        return Due(kind=JobKind.CLEAN, why=why, state=str(change.snapshot_id))
+    merged = (job.ended_at for job in past if job.kind in MERGING and job.status is JobStatus.SUCCEEDED)
+    merged_at = max((moment for moment in merged if moment is not None), default=None)
+    old_at = None if merged_at is None else merged_at + facts.policy["firn.tombstone.max-age"]
+    if old_at is not None and now <= old_at:
+        return Later(kind=JobKind.CLEAN, why=f"{why}, kept for late changes", next_at=old_at)
+    return Due(kind=JobKind.CLEAN, why=f"{why}, all of them old", state=f"merged {keyed.watermark}")
+
+
+def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
+    """Files of merged rows leave the change store; only metadata is read."""
+    pending = 0 if facts.keyed is None else facts.keyed.pending_rows
+    return Effect(size_without_changes(facts, before, left=pending), 0)
+
+
+def build_task(context: JobContext) -> Json:
+    """Everything up to the watermark is merged."""
+    keyed = context.keyed_table
+    return clean_task(keyed, context.relation.name, through=keyed.watermark, policy=merge_policy(context))
+
+
+def dry_run(run: DryRun) -> Would:
+    """Files of the change store whose rows base contains all."""
+    change = run.context.metadata[CHANGE]
+    merged = [file for file in run.live(change) if file.sequence_number <= run.task["through"] and not file.content]
+    size = sum(file.size for file in merged)
+    return Would(
+        would=f"take {counted(len(merged), 'merged file')} out of the change store's current snapshot",
+        touches=[Touch("merged files", len(merged), size)],
+        gain=gained(change, files=len(merged), bytes=size),
+        exact=not run.task["keep_deletes"],
+        notes=["those with young deletes stay"] if run.task["keep_deletes"] else [],
+    )
+
+
+CLEAN = MaintenanceKind(
+    name=JobKind.CLEAN,
+    max_wait=timedelta(minutes=5),
+    trigger=trigger,
+    estimate=estimate,
+    build_task=build_task,
+    dry_run=dry_run,
+    tables=frozenset({RelationKind.KEYED}),
+    commits={RelationKind.CHANGE: frozenset({"delete"})},
+    works_on_changes=True,
+)

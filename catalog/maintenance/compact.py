@@ -1,0 +1,105 @@
+"""Compact: pack the small files of a keyed table's change store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind
+from catalog.keyed.file_tasks import compact_task
+from catalog.keyed.spec import CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.estimate import Effect, TableSize
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.file_rules import compact_policy
+from catalog.planning.need import Later, counted
+from catalog.relation import RelationKind
+from catalog.would import NOTHING_TO_DO, Touch, Would, largest
+
+LAIN = timedelta(hours=1)
+"""Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactOptions(JobOptions):
+    """There is nothing to choose: a request packs whatever can be packed."""
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job."""
+        return {"min_files": str(FEWEST_FILES)}
+
+
+def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Small files of changes that stay: those of a table that is merged seldom, or that keeps merged deletes."""
+    keyed, change, least = facts.keyed, facts.change, facts.policy["firn.compact.min-files"]
+    layout = facts.sure_change_layout
+    if keyed is None or change is None or layout is None or layout.planned.files < max(least, FEWEST_FILES):
+        return None
+    why = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
+    keeps = keyed.spec.sequence_field is not None and change.records > 2 * keyed.pending_rows
+    lain_at = None if keyed.pending_since is None else keyed.pending_since + LAIN
+    if keeps or (lain_at is not None and now >= lain_at):
+        return Due(kind=JobKind.COMPACT, why=why, state=str(change.snapshot_id))
+    return Later(kind=JobKind.COMPACT, why=f"{why}, which a merge may take first", next_at=lain_at)
+
+
+def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
+    """What the count of the change store's files says that the job packs."""
+    layout = facts.change_layout
+    if layout is None:
+        return Effect(before, 0)
+    packing = layout.packing(params)
+    after = TableSize(files=before.files - packing.saved_files, bytes=before.bytes, deletes=before.deletes)
+    return Effect(after, packing.bytes)
+
+
+def build_task(context: JobContext) -> Json:
+    """The rule that the job packs by."""
+    job = context.job
+    return compact_task(context.keyed_table, job.table, compact_policy(context.policy, job.params))
+
+
+def dry_run(run: DryRun) -> Would:
+    """Small files of the change store, by the rule that the job packs by."""
+    change, task = run.context.metadata[CHANGE], run.task
+    data = [file for file in run.live(change) if not file.content]
+    counter = LayoutCounter(change, {}, 0)
+    packed = change_packs(data, task, counter.spec_id, counter.width)
+    chosen = [file for _, files in packed for file in files]
+    size = sum(file.size for file in chosen)
+    pending = sum(len(files) for pack, files in packed if pack.is_pending)
+    return Would(
+        would=f"pack {counted(len(chosen), 'change file')} of {len(data):,} into {len(packed):,}"
+        if chosen
+        else NOTHING_TO_DO,
+        touches=[
+            Touch("files to pack", len(chosen), size),
+            Touch("of them with pending rows", pending),
+            Touch("files to leave", len(data) - len(chosen), sum(file.size for file in data) - size),
+            *largest(by_partition(change, chosen)),
+        ],
+        gain=gained(change, files=len(chosen) - len(packed)),
+        is_empty=not chosen,
+    )
+
+
+COMPACT = MaintenanceKind(
+    name=JobKind.COMPACT,
+    max_wait=timedelta(minutes=30),
+    trigger=trigger,
+    estimate=estimate,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=CompactOptions,
+    tables=frozenset({RelationKind.KEYED}),
+    commits={RelationKind.CHANGE: frozenset({"replace"})},
+    is_for_gain=True,
+    works_on_changes=True,
+    result_if_nothing={"packed_files": 0, "added_files": 0},
+)

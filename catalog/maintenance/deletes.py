@@ -1,0 +1,110 @@
+"""Deletes: pack position delete files, and drop delete files that delete nothing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any
+
+from catalog.file_layout import FEWEST_FILES
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind
+from catalog.keyed.file_tasks import deletes_task, files_of
+from catalog.keyed.packing import SMALL_SHARE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, by_partition, gained, size_property, sized, together
+from catalog.maintenance.estimate import Effect, TableSize
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.maintenance.rewrite import WITH_VECTORS
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import counted
+from catalog.ports.reading import ListedFile
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would, largest
+
+_DELETE_TARGET = ("write.delete.target-file-size-bytes", 64 * 2**20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletesOptions(JobOptions):
+    """There is nothing to choose: a request packs whatever can be packed."""
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job."""
+        return {"min_files": str(FEWEST_FILES)}
+
+
+def trigger(facts: TableFacts, _past: Sequence[Job], _now: datetime) -> Due | None:
+    """Due by the number of delete files; a table of format 3 has deletion vectors, which are never packed."""
+    stats, least = facts.stats, facts.policy["firn.deletes.min-files"]
+    if stats.format_version >= WITH_VECTORS or not stats.position_deletes or stats.delete_files < least:
+        return None
+    why = f"{counted(stats.delete_files, 'delete file')} (limit {least:,})"
+    return Due(kind=JobKind.DELETES, why=why, state=str(stats.snapshot_id))
+
+
+def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
+    """Half of them are left, or one for each data file if these are fewer: which belong together is not known."""
+    stats = facts.stats
+    left = min(ceil(stats.delete_files / 2), max(stats.data_files, 1), stats.delete_files)
+    gone = stats.delete_files - left
+    after = TableSize(files=before.files, bytes=before.bytes, deletes=before.deletes - gone)
+    return Effect(after, min(stats.bytes, 20 * (stats.position_deletes + stats.equality_deletes)))
+
+
+def build_task(context: JobContext) -> Json:
+    """Of a plain table, or of a keyed table's base: a change store has none."""
+    job = context.job
+    least = int(job.params.get("min_files") or context.policy["firn.deletes.min-files"])
+    return deletes_task(files_of(job.table, is_keyed=context.keyed is not None), min_files=least)
+
+
+def dry_run(run: DryRun) -> Would:
+    """Delete files of data files that are gone, and small ones that can be packed: a deletion vector cannot."""
+    metadata, task = run.context.main_store[1], run.task
+    files = run.live(metadata)
+    data = {file.location for file in files if not file.content}
+    delete_files = [file for file in files if file.content]
+    dangling = [file for file in delete_files if file.of is not None and file.of not in data]
+    loose = [file for file in delete_files if file.content == 1 and not file.is_vector and file not in dangling]
+    groups = _small_groups(metadata, loose, task["min_files"])
+    chosen = [file for group in groups for file in group]
+    nameless = any(file.of is None for file in delete_files)
+    return Would(
+        would=f"drop {counted(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
+        touches=[
+            Touch("delete files of data files that are gone", *sized(dangling)),
+            Touch("delete files to pack", *sized(chosen)),
+            Touch("delete files to leave", len(delete_files) - len(dangling) - len(chosen)),
+            *largest(by_partition(metadata, [*dangling, *chosen])),
+        ],
+        gain=gained(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
+        exact=not nameless and not chosen,
+        notes=_about_deletes(nameless=nameless, packs=bool(chosen)),
+    )
+
+
+def _about_deletes(*, nameless: bool, packs: bool) -> list[str]:
+    notes = ["delete files that name no data file may apply to nothing: found when it runs"] if nameless else []
+    return notes + (["into how many files they are packed depends on what they still delete"] if packs else [])
+
+
+def _small_groups(metadata: Json, files: Sequence[ListedFile], least: int) -> list[list[ListedFile]]:
+    target = size_property(metadata, *_DELETE_TARGET)
+    small = together(metadata, (file for file in files if file.size < SMALL_SHARE * target))
+    return [group for group in small if len(group) > 1 and (len(group) >= least or sized(group)[1] > target)]
+
+
+DELETES = MaintenanceKind(
+    name=JobKind.DELETES,
+    max_wait=timedelta(hours=1),
+    trigger=trigger,
+    estimate=estimate,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=DeletesOptions,
+    commits={RelationKind.BASE: frozenset({"replace"})},
+    is_for_gain=True,
+)

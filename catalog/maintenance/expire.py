@@ -1,0 +1,185 @@
+"""Expire: remove old snapshots, and the files that only they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind, JobStatus
+from catalog.keeping.expiry import ExpirePolicy, Leaving, expire_task, leaving
+from catalog.keyed.spec import CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, gained
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.names import TableName
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, counted
+from catalog.planning.schedules import moments
+from catalog.policy.units import shown
+from catalog.ports.reading import ManifestLine
+from catalog.relation import TableStats
+from catalog.would import Touch, Would
+
+LONGEST_SLACK = timedelta(hours=1)
+"""Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
+_AND = " and "
+"""Between the states of two stores."""
+LOOKED_AGAIN = 100
+"""Snapshots that could not be expired are tried again when so many more have come."""
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """By need; where there is a schedule, only then."""
+    stores = [need for stats in facts.expiring if (need := _expire_store(facts, stats, now)) is not None]
+    laters = [need for need in stores if isinstance(need, Later)]
+    due = _of_both([need for need in stores if isinstance(need, Due)], past, has_later=bool(laters))
+    if due is None:
+        return min(laters, key=lambda later: later.next_at or now, default=None)
+    if facts.policy["firn.expire.schedule"] is None:
+        return due
+    schedule = moments(JobKind.EXPIRE, facts, past, now)
+    if schedule.due_since is not None:
+        return due
+    return Later(kind=JobKind.EXPIRE, why=f"{due.why}: it waits for its schedule", next_at=schedule.following)
+
+
+def _of_both(stores: Sequence[Due], past: Sequence[Job], *, has_later: bool) -> Due | None:
+    """One job looks at both stores. What the last one could do nothing about hides neither the other store's need nor,
+    None, the moment at which that comes.
+    """
+    last = next((job for job in past if job.kind is JobKind.EXPIRE), None)
+    ended = last is not None and last.status in (JobStatus.SUCCEEDED, JobStatus.CANCELED)
+    before = str(last.params.get("state")) if last is not None and ended else ""
+    fresh = [due for due in stores if due.state not in before.split(_AND)]
+    if fresh:
+        return replace(fresh[0], state=_AND.join(due.state for due in stores))
+    return replace(stores[0], state=before) if stores and not has_later else None
+
+
+def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | Later | None:
+    keep, oldest = facts.policy["firn.expire.min-snapshots"], facts.policy["firn.expire.max-age"]
+    since = stats.oldest_superseded_at
+    if stats.snapshots <= keep or since is None:
+        return None
+    why = f"{stats.snapshots:,} snapshots, the oldest superseded {shown(now - since)} ago (limit {shown(oldest)})"
+    ripe_at = since + oldest + min(oldest / 10, LONGEST_SLACK)
+    if now <= ripe_at:
+        return Later(kind=JobKind.EXPIRE, why=why, next_at=ripe_at + timedelta(seconds=1))
+    state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // LOOKED_AGAIN}"
+    return Due(kind=JobKind.EXPIRE, why=why, state=state)
+
+
+def expiring(context: JobContext) -> list[tuple[TableName, Json, Leaving]]:
+    """What may leave each table. A linked table's change history stays whole: a rebuild after a Hive overwrite
+    replays it (docs/protocols.md, rule 3.2).
+    """
+    policy = ExpirePolicy(
+        max_age=context.policy["firn.expire.max-age"], keep_last=context.policy["firn.expire.min-snapshots"]
+    )
+    return [
+        (
+            name,
+            metadata,
+            leaving(
+                metadata,
+                policy,
+                now=context.now,
+                needed=context.needed[store],
+                needed_above=context.keyed.watermark if context.keyed is not None and store == CHANGE else None,
+            ),
+        )
+        for store, name, metadata in context.stores
+        if store != CHANGE or context.relation.hive_name is None
+    ]
+
+
+def build_task(context: JobContext) -> Json:
+    """The snapshots and refs that leave each table."""
+    return expire_task(expiring(context))
+
+
+@dataclass(slots=True)
+class _Freed:
+    """Files that only leaving snapshots need."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    manifests: dict[str, int] = field(default_factory=dict)
+    others: dict[str, int] = field(default_factory=dict)
+    known: bool = True
+
+
+def dry_run(run: DryRun) -> Would:
+    """Snapshots and refs that may go, and the files that only they need."""
+    snapshots = refs = 0
+    freed = _Freed()
+    for _, metadata, going in expiring(run.context):
+        snapshots += len(going.snapshot_ids)
+        refs += len(going.refs)
+        _add_freed(freed, run, metadata, set(going.snapshot_ids))
+    kept = run.why_files_stay()
+    notes = [] if freed.known else ["there are too many manifests to count the files while you wait"]
+    notes += [] if kept is None else [f"no file would be deleted: {kept}"]
+    every = {**freed.files, **freed.manifests, **freed.others} if kept is None else {}
+    return Would(
+        would=f"expire {counted(snapshots, 'snapshot')}" + (f" and drop {counted(refs, 'ref')}" if refs else ""),
+        touches=[
+            Touch("snapshots", snapshots),
+            Touch("branches and tags", refs),
+            Touch("data and delete files", *_sized(freed.files if kept is None else {})),
+            Touch("manifests", *_sized(freed.manifests if kept is None else {})),
+            Touch("manifest lists and statistics", len(freed.others) if kept is None else 0),
+        ],
+        gain={**gained(run.context.main_store[1]), "freed_files": len(every), "freed_bytes": sum(every.values())},
+        exact=freed.known,
+        notes=notes,
+    )
+
+
+def _sized(files: Mapping[str, int]) -> tuple[int, int]:
+    return len(files), sum(files.values())
+
+
+def _add_freed(freed: _Freed, run: DryRun, metadata: Json, leaving: set[int]) -> None:
+    """What the leaving snapshots lead to and no other does."""
+    if not leaving:
+        return
+    gone, kept = (
+        [one for one in metadata["snapshots"] if (one["snapshot-id"] in leaving) is wanted] for wanted in (True, False)
+    )
+    freed.others |= {one["manifest-list"]: 0 for one in gone if one.get("manifest-list")}
+    statistics = [*(metadata.get("statistics") or ()), *(metadata.get("partition-statistics") or ())]
+    freed.others |= {
+        one["statistics-path"]: int(one.get("file-size-in-bytes") or 0)
+        for one in statistics
+        if one["snapshot-id"] in leaving
+    }
+    try:
+        staying = _lines(run, metadata, kept)
+        going = {name: line for name, line in _lines(run, metadata, gone).items() if name not in staying}
+        check_not_too_many([*staying.values(), *going.values()])
+    except TooMany:
+        freed.known = False
+        return
+    freed.manifests |= {name: line.length for name, line in going.items()}
+    manifests = run.manifests(metadata)
+    found = {file.location: file.size for line in going.values() for file in manifests.files(metadata, line)}
+    if found:
+        for line in staying.values():
+            for file in manifests.files(metadata, line):
+                found.pop(file.location, None)
+    freed.files |= found
+
+
+def _lines(run: DryRun, metadata: Json, snapshots: list[Json]) -> dict[str, ManifestLine]:
+    found: dict[str, ManifestLine] = {}
+    for snapshot in snapshots:
+        found |= {line.location: line for line in run.manifests(metadata).lines(metadata, snapshot)}
+        check_not_too_many(found.values())
+    return found
+
+
+EXPIRE = MaintenanceKind(
+    name=JobKind.EXPIRE, max_wait=timedelta(hours=3), trigger=trigger, build_task=build_task, dry_run=dry_run
+)

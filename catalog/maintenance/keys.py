@@ -1,0 +1,78 @@
+"""Keys: count the keys of a keyed table that occur more than once, and keep one row of each if asked to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from catalog.access import Privilege
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.job import JobKind
+from catalog.keyed.keys_task import Keep, keys_task
+from catalog.keyed.spec import BASE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, gained, totals
+from catalog.maintenance.estimate import reads_all_data
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.need import counted
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysOptions(JobOptions):
+    """Without `resolve` the job counts and changes nothing. With it one row of each key stays.
+
+    The row with the highest value of the column `keep_highest` stays; without one, and of several such rows, that of
+    the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
+    """
+
+    resolve: bool = False
+    keep_highest: str | None = None
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job; Invalid for a rule without the wish to apply it."""
+        if self.keep_highest is not None and not self.resolve:
+            raise Invalid("keep_highest says which rows stay, but resolve is not set", hint="set resolve to true")
+        return Keep(self.keep_highest).as_params() if self.resolve else {}
+
+    @property
+    def privilege(self) -> Privilege:
+        """A job that deletes rows takes the privilege to write."""
+        return Privilege.WRITE if self.resolve else Privilege.MAINTAIN
+
+
+def build_task(context: JobContext) -> Json:
+    """The SQL that counts keys; Invalid for a rule that the table's columns do not allow."""
+    keep, linked = Keep.from_params(context.job.params), context.relation.hive_name is not None
+    return keys_task(context.keyed_table, context.relation.name, context.metadata[BASE], keep, linked=linked)
+
+
+def dry_run(run: DryRun) -> Would:
+    """All rows are read for their keys; how many of these occur more than once is known when it runs."""
+    base = run.context.main_store[1]
+    now = totals(base)
+    over = f"the keys of {counted(now['rows'], 'row')}"
+    resolves = run.task["resolves"]
+    return Would(
+        would=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
+        touches=[Touch("files to read", now["files"], now["bytes"])],
+        gain=gained(base),
+        exact=not resolves,
+        notes=["how many rows leave is known when it runs"] if resolves else ["only the key columns are read"],
+    )
+
+
+KEYS = MaintenanceKind(
+    name=JobKind.KEYS,
+    max_wait=timedelta(hours=6),
+    estimate=reads_all_data,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=KeysOptions,
+    tables=frozenset({RelationKind.KEYED}),
+    commits={RelationKind.BASE: frozenset({"overwrite", "delete"})},
+    checks_request=True,
+)

@@ -1,0 +1,95 @@
+"""Manifests: write the manifests of a table anew, fewer and by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_snapshot
+from catalog.job import Job, JobKind
+from catalog.keyed.file_tasks import manifests_task
+from catalog.keyed.spec import BASE, CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, gained, size_property
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.names import TableName
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import counted
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would
+
+_MANIFEST_TARGET = ("commit.manifest.target-size-bytes", 8 * 2**20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestsOptions(JobOptions):
+    """There is nothing to choose: a request rewrites whatever can be fewer."""
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job."""
+        return {"max_count": "1"}
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], _now: datetime) -> Due | None:
+    """Each commit adds one: a table that needs as many as it has is not looked at again before as many commits."""
+    stats, most = facts.stats, facts.policy["firn.manifests.max-count"]
+    if stats.manifests is None or stats.manifests <= most:
+        return None
+    commits = stats.sequence_number or stats.manifests
+    state = f"after {commits // most * most}" + ("" if stats.sequence_number else f" since {_last_packed(past)}")
+    return Due(kind=JobKind.MANIFESTS, why=f"{stats.manifests:,} manifests (limit {most:,})", state=state)
+
+
+def _last_packed(past: Sequence[Job]) -> str:
+    """The last job that has written any anew. Format v1 counts no commits: since then manifests tell how many came."""
+    packed = (str(job.id) for job in past if job.kind is JobKind.MANIFESTS and job.committed_by is not None)
+    return next(packed, "ever")
+
+
+def build_task(context: JobContext) -> Json:
+    """Of a plain table, or of both stores."""
+    job, is_keyed = context.job, context.keyed is not None
+    tables = [TableName(job.table.as_namespace, store) for store in (BASE, CHANGE)] if is_keyed else [job.table]
+    max_count = int(job.params.get("max_count") or context.policy["firn.manifests.max-count"])
+    return manifests_task(tables, max_count=max_count)
+
+
+def dry_run(run: DryRun) -> Would:
+    """Each store's manifests where there are more than asked for, and half as many would do."""
+    now = after = 0
+    touches = []
+    for store, name, metadata in run.context.stores:
+        sizes = _manifest_sizes(run, metadata)
+        fewest = -(-sum(sizes) // size_property(metadata, *_MANIFEST_TARGET))
+        written = len(sizes) > run.task["max_count"] and fewest <= len(sizes) / 2
+        now, after = now + len(sizes), after + (fewest if written else len(sizes))
+        label = f"manifests of {store or name} to " + ("write anew" if written else "leave")
+        touches.append(Touch(label, len(sizes), sum(sizes)))
+    changes = now != after
+    return Would(
+        would=f"write {counted(now, 'manifest')} anew as about {after:,}" if changes else "leave the manifests alone",
+        touches=touches,
+        gain=gained(run.context.main_store[1]),
+        exact=not changes,
+        notes=["manifests of older partitionings stay as they are"] if changes else [],
+    )
+
+
+def _manifest_sizes(run: DryRun, metadata: Json) -> list[int]:
+    """The list of them alone is read, however many they are."""
+    head = current_snapshot(metadata)
+    return [] if head is None else [line.length for line in run.manifests(metadata).lines(metadata, head)]
+
+
+MANIFESTS = MaintenanceKind(
+    name=JobKind.MANIFESTS,
+    max_wait=timedelta(hours=2),
+    trigger=trigger,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=ManifestsOptions,
+    commits={RelationKind.BASE: frozenset({"replace"}), RelationKind.CHANGE: frozenset({"replace"})},
+)

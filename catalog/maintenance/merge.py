@@ -1,0 +1,145 @@
+"""Merge: bring the pending changes of a keyed table into base, then clean the change store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind, JobStatus
+from catalog.keyed.merge_task import MergeMode, MergePolicy, merge_task
+from catalog.keyed.spec import BASE, CHANGE, KeyedTable
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, by_partition, gained, totals
+from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, at, counted
+from catalog.planning.schedules import moments
+from catalog.policy.policy import Policy
+from catalog.policy.trigger import AnyOf, AtLeast, Fact, Trigger, Waiting
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would, largest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions(JobOptions):
+    """How changes get into base; without a mode as the table's policy says."""
+
+    mode: MergeMode | None = None
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job."""
+        return {} if self.mode is None else {"mode": str(self.mode)}
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Due by the amount and age of what is pending, or by schedule."""
+    keyed = facts.keyed
+    if keyed is None or not keyed.pending_commits:
+        return None
+    # A rollback brings back pending changes that have been merged before: the version tells the two states apart.
+    state = f"{keyed.version}:{keyed.watermark}..{keyed.change_sequence}"
+    limits, waiting = merge_trigger(facts.policy), waiting_for_merge(facts, keyed, past, now)
+    if limits.holds(waiting):
+        return Due(kind=JobKind.MERGE, why=limits.why(waiting), state=state)
+    schedule = moments(JobKind.MERGE, facts, past, now)
+    if schedule.due_since is not None:
+        return Due(kind=JobKind.MERGE, why=f"its schedule has come at {at(schedule.due_since)}", state=state)
+    comes = [moment for moment in (limits.next_at(waiting), schedule.following) if moment is not None]
+    return Later(kind=JobKind.MERGE, why=limits.why(waiting), next_at=min(comes, default=None))
+
+
+def merge_trigger(policy: Policy) -> Trigger:
+    """What the owner wrote, or any one of the four limits."""
+    written: Trigger | None = policy["firn.merge.trigger"]
+    if written is not None:
+        return written
+    return AnyOf(
+        (
+            AtLeast(Fact.ROWS, policy["firn.merge.max-pending-rows"]),
+            AtLeast(Fact.BYTES, policy["firn.merge.max-pending-bytes"]),
+            AtLeast(Fact.COMMITS, policy["firn.merge.max-pending-commits"]),
+            AtLeast(Fact.AGE, policy["firn.merge.max-pending-age"].total_seconds()),
+        )
+    )
+
+
+def waiting_for_merge(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> Waiting:
+    """What is pending, in the trigger's words; a table that was never merged counts from when it was made."""
+    merged = (job.created_at for job in past if job.kind is JobKind.MERGE and job.status is JobStatus.SUCCEEDED)
+    return Waiting(
+        rows=keyed.pending_rows,
+        bytes=keyed.pending_bytes,
+        commits=keyed.pending_commits,
+        since=keyed.pending_since or now,
+        merged_at=max(merged, default=facts.created_at or now),
+        now=now,
+    )
+
+
+def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -> Effect:
+    """Changes replace rows of base; how many are new is not known, so base is taken to stay as it is."""
+    pending = 0 if facts.keyed is None else facts.keyed.pending_bytes
+    return Effect(size_without_changes(facts, before, left=0), pending + min(facts.stats.bytes, 10 * pending))
+
+
+def merge_policy(context: JobContext) -> MergePolicy:
+    """How a merge of this table works, by its policy and by the request."""
+    wanted = context.job.params.get("mode") or context.policy["firn.merge.mode"]
+    return MergePolicy(
+        mode=MergeMode(wanted),
+        target_file_bytes=context.policy["firn.rewrite.target-file-size"],
+        deletes_through=context.deletes_through,
+        max_job_rows=context.policy["firn.merge.max-job-rows"],
+    )
+
+
+def build_task(context: JobContext) -> Json:
+    """The SQL over both stores as they are now."""
+    base, change = context.metadata[BASE], context.metadata[CHANGE]
+    return merge_task(context.keyed_table, context.relation.name, base, change, policy=merge_policy(context))
+
+
+def dry_run(run: DryRun) -> Would:
+    """Pending changes, and the partitions that they lead to; the partitions that rows leave show when the job runs."""
+    keyed, base = run.context.keyed, run.context.main_store[1]
+    if keyed is None or not keyed.pending_commits:
+        return Would(would="merge nothing: no change is pending", gain=gained(base))
+    change = run.context.metadata[CHANGE]
+    pending = [file for file in run.live(change) if file.sequence_number > keyed.watermark]
+    partitions = by_partition(change, pending)
+    rows = totals(base)["rows"]
+    mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
+    return Would(
+        would=f"merge {counted(keyed.pending_rows, 'pending row')} of {counted(keyed.pending_commits, 'commit')} into "
+        f"a base of {counted(rows, 'row')}, {mode[str(run.task['mode'])]}",
+        touches=[
+            Touch("pending rows", keyed.pending_rows, keyed.pending_bytes),
+            Touch("change files", len(pending), sum(file.size for file in pending)),
+            Touch("partitions written to", len(partitions)),
+            *largest(partitions),
+        ],
+        gain=gained(base),
+        exact=False,
+        notes=["partitions that changed rows leave are found when it runs"],
+    )
+
+
+MERGE = MaintenanceKind(
+    name=JobKind.MERGE,
+    max_wait=timedelta(minutes=5),  # readers pay for what is pending
+    trigger=trigger,
+    estimate=estimate,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=MergeOptions,
+    tables=frozenset({RelationKind.KEYED}),
+    commits={
+        RelationKind.BASE: frozenset({"append", "overwrite", "delete"}),
+        RelationKind.CHANGE: frozenset({"delete"}),
+    },
+    works_on_changes=True,
+)

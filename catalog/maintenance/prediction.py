@@ -1,0 +1,30 @@
+"""What a job of each kind would gain now, from stored statistics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from catalog.gain import Predicted, seconds
+from catalog.job import Job, JobKind
+from catalog.maintenance.estimate import size_of
+from catalog.maintenance.registry import kind_of
+from catalog.planning.facts import TableFacts
+
+
+def predicted(
+    kind: JobKind, facts: TableFacts, past: Sequence[Job], params: Mapping[str, Any] | None = None
+) -> Predicted:
+    """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""
+    before = size_of(facts)
+    after, work = kind_of(kind).estimate(facts, before, params or {})
+    return Predicted(
+        files_before=before.files,
+        files_after=max(min(after.files, before.files), 0),
+        bytes_before=before.bytes,
+        bytes_after=max(min(after.bytes, before.bytes), 0),
+        deletes_before=before.deletes,
+        deletes_after=max(min(after.deletes, before.deletes), 0),
+        work=work,
+        seconds=seconds(kind, work, past),
+    )

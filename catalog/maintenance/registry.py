@@ -1,0 +1,53 @@
+"""Every kind of maintenance job. A new kind is a module beside this one and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from catalog.fairness import longest_wait
+from catalog.job import JobKind
+from catalog.maintenance.clean import CLEAN
+from catalog.maintenance.compact import COMPACT
+from catalog.maintenance.convert import CONVERT
+from catalog.maintenance.deletes import DELETES
+from catalog.maintenance.expire import EXPIRE
+from catalog.maintenance.keys import KEYS
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.manifests import MANIFESTS
+from catalog.maintenance.merge import MERGE
+from catalog.maintenance.orphans import ORPHANS
+from catalog.maintenance.publish import PUBLISH
+from catalog.maintenance.rewrite import REWRITE
+from catalog.maintenance.statistics import STATISTICS
+from catalog.maintenance.sync import SYNC
+from catalog.maintenance.tags import TAGS
+from catalog.maintenance.ttl import TTL
+
+KINDS: tuple[MaintenanceKind, ...] = (
+    MERGE,
+    CLEAN,
+    REWRITE,
+    COMPACT,
+    DELETES,
+    MANIFESTS,
+    EXPIRE,
+    TTL,
+    ORPHANS,
+    STATISTICS,
+    TAGS,
+    KEYS,
+    SYNC,
+    PUBLISH,
+    CONVERT,
+)
+"""The most urgent first: of the kinds that are due, the planner takes the first one."""
+
+_BY_NAME: Mapping[JobKind, MaintenanceKind] = {kind.name: kind for kind in KINDS}
+
+LONGEST_WAIT = longest_wait(kind.max_wait for kind in KINDS)
+"""No deadline lies further ahead than this."""
+
+
+def kind_of(name: JobKind) -> MaintenanceKind:
+    """The kind of this name; tests/contract checks that there is one for every name."""
+    return _BY_NAME[name]

@@ -1,0 +1,280 @@
+"""Rewrite: bin-pack, sort or z-order the data files of a plain table or of base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog.errors import Invalid
+from catalog.file_layout import APPLY_DELETES, FEWEST_FILES, FileLayout, LayoutCounter, packing_of
+from catalog.history.tables import sorting_text
+from catalog.iceberg.json import Json
+from catalog.iceberg.reading import current_schema, field_by_name
+from catalog.job import Job, JobKind
+from catalog.keyed.file_tasks import RewriteStrategy, files_of, rewrite_task
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.estimate import Effect, TableSize
+from catalog.maintenance.kind import JobOptions, MaintenanceKind
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.file_rules import rewrite_policy
+from catalog.planning.need import Later, at, counted
+from catalog.planning.schedules import moments
+from catalog.ports.reading import ListedFile
+from catalog.relation import Relation, RelationKind, TableStats
+from catalog.rewrite_selection import AppliedDeletes, RewriteRule, Selection
+from catalog.would import NOTHING_TO_DO, Touch, Would, largest
+
+WITH_VECTORS = 3
+"""From this format version on a data file has one deletion vector at most: there is nothing to pack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteOptions(JobOptions):
+    """How one rewrite works; what is left out is as the table's policy says.
+
+    `where` is an SQL condition: only files that may hold such rows are taken. `everything` takes files of any size.
+    """
+
+    strategy: RewriteStrategy | None = None
+    sort_order: Sequence[str] = ()
+    where: str | None = None
+    everything: bool = False
+
+    def as_params(self) -> dict[str, Any]:
+        """The parameters of the job; Invalid when the options make no sense together."""
+        if self.sort_order and self.strategy not in (RewriteStrategy.SORT, RewriteStrategy.ZORDER):
+            raise Invalid("columns to sort by, but no strategy that sorts", hint="add the strategy sort or zorder")
+        if self.where is not None and not self.where.strip():
+            raise Invalid("the condition is empty", hint="leave it out to rewrite files of the whole table")
+        wanted: dict[str, Any] = {
+            "strategy": None if self.strategy is None else str(self.strategy),
+            "sort_order": [*self.sort_order],
+            "filter": self.where,
+            "everything": self.everything,
+        }
+        return {"min_files": str(FEWEST_FILES)} | {key: value for key, value in wanted.items() if value}
+
+
+def check_takes(relation: Relation, facts: TableFacts) -> None:
+    """Invalid for a plain table that is linked to Hive."""
+    if facts.hive_linked and relation.kind is not RelationKind.KEYED:
+        raise Invalid(
+            f"{relation.name} keeps the files that Hive lists: packed, a sync could not tell what became of them"
+        )
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Small files are packed; where many rows are deleted the files are written anew without them.
+
+    Nothing is due of which the counted files say that the job would find nothing to do.
+    """
+    stats, layout = facts.stats, facts.sure_layout
+    if facts.keeps_hive_files or stats.snapshot_id is None or layout is None:
+        return None
+    because = _deletes_are_many(facts)
+    if because is not None:
+        params = _because_of_deletes(stats)
+        if layout.packing(params).files:
+            return Due(kind=JobKind.REWRITE, why=because, state=str(stats.snapshot_id), params=params)
+    return _pack(facts, layout, past, now)
+
+
+def _deletes_are_many(facts: TableFacts) -> str | None:
+    stats, share, most = facts.stats, facts.deleted_share, facts.policy["firn.rewrite.max-delete-ratio"]
+    if share >= most and share > 0:
+        return f"{share:.0%} of rows are deleted (limit {most:.0%})"
+    if stats.equality_deletes and stats.delete_files >= facts.policy["firn.deletes.min-files"]:
+        return f"{counted(stats.delete_files, 'delete file')}, some of them equality deletes"
+    return None
+
+
+def _because_of_deletes(stats: TableStats) -> dict[str, Any]:
+    """A vector tells how many rows its one file has lost; of other deletes nobody knows where they take rows away."""
+    are_vectors = stats.format_version >= WITH_VECTORS and not stats.equality_deletes
+    return {"because": "deletes"} | ({} if are_vectors else {APPLY_DELETES: True})
+
+
+def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Many small files of partitions that have several, or few in so many partitions that half of all files would go.
+
+    The second packs what the first would leave: so it is not done for less than half.
+    """
+    state, least = str(facts.stats.snapshot_id), max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
+    few = {"min_files": str(FEWEST_FILES)}
+    planned, every = layout.planned.packable_files, layout.asked.packable_files
+    if planned >= least:
+        why = f"{counted(planned, 'small file')} can be packed (limit {least:,})"
+        return Due(kind=JobKind.REWRITE, why=why, state=state)
+    if spread_reached(layout, least) >= 1:
+        saved = layout.asked.saved_files
+        why = f"{saved:,} of {counted(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
+        return Due(kind=JobKind.REWRITE, why=f"{why} partitions", state=state, params=few)
+    if every < FEWEST_FILES:
+        return None
+    small = f"{counted(every, 'small file')} can be packed"
+    schedule = moments(JobKind.REWRITE, facts, past, now)
+    if schedule.due_since is not None:
+        why = f"{small}, and its schedule has come at {at(schedule.due_since)}"
+        return Due(kind=JobKind.REWRITE, why=why, state=state, params=few)
+    return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
+
+
+def spread_reached(layout: FileLayout, least: int) -> float:
+    """How near a rewrite is that packs a few files in each of several partitions; from 1 on it is due."""
+    saved = layout.asked.saved_files
+    if layout.asked.groups < FEWEST_FILES or not layout.data_files:
+        return 0.0
+    return min(2 * saved / least, 2 * saved / layout.data_files)
+
+
+def packable(layout: FileLayout, least: int) -> str:
+    """How many files can be packed, and how many of them count for a rewrite by need."""
+    every, planned = layout.asked.packable_files, layout.planned.packable_files
+    fewest = layout.rule["min_files"]
+    of_them = "" if planned == every else f", {planned:,} of them with {fewest} or more to a partition"
+    return f"{every:,} can be packed{of_them} (a rewrite is due at {least:,})"
+
+
+def idle_note(facts: TableFacts) -> str | None:
+    """How many small files there are, for a table of which nothing is due."""
+    layout, least = facts.sure_layout, facts.policy["firn.rewrite.min-files"]
+    if facts.keeps_hive_files or facts.stats.snapshot_id is None:
+        return None
+    if layout is None:
+        return "its files are being counted"
+    return f"of {counted(layout.small_files, 'small file')} {packable(layout, least)}"
+
+
+def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
+    """What the count of its files says that the job packs; with many deletes their rows go too. One job has a bound."""
+    stats, layout = facts.stats, facts.layout
+    if layout is None:
+        return Effect(before, 0)
+    packing = layout.packing(params)
+    work = min(packing.bytes, int(facts.policy["firn.rewrite.max-job-size"]))
+    part = work / packing.bytes if packing.bytes else 0.0
+    gone = stats.bytes * facts.deleted_share if params.get("because") == "deletes" else 0.0
+    after = TableSize(
+        files=before.files - round(packing.saved_files * part),
+        bytes=before.bytes - int(min(gone, packing.bytes) * part),
+        deletes=before.deletes - round(packing.delete_files * part),
+    )
+    return Effect(after, work)
+
+
+def build_task(context: JobContext) -> Json:
+    """Of a plain table, or of a keyed table's base."""
+    job = context.job
+    table = files_of(job.table, is_keyed=context.keyed is not None)
+    return rewrite_task(table, rewrite_policy(context.policy, job.params))
+
+
+def dry_run(run: DryRun) -> Would:
+    """Small files and such with many deleted rows, or all; packed within their partitions, in order where asked.
+
+    They are the files that Iceberg's planner would choose, as the job asks it to.
+    """
+    metadata, task = run.context.main_store[1], run.task
+    order, rule = _order(metadata, task), RewriteRule.of_task(task)
+    files = run.live(metadata)
+    data = [file for file in files if not file.content]
+    deletes = AppliedDeletes()
+    for file in files:
+        if file.content:
+            deletes.add(file)
+    selection = _selection(metadata, data, deletes, rule)
+    packing = packing_of(selection, rule.files_after)
+    chosen = [file for group in selection.groups() for file in group.items]
+    notes = _notes(metadata, task, deletes, chosen)
+    what = "small file" if all(file.size < rule.small_below for file in chosen) else "file"
+    after = f"into about {packing.files_after:,}{order}"
+    return Would(
+        would=f"pack {counted(packing.files, what)} of {len(data):,} {after}" if chosen else NOTHING_TO_DO,
+        touches=[
+            Touch("files to rewrite", packing.files, packing.bytes),
+            Touch("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
+            Touch("partitions", packing.groups),
+            *largest(by_partition(metadata, chosen)),
+        ],
+        gain=gained(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),
+        exact=not notes,
+        notes=notes,
+        is_empty=not chosen,
+    )
+
+
+def _selection(
+    metadata: Json, data: Sequence[ListedFile], deletes: AppliedDeletes, rule: RewriteRule
+) -> Selection[ListedFile]:
+    counter = LayoutCounter(metadata, {}, rule.small_below)
+    selection: Selection[ListedFile] = Selection(rule, deletes, spec_id=counter.spec_id, width=counter.width)
+    for file in data:
+        selection.add(file, file)
+    return selection
+
+
+def _size(files: Sequence[ListedFile]) -> int:
+    return sum(file.size for file in files)
+
+
+def _order(metadata: Json, task: Json) -> str:
+    """How rows are sorted, in words; Invalid for what the job would be refused for when it begins."""
+    if task["strategy"] == "binpack":
+        return ""
+    schema = current_schema(metadata)
+    unknown = [
+        name
+        for name in task["sort_order"]
+        if all(field_by_name(schema, part) is None for part in (name, name.partition(".")[0]))
+    ]
+    if unknown:
+        raise Invalid(f"cannot sort by {', '.join(unknown)}: the table has no such column", hint="case matters")
+    by = ", ".join(task["sort_order"]) or sorting_text(metadata)
+    if by is None:
+        raise Invalid("the table has no sort order", hint="set one, or name the columns to sort by")
+    return f", {'sorted' if task['strategy'] == 'sort' else 'z-ordered'} by {by}"
+
+
+def _notes(metadata: Json, task: Json, deletes: AppliedDeletes, chosen: Sequence[ListedFile]) -> list[str]:
+    """What is not counted here."""
+    notes: list[str] = []
+    if not chosen:
+        return notes
+    if task["filter"] is not None:
+        notes.append(f"of these only files are taken that may hold rows where {task['filter']}: found when it runs")
+    if not task["everything"] and _size(chosen) > task["max_job_bytes"]:
+        most = counted(task["max_job_bytes"], "byte")
+        notes.append(f"one job takes {most} (firn.rewrite.max-job-size), or one partition's more: the next goes on")
+    if deletes.count:
+        notes.append("rows that delete files take away are not written again")
+    if task["apply_deletes"] and deletes.nameless:
+        notes.append("delete files of several data files may apply to fewer of them: found when it runs")
+    if any(file.spec_id != metadata["default-spec-id"] for file in chosen):
+        notes.append("files of an older partitioning are spread over the partitions of now")
+    return notes
+
+
+REWRITE = MaintenanceKind(
+    name=JobKind.REWRITE,
+    max_wait=timedelta(hours=1),
+    trigger=trigger,
+    estimate=estimate,
+    build_task=build_task,
+    dry_run=dry_run,
+    options=RewriteOptions,
+    check_takes=check_takes,
+    commits={RelationKind.BASE: frozenset({"replace"})},
+    idle_note=idle_note,
+    is_for_gain=True,
+    result_if_nothing={
+        "groups_done": 0,
+        "groups_failed": 0,
+        "left_files": 0,
+        "rewritten_files": 0,
+        "added_files": 0,
+        "removed_delete_files": 0,
+    },
+)

@@ -1,0 +1,66 @@
+"""Statistics: count distinct values for query planning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind, JobStatus
+from catalog.keeping.statistics import statistics_columns, statistics_task
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, gained, totals
+from catalog.maintenance.estimate import reads_all_data
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, counted
+from catalog.would import Touch, Would
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Nothing new to count for the same snapshot and the same columns."""
+    columns, snapshot = facts.policy["firn.statistics.columns"], facts.stats.snapshot_id
+    if not columns or snapshot is None:
+        return None
+    state = f"{snapshot}: {', '.join(columns)}"
+    last = next((job for job in past if job.kind is JobKind.STATISTICS), None)
+    if last is not None and last.status is JobStatus.SUCCEEDED and last.params.get("state") == state:
+        return None
+    why = f"distinct values of {', '.join(columns)} are counted"
+    return due_by_schedule(JobKind.STATISTICS, why, facts, past, now, state=state)
+
+
+def build_task(context: JobContext) -> Json:
+    """The columns of the head that are not counted yet; of all columns when somebody asks and the policy names none."""
+    name, metadata = context.main_store
+    wanted = context.policy["firn.statistics.columns"]
+    columns = statistics_columns(metadata, wanted, all_without=context.job.was_asked_for)
+    return statistics_task([*name.namespace, name.name], metadata, columns)
+
+
+def dry_run(run: DryRun) -> Would:
+    """Columns to be counted: their values of all rows are read."""
+    metadata, columns = run.context.main_store[1], run.task["columns"]
+    now = totals(metadata)
+    if run.task["snapshot_id"] is None or not columns:
+        why = "the head's statistics are there already, or it has none of the columns yet"
+        return Would(would=f"count nothing: {why}", gain=gained(metadata))
+    return Would(
+        would=f"count the distinct values of {counted(len(columns), 'column')} over {counted(now['rows'], 'row')}",
+        touches=[Touch("columns", len(columns)), Touch("files to read", now["files"], now["bytes"])],
+        gain=gained(metadata),
+        notes=[f"columns: {', '.join(columns)}", "only these columns' parts of the files are read"],
+    )
+
+
+STATISTICS = MaintenanceKind(
+    name=JobKind.STATISTICS,
+    max_wait=timedelta(hours=6),
+    trigger=trigger,
+    estimate=reads_all_data,
+    build_task=build_task,
+    dry_run=dry_run,
+    is_only_scheduled=True,
+    checks_request=True,
+)

@@ -1,0 +1,52 @@
+"""Sync: bring what Hive-side writers did to a keyed table. A scan of Hive makes it due (server.service.hive.sync)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from catalog.errors import Invalid
+from catalog.iceberg.json import Json
+from catalog.job import JobKind
+from catalog.keyed.merge_task import clean_task, merge_task
+from catalog.keyed.replay_task import replay_task, replayed_through
+from catalog.keyed.spec import BASE, CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.merge import merge_policy
+from catalog.planning.facts import TableFacts
+from catalog.relation import Relation, RelationKind
+
+
+def check_takes(relation: Relation, _facts: TableFacts) -> None:
+    """Invalid: there is nothing to sync before Hive was scanned."""
+    raise Invalid(f"a sync of {relation.name} begins with a look at Hive", hint=f"run `firn hive sync {relation.name}`")
+
+
+def build_task(context: JobContext) -> Json:
+    """A sync that rebuilds partitions is also a merge, of everything whether pending or not.
+
+    server.service.hive adds what the scan of Hive has found.
+    """
+    keyed, base, change = context.keyed_table, context.metadata[BASE], context.metadata[CHANGE]
+    through = replayed_through(change)
+    clean = clean_task(keyed, context.relation.name, through=through, policy=merge_policy(context))
+    everything = replace(merge_policy(context), max_job_rows=None)
+    merge = merge_task(keyed, context.relation.name, base, change, policy=everything)
+    return {
+        "merge": merge | {"through": through, "clean": clean},
+        "replay": replay_task(keyed, context.relation.name, base, change),
+    }
+
+
+SYNC = MaintenanceKind(
+    name=JobKind.SYNC,
+    max_wait=timedelta(minutes=5),
+    build_task=build_task,
+    tables=frozenset({RelationKind.KEYED}),
+    check_takes=check_takes,
+    commits={
+        RelationKind.BASE: frozenset({"append", "overwrite", "delete"}),
+        RelationKind.CHANGE: frozenset({"append", "delete"}),
+    },
+)

@@ -1,0 +1,65 @@
+"""Tags: tag the head by schedule, and drop such tags when their time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind
+from catalog.keeping.tags import TagPlan, TagPolicy, tag_plan, tags_task
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, gained
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, counted
+from catalog.would import Touch, Would
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | None:
+    """Due by schedule, for a table that has a head."""
+    if facts.stats.snapshot_id is None:
+        return None
+    return due_by_schedule(JobKind.TAGS, "the head gets a tag", facts, past, now)
+
+
+def planned_tags(context: JobContext) -> TagPlan:
+    """The tags of the table, or of base: a tag of a keyed table holds what was merged by then."""
+    policy = TagPolicy(
+        schedule=context.policy["firn.tags.schedule"],
+        name=context.policy["firn.tags.name"],
+        max_age=context.policy["firn.tags.max-age"],
+        zone=context.policy["firn.optimize.time-zone"],
+    )
+    return tag_plan(context.main_store[1], policy, context.now)
+
+
+def build_task(context: JobContext) -> Json:
+    """The tags to make and to drop; Invalid without a schedule."""
+    name, metadata = context.main_store
+    return tags_task([*name.namespace, name.name], metadata, planned_tags(context))
+
+
+def dry_run(run: DryRun) -> Would:
+    """Tags that the schedule asks for, and those whose time is over."""
+    make, drop, missed = run.task["make"], run.task["drop"], run.task["missed"]
+    made = [Touch(f"tag {tag['name']} on snapshot {tag['snapshot_id']}", 1) for tag in make]
+    dropped = [Touch(f"drop {name}", 1) for name in sorted(drop)]
+    return Would(
+        would=f"make {counted(len(make), 'tag')} and drop {len(drop):,}",
+        touches=[*made, *dropped],
+        gain=gained(run.context.main_store[1]),
+        notes=[f"no tag {name}: {why}" for name, why in missed.items()],
+    )
+
+
+TAGS = MaintenanceKind(
+    name=JobKind.TAGS,
+    max_wait=timedelta(minutes=15),  # a tag is of the head at its time
+    trigger=trigger,
+    build_task=build_task,
+    dry_run=dry_run,
+    is_only_scheduled=True,
+    checks_request=True,
+)

@@ -1,0 +1,190 @@
+"""Ttl: delete the rows that are older than the policy keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from catalog.iceberg.json import Json
+from catalog.job import Job, JobKind
+from catalog.keeping.ttl import Cutoff, TtlPolicy, check_takes_ttl, cutoff_of, keyed_facts, ttl_task
+from catalog.keyed.merge_task import MergePolicy, merge_task, pair_of
+from catalog.keyed.spec import CHANGE
+from catalog.maintenance.context import JobContext
+from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.estimate import reads_all_data
+from catalog.maintenance.kind import MaintenanceKind
+from catalog.maintenance.scheduled import due_by_schedule
+from catalog.planning.facts import Due, TableFacts
+from catalog.planning.need import Later, Never, counted
+from catalog.policy.units import shown
+from catalog.ports.reading import ListedFile
+from catalog.relation import RelationKind
+from catalog.would import Touch, Would, largest
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Later | Never | None:
+    """Rows grow old without a commit, so the schedule alone says when; those of a linked table are Hive's too."""
+    column, age = facts.policy["firn.ttl.field"], facts.policy["firn.ttl.max-age"]
+    if not column or age is None or not facts.stats.records:
+        return None
+    if facts.hive_linked:
+        return Never(kind=JobKind.TTL, why="the table is linked to Hive, which would bring the rows back")
+    return due_by_schedule(JobKind.TTL, f"rows whose {column} is older than {shown(age)} go", facts, past, now)
+
+
+def ttl_cutoff(context: JobContext) -> Cutoff:
+    """Where old rows of this table end; Invalid or CommitRefused where none may be deleted."""
+    check_takes_ttl(context.relation.name, hive_linked=context.relation.hive_name is not None)
+    policy = TtlPolicy(
+        field=context.policy["firn.ttl.field"],
+        max_age=context.policy["firn.ttl.max-age"],
+        zone=context.policy["firn.optimize.time-zone"],
+        whole_partitions=context.policy["firn.ttl.whole-partitions"],
+    )
+    return cutoff_of(context.main_store[1], policy, context.now)
+
+
+def build_task(context: JobContext) -> Json:
+    """A delete from a plain table; for a keyed table also the merge without old rows that may take its place."""
+    cutoff, (name, base) = ttl_cutoff(context), context.main_store
+    task = ttl_task([*name.namespace, name.name], cutoff)
+    if context.keyed is None:
+        return task
+    change = context.metadata[CHANGE]
+    # Without a limit of rows: in parts, a merge would leave old rows pending.
+    policy = MergePolicy(
+        target_file_bytes=context.policy["firn.rewrite.target-file-size"],
+        deletes_through=context.deletes_through,
+    )
+    merge = merge_task(context.keyed, context.relation.name, base, change, policy=policy)
+    pair = pair_of(context.keyed, context.relation.name, base, change)
+    return task | {"keyed": keyed_facts(pair, cutoff, merge)}
+
+
+@dataclass(slots=True)
+class _Old:
+    """Files with old rows, sorted by what has to be done to them."""
+
+    whole: list[ListedFile] = field(default_factory=list)
+    part: list[ListedFile] = field(default_factory=list)
+    rows: int = 0
+    """Of those in part, estimated between their bounds."""
+
+
+def dry_run(run: DryRun) -> Would:
+    """Rows that are too old: in whole partitions and files, and in parts of files as their bounds say."""
+    metadata, cutoff = run.context.main_store[1], ttl_cutoff(run.context)
+    files = run.live(metadata, bounds_of=cutoff.field_id)
+    has_deletes = any(file.content for file in files)
+    old = _old(metadata, cutoff, [file for file in files if not file.content])
+    rows = old.rows + sum(file.record_count for file in old.whole)
+    size = sum(file.size for file in old.whole)
+    pending = run.context.keyed is not None and run.context.keyed.pending_commits > 0
+    notes = ["rows in part of a file are estimated from its bounds"] if old.part else []
+    notes += ["rows that delete files take away already are counted too"] if has_deletes else []
+    notes += ["pending changes are not counted"] if pending else []
+    about = "about " if notes else ""
+    return Would(
+        would=f"delete {about}{counted(rows, 'row')} in which {cutoff.column} is before {cutoff.at}",
+        touches=[
+            Touch("rows", rows),
+            Touch("files that go whole, unopened", len(old.whole), size),
+            Touch("files that lose some rows", len(old.part), sum(file.size for file in old.part)),
+            *largest(by_partition(metadata, [*old.whole, *old.part])),
+        ],
+        gain=gained(metadata, files=len(old.whole), bytes=size),
+        exact=not notes,
+        notes=notes,
+    )
+
+
+def _old(metadata: Json, cutoff: Cutoff, files: list[ListedFile]) -> _Old:
+    found = _Old()
+    specs = {spec["spec-id"]: spec["fields"] for spec in metadata["partition-specs"]}
+    for file in files:
+        if _is_null(specs[file.spec_id], file, cutoff):
+            continue
+        lower, upper = _span(specs[file.spec_id], file, cutoff)
+        if lower is not None and lower >= cutoff.value:
+            continue
+        if upper is not None and upper < cutoff.value:
+            found.whole.append(file)
+        else:
+            found.part.append(file)
+            found.rows += _share(file, lower, upper, cutoff.value)
+    return found
+
+
+def _is_null(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> bool:
+    """Whether all of the file's rows are without a value: every transform of null is null, and of nothing else."""
+    pairs = zip(fields, file.partition, strict=True)
+    return any(
+        one["source-id"] == cutoff.field_id and one["transform"] != "void" and value is None for one, value in pairs
+    )
+
+
+def _span(fields: list[Json], file: ListedFile, cutoff: Cutoff) -> tuple[int | None, int | None]:
+    """The least and the greatest value that a row of the file may have, by its bounds or by its partition."""
+    lower, upper = file.lower, file.upper
+    for one, value in zip(fields, file.partition, strict=True):
+        if one["source-id"] != cutoff.field_id or not isinstance(value, int):
+            continue
+        start, end = _of_partition(one["transform"], value, cutoff.kind)
+        lower = start if lower is None else lower
+        upper = end if upper is None else upper
+    return lower, upper
+
+
+def _of_partition(transform: str, value: int, kind: str) -> tuple[int | None, int | None]:
+    """First and last value of a partition, in the column's unit."""
+    if transform == "identity":
+        return value, value
+    starts = [_start(transform, number) for number in (value, value + 1)]
+    if None in starts:
+        return None, None
+    unit = timedelta(days=1) if kind == "date" else timedelta(microseconds=1)
+    first, following = ((start - _EPOCH) // unit for start in starts if start is not None)
+    return first, following - 1
+
+
+def _start(transform: str, value: int) -> datetime | None:
+    try:
+        match transform:
+            case "hour":
+                return _EPOCH + timedelta(hours=value)
+            case "day":
+                return _EPOCH + timedelta(days=value)
+            case "month":
+                return datetime(1970 + value // 12, value % 12 + 1, 1, tzinfo=UTC)
+            case "year":
+                return datetime(1970 + value, 1, 1, tzinfo=UTC)
+            case _:
+                return None
+    except (OverflowError, ValueError):  # a time that Python's calendar has not
+        return None
+
+
+def _share(file: ListedFile, lower: int | None, upper: int | None, cutoff: int) -> int:
+    if lower is None or upper is None:
+        return file.record_count
+    return round(file.record_count * (cutoff - lower) / (upper - lower + 1))
+
+
+TTL = MaintenanceKind(
+    name=JobKind.TTL,
+    max_wait=timedelta(hours=3),
+    trigger=trigger,
+    estimate=reads_all_data,
+    build_task=build_task,
+    dry_run=dry_run,
+    commits={
+        RelationKind.BASE: frozenset({"append", "overwrite", "delete"}),
+        RelationKind.CHANGE: frozenset({"delete"}),
+    },
+    is_only_scheduled=True,
+    checks_request=True,
+)
