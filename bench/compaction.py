@@ -121,7 +121,7 @@ def _pack(running: Stage, optimizer: Working | None, name: str) -> int:
     if optimizer is None:
         (row,) = running.spark.sql(f"CALL lake.system.rewrite_data_files(table => '{name}')").collect()
         return int(row["rewritten_data_files_count"])
-    return int(str(optimizer.run(running.server.client.tables[name].rewrite()).result["rewritten_files"]))
+    return int(str(optimizer.run(running.server.client.tables[name].start_job("rewrite")).result["rewritten_files"]))
 
 
 def small_tables(report: Report, scratch: Path, slots: int, given: argparse.Namespace) -> None:
@@ -163,7 +163,7 @@ def _tables(server: RunningServer, count: int, files: int) -> list[str]:
 
 def _packed(server: RunningServer, names: Sequence[str]) -> list[Job]:
     """Ask for all, and wait until the last has ended."""
-    asked = [server.client.tables[name].rewrite() for name in names]
+    asked = [server.client.tables[name].start_job("rewrite") for name in names]
     deadline = time.monotonic() + LONGEST
     while True:
         jobs = [server.client.jobs.get(job.id) for job in asked]

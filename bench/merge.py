@@ -72,7 +72,7 @@ class Contest:
         return Merged(merge, read, compacting=compacting)
 
     def _merged(self, name: str, mode: str) -> str:
-        job = self.optimizer.run(self.stage.server.client.tables[name].merge(mode=mode))
+        job = self.optimizer.run(self.stage.server.client.tables[name].start_job("merge", mode=mode))
         return str(job.result["mode"])
 
 

@@ -75,7 +75,7 @@ class Firn:
         client, name = self.server.client, f"db.{self.table}"
         about = {"group": "default", "host": "bench", "pid": os.getpid(), "version": "0", "facts": {}}
         worker = Worker(connect(self.server.url), self.session, JOBS, about, threading.Event())
-        job = client.tables[name].merge()
+        job = client.tables[name].start_job("merge")
         worker.work_once(worker.api.register(**about).id)
         job = client.jobs.get(job.id)
         if job.status != "succeeded":

@@ -1,7 +1,7 @@
 """What users import and run: client, command line, Spark helpers, and a metastore for one machine.
 
     client = firn.connect("http://127.0.0.1:8630")
-    client.tables["db.orders"].merge()
+    client.tables["db.orders"].start_job("merge")
     spark = firn.spark.session(client, app="load orders")
 
 It imports nothing else of this repository. The distribution `firn` holds this package alone, so it can be installed

@@ -1,7 +1,7 @@
 """The management API of a server, in Python.
 
     client = firn.connect("http://127.0.0.1:8630")
-    client.tables["db.orders"].merge()
+    client.tables["db.orders"].start_job("merge")
     client.scan("lake.db.orders", filter="day = '2026-11-21'").to_arrow()
 
 A table is named `db.orders` in the client's default catalog, or `lake.db.orders`: where a name has three or more parts
@@ -141,6 +141,10 @@ class Client:
 
         name = self.name(table)
         return live_files(Served(transport=self.transport, token=self.token, catalog=name.catalog, table=name.table))
+
+    def start_job(self, table: str, kind: str, **options: Json) -> Job:
+        """Start a maintenance job on a table now: `client.tables[table].start_job`, in one call."""
+        return self.tables[table].start_job(kind, **options)
 
     def health(self) -> Json:
         """The server's version and how its background tasks are."""

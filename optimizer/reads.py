@@ -1,4 +1,4 @@
-"""What each kind of job opens, and the check that it may.
+"""What jobs open, and the check that they may. Each kind says in its own module what it opens.
 
 The session caches tables, so a job goes on working with the state of a table that was checked, whatever others commit
 meanwhile; after a refresh the new state is checked before anything of it is opened.
@@ -6,17 +6,13 @@ meanwhile; after a refresh the new state is checked before anything of it is ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from optimizer.convert_task import ConvertTask
 from optimizer.java import each
-from optimizer.keeping_tasks import StatisticsTask
-from optimizer.publish_task import PublishTask
-from optimizer.sync_task import SyncTask
 from optimizer.wire import Lease
 from optimizer.work import Work
 
@@ -43,9 +39,8 @@ class Reads:
     directories: Sequence[str] = ()
 
 
-def check_reads(work: Work) -> None:
+def check_reads(work: Work, reads: Reads) -> None:
     """Refused if the job would open a file that its table may not name. Nothing of such files was opened by then."""
-    reads = READS[work.lease.kind](work.lease)
     if not reads.tables and not reads.files and not reads.directories:
         return
     work.hold.stage("checking where the table's files are")
@@ -113,10 +108,7 @@ def _files_of(work: Work, parts: Sequence[str], snapshot_id: int) -> DataFrame:
     return work.session.spark.read.option("versionAsOf", str(snapshot_id)).table(f"{work.session.name(parts)}.files")
 
 
-# --- what each kind opens ---
-
-
-def _stores(lease: Lease, *, change: bool | None) -> Iterator[TableRead]:
+def stores_of(lease: Lease, *, change: bool | None) -> Iterator[TableRead]:
     """The tables as the server pinned them for the task, and as they are now. Of a keyed table, both stores or one."""
     for table in lease.tables:
         if change is None or change == (len(lease.tables) > 1 and table.parts[-1] == CHANGE):
@@ -125,67 +117,26 @@ def _stores(lease: Lease, *, change: bool | None) -> Iterator[TableRead]:
                 yield TableRead(parts=table.parts, snapshot_id=table.snapshot_id)
 
 
-def _both(lease: Lease) -> Reads:
-    return Reads(tables=list(_stores(lease, change=None)))
+def reads_both_stores(lease: Lease) -> Reads:
+    """A plain table, or both stores of a keyed one."""
+    return Reads(tables=list(stores_of(lease, change=None)))
 
 
-def _main(lease: Lease) -> Reads:
-    return Reads(tables=list(_stores(lease, change=False)))
+def reads_main_store(lease: Lease) -> Reads:
+    """A plain table, or the base store of a keyed one."""
+    return Reads(tables=list(stores_of(lease, change=False)))
 
 
-def _change(lease: Lease) -> Reads:
-    return Reads(tables=list(_stores(lease, change=True)))
+def reads_change_store(lease: Lease) -> Reads:
+    """The change store of a keyed table."""
+    return Reads(tables=list(stores_of(lease, change=True)))
 
 
-def _manifests(lease: Lease) -> Reads:
+def reads_manifests(lease: Lease) -> Reads:
+    """The manifests of all tables of the job, and no other file."""
     return Reads(tables=[TableRead(parts=table.parts, manifests_alone=True) for table in lease.tables])
 
 
-def _nothing(_: Lease) -> Reads:
+def reads_nothing(_: Lease) -> Reads:
+    """No file that metadata names; or the job checks each state of the metadata itself."""
     return Reads()
-
-
-def _statistics(lease: Lease) -> Reads:
-    task = StatisticsTask.model_validate(lease.task)
-    if task.snapshot_id is None or not task.columns:
-        return Reads()
-    return Reads(tables=[TableRead(parts=task.parts, snapshot_id=task.snapshot_id)])
-
-
-def _sync(lease: Lease) -> Reads:
-    """A rebuild replays all changes that ever were."""
-    task = SyncTask.model_validate(lease.task)
-    files = [file.location for unit in task.units for file in unit.files]
-    if task.mode == "upsert":
-        return Reads(files=files)
-    tables = [TableRead(parts=table.parts, every_snapshot=True) for table in lease.tables if table.parts[-1] == CHANGE]
-    return Reads(tables=[*_stores(lease, change=False), *_stores(lease, change=True), *tables], files=files)
-
-
-def _publish(lease: Lease) -> Reads:
-    task = PublishTask.model_validate(lease.task)
-    return Reads(tables=[TableRead(parts=task.base, snapshot_id=task.snapshot)])
-
-
-def _convert(lease: Lease) -> Reads:
-    return Reads(directories=[unit.location for unit in ConvertTask.model_validate(lease.task).units])
-
-
-READS: Mapping[str, Callable[[Lease], Reads]] = {
-    "merge": _both,
-    "clean": _change,
-    "rewrite": _main,
-    "compact": _change,
-    "deletes": _main,
-    "manifests": _manifests,
-    "expire": _nothing,  # these two read metadata by `needed_files`, which checks each state that it is given
-    "orphans": _nothing,
-    "ttl": _both,
-    "tags": _nothing,
-    "statistics": _statistics,
-    "keys": _main,
-    "sync": _sync,
-    "publish": _publish,
-    "convert": _convert,
-}
-"""A kind that is missing here is not run."""

@@ -17,8 +17,9 @@ from optimizer.client import WAIT_SECONDS, ServerApi
 from optimizer.errors import Dismissed, JobError, LeaseLost, NotWelcome, Refused, SparkStopped, Unknown, Unregistered
 from optimizer.failures import explain_failure, java_trace
 from optimizer.hold import Hold
+from optimizer.job import OptimizerJob
 from optimizer.progress import progress_of
-from optimizer.reads import check_reads
+from optimizer.reads import Reads, check_reads
 from optimizer.slots import Slots
 from optimizer.spark import job_session
 from optimizer.wire import Lease, Outcome, Result
@@ -26,7 +27,6 @@ from optimizer.work import Work
 
 log = logging.getLogger(__name__)
 
-RunJob = Callable[[Work], Result]
 RETRY_SECONDS = 5.0
 REPORT_PAUSES = (1.0, 5.0)
 IDLE_SECONDS = 0.3
@@ -41,12 +41,12 @@ class Worker:
 
     api: ServerApi
     spark: SparkSession
-    jobs: Mapping[str, RunJob]
+    jobs: Mapping[str, OptimizerJob]
     about: Mapping[str, object]
     stopping: threading.Event
     slots: int = 1
     memory: Callable[[], dict[str, int]] = dict
-    check: Callable[[Work], None] = check_reads
+    check: Callable[[Work, Reads], None] = check_reads
     """Called before each job: Refused if it may not open what it would."""
     has_stopped: Callable[[], bool] = lambda: False
     """Whether Spark has ended under us: what would be begun then fails, whatever it is."""
@@ -151,17 +151,18 @@ class Worker:
 
     def _run(self, lease: Lease, hold: Hold) -> Result:
         """Run the job with the access that the catalog gives to its table's files, where that reaches all of them."""
+        job = self.jobs[lease.kind]
         with job_session(self.spark, self.api, lease) as session:
             work = Work(self.api, lease, hold, session)
-            self.check(work)
+            self.check(work, job.reads(lease))
             if not lease.delegation or not work.confinement.allowed:
-                return self.jobs[lease.kind](work)
+                return job.run(work)
         hold.say("files lie outside of the table's directories: this optimizer opens them with its own credentials")
         own = lease.model_copy(update={"delegation": []})
         with job_session(self.spark, self.api, own) as session:
             work = Work(self.api, own, hold, session)
-            self.check(work)  # it is another session, which may find another state of the table
-            return self.jobs[lease.kind](work)
+            self.check(work, job.reads(own))  # it is another session, which may find another state of the table
+            return job.run(work)
 
     def _lost_spark(self) -> bool:
         try:

@@ -143,6 +143,7 @@ class HiveTable:
         assert ended["status"] == "succeeded", ended["error"]
         return ended
 
-    def job(self, kind: str) -> dict[str, Any]:
+    def job(self, kind: str, **options: Any) -> dict[str, Any]:
         """Ask for a job, run it, and see how it ended."""
-        return self.worked(self.side.server.post(f"catalogs/lake/tables/{self.name}/{kind}", {}))
+        wanted = {"kind": kind, "options": options}
+        return self.worked(self.side.server.post(f"catalogs/lake/tables/{self.name}/jobs", wanted))

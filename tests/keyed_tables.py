@@ -42,7 +42,7 @@ class KeyedTable:
 
     def ask(self, kind: str, **params: Any) -> str:
         """Ask for a job; its id."""
-        return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
+        return str(self.server.post(f"catalogs/lake/tables/{self.short}/jobs", {"kind": kind, "options": params})["id"])
 
     def run(self, kind: str, **params: Any) -> dict[str, Any]:
         """Ask for a job, run it if there is anything to do, and see how it ended."""

@@ -38,7 +38,7 @@ class Contest:
         """One row of every partition changes, and is merged."""
         base = self.spark.table(f"lake.hive.{FIRN}.base")
         upsert(base.where("c0 = 7").withColumn("c1", F.lit(1_000 + number)), f"lake.hive.{FIRN}")
-        self.optimizer.run(self.beside.server.client.tables[f"hive.{FIRN}"].merge())
+        self.optimizer.run(self.beside.server.client.tables[f"hive.{FIRN}"].start_job("merge"))
 
     def publish(self) -> tuple[Cost, dict[str, object]]:
         """From the request to the job's end."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
+from firn.cli.columns import pairs
 from firn.cli.orphans import show_batches
 from firn.cli.show import Show, moment
+from firn.cli.table_jobs import run_job
 from firn.cli.told import Told, command
 from firn.cli.watch import JOB_COLUMNS, job_row, state_of, tell_job, watch_job
+from firn.transport import Json
 from firn.wire import Attempt, Job, JobStatus
 
 app = typer.Typer(help="Background jobs.", no_args_is_help=True)
@@ -55,6 +59,29 @@ def show_logs(this: Told, job: JobArg) -> None:
             show.line(f"{moment(one.at)}  {one.line}")
 
     show.emit([one.json_value() for one in found], people)
+
+
+@command(app, "start", waits=True)
+def start_job(
+    this: Told,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Such as rewrite, expire or statistics.")],
+    option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE; may be repeated. VALUE may be JSON.")] = None,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, do nothing.")] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once.")] = False,
+) -> None:
+    """Start a maintenance job of any kind now, with the options that the API document lists for the kind."""
+    options = {key: _value(text) for key, text in pairs(option).items()}
+    run_job(this, table, kind, options, dry_run=dry_run, wait=not no_wait)
+
+
+def _value(text: str) -> Json:
+    """JSON such as `true`, `5` or `["a", "b"]`; anything else is text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @command(app, "deleted")

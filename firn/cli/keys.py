@@ -6,11 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from firn.cli.planned import tell_planned
 from firn.cli.show import Show, moment
+from firn.cli.table_jobs import run_job
 from firn.cli.told import Told, command
-from firn.cli.watch import tell_job, watch_job
-from firn.client import TableHandle
 from firn.errors import Invalid
 from firn.wire import Job, JobStatus, Keys, RepeatedKey
 
@@ -49,13 +47,11 @@ def check_keys(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait:
 
     An optimizer reads the key columns of all rows. Nothing is changed.
     """
-    handle = this.client.tables[table]
-    if dry_run:
-        _preview(this, handle, "keys", None)
-        return
-    job = _seen(this, handle.check_keys(), wait=not no_wait)
-    if job.result.get("keys"):
-        raise typer.Exit(1)
+    job = run_job(this, table, "keys", dry_run=dry_run, wait=not no_wait)
+    if job is not None:
+        _show_keys(this, job)
+        if job.result.get("keys"):
+            raise typer.Exit(1)
 
 
 def resolve_keys(
@@ -72,28 +68,15 @@ def resolve_keys(
     """Keep one row of each key that occurs more than once in base, and delete the others by one commit."""
     if keep_last == (keep_highest is not None):
         raise Invalid("which row of a key is to stay?", hint="give one of --keep-last and --keep-highest COLUMN")
-    handle = this.client.tables[table]
-    if dry_run:
-        _preview(this, handle, "keys/resolve", {"highest": keep_highest})
-        return
-    _seen(this, handle.resolve_keys(keep_highest=keep_highest), wait=not no_wait)
+    options = {"resolve": True, "keep_highest": keep_highest}
+    job = run_job(this, table, "keys", options, dry_run=dry_run, wait=not no_wait)
+    if job is not None:
+        _show_keys(this, job)
 
 
-def _preview(this: Told, table: TableHandle, verb: str, asked: dict[str, Any] | None) -> None:
-    planned = table.plan(verb, asked)
-    this.show.emit(planned.json_value(), lambda: tell_planned(this.show, planned))
-
-
-def _seen(this: Told, job: Job, *, wait: bool) -> Job:
-    """The job once it has ended, what it has found shown; one that failed ends the command."""
-    if wait:
-        job = watch_job(this, job)
-    if this.show.json:
-        this.show.write_json(job.json_value())
-    tell_job(this.show, job)
+def _show_keys(this: Told, job: Job) -> None:
     if not this.show.json and job.status is JobStatus.SUCCEEDED:
         show_repeated(this.show, job.result)
-    return job
 
 
 def _files(one: RepeatedKey) -> str:

@@ -9,10 +9,10 @@ from uuid import UUID
 import typer
 
 from firn.cli.show import moment, size
+from firn.cli.table_jobs import run_job
 from firn.cli.told import Told, command
-from firn.cli.watch import tell_job, watch_job
 from firn.errors import Invalid, NotFound
-from firn.wire import OrphanBatch
+from firn.wire import Job, OrphanBatch
 
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="NAMESPACE.TABLE or CATALOG.NAMESPACE.TABLE")]
 
@@ -46,17 +46,12 @@ def remove_orphans(
 
     The dry run is a job too, which waits for an optimizer: to find orphans every file has to be listed.
     """
-    job = this.client.tables[table].orphans(dry_run=dry_run)
-    if dry_run:
-        this.show.note(f"to look, every file has to be listed: job {job.id} does it and moves nothing")
-    if not no_wait:
-        job = watch_job(this, job)
-    if this.show.json:
-        this.show.write_json(job.json_value())
-    else:
+
+    def show_paths(job: Job) -> None:
         for path in job.result.get("orphans", ()):
             this.show.line(path)
-    tell_job(this.show, job)
+
+    run_job(this, table, "orphans", dry_run=dry_run, wait=not no_wait, show_result=show_paths)
 
 
 def list_quarantine(this: Told, table: TableArg) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,12 +12,10 @@ from firn.cli.dropped import add_to, list_dropped
 from firn.cli.keys import add_to as add_keys_to
 from firn.cli.keys import key_facts
 from firn.cli.orphans import add_to as add_orphans_to
-from firn.cli.planned import tell_planned
 from firn.cli.show import Show, moment, size
+from firn.cli.table_jobs import run_job
 from firn.cli.told import Told, command
 from firn.cli.upkeep import add_to as add_upkeep
-from firn.cli.watch import tell_job, watch_job
-from firn.client import TableHandle
 from firn.errors import Invalid
 from firn.wire import MergeMode, RewriteStrategy, Sort, Table, TableKind
 
@@ -173,7 +170,7 @@ def merge_table(
 ) -> None:
     """Bring pending changes into base now."""
     asked = {} if mode is None else {"mode": mode}
-    _run(this, this.client.tables[table], "merge", dry_run=dry_run, wait=not no_wait, asked=asked)
+    run_job(this, table, "merge", asked, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "rewrite", waits=True)
@@ -191,77 +188,55 @@ def rewrite_table(  # noqa: PLR0913 (one for each choice)
     """Write small files, and such with many deleted rows, anew now."""
     wanted = {"strategy": strategy, "sort_order": _names(sort_by), "where": where, "everything": everything}
     asked = {key: value for key, value in wanted.items() if value not in (None, [], False)}
-    _run(this, this.client.tables[table], "rewrite", dry_run=dry_run, wait=not no_wait, asked=asked)
+    run_job(this, table, "rewrite", asked, dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "compact", waits=True)
 def compact_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack the small files of a keyed table's change store now."""
-    _run(this, this.client.tables[table], "compact", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "compact", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "deletes", waits=True)
 def pack_deletes(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Pack delete files, and drop those that delete nothing any more, now."""
-    _run(this, this.client.tables[table], "deletes", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "deletes", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "manifests", waits=True)
 def rewrite_manifests(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Write a table's manifests anew now: fewer, and by partition."""
-    _run(this, this.client.tables[table], "manifests", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "manifests", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "clean", waits=True)
 def clean_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Drop merged files from the change store's current snapshot now."""
-    _run(this, this.client.tables[table], "clean", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "clean", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "expire", waits=True)
 def expire_table(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Remove old snapshots, and the files that only they need, now."""
-    _run(this, this.client.tables[table], "expire", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "expire", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "ttl", waits=True)
 def delete_old_rows(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Delete rows that are older than firn.ttl.max-age now."""
-    _run(this, this.client.tables[table], "ttl", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "ttl", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "tags", waits=True)
 def make_tags(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Make the tags that firn.tags.schedule asks for now, and drop those whose time is over."""
-    _run(this, this.client.tables[table], "tags", dry_run=dry_run, wait=not no_wait)
+    run_job(this, table, "tags", dry_run=dry_run, wait=not no_wait)
 
 
 @command(app, "statistics", waits=True)
 def count_values(this: Told, table: TableArg, *, dry_run: DryRun = False, no_wait: NoWait = False) -> None:
     """Count distinct values of firn.statistics.columns, or of all columns, now."""
-    _run(this, this.client.tables[table], "statistics", dry_run=dry_run, wait=not no_wait)
-
-
-def _run(
-    this: Told,
-    table: TableHandle,
-    kind: str,
-    *,
-    dry_run: bool,
-    wait: bool,
-    asked: Mapping[str, Any] | None = None,
-) -> None:
-    show = this.show
-    if dry_run:
-        planned = table.plan(kind, asked)
-        show.emit(planned.json_value(), lambda: tell_planned(show, planned))
-        return
-    job = table.run(kind, asked)
-    if wait:
-        job = watch_job(this, job)
-    if show.json:
-        show.write_json(job.json_value())
-    tell_job(show, job)
+    run_job(this, table, "statistics", dry_run=dry_run, wait=not no_wait)
 
 
 def _show(show: Show, table: Table) -> None:

@@ -16,7 +16,7 @@ def check_unique(this: Told, table: str, *, keep: bool) -> None:
     is given back to Hive, which nothing was changed for, if nobody has written to it in the meantime.
     """
     try:
-        job = watch_job(this, this.client.tables[table].check_keys())
+        job = watch_job(this, this.client.tables[table].start_job("keys"))
     except Refused as error:
         raise _uncounted(table, str(error)) from error
     if job.status is not JobStatus.SUCCEEDED:

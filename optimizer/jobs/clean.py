@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
+from optimizer.job import OptimizerJob
+from optimizer.reads import reads_change_store
 from optimizer.wire import CleanTask, Outcome, Result
 from optimizer.work import Work
 
@@ -58,3 +60,6 @@ def _merged_files(work: Work, task: CleanTask, table: Any) -> list[str]:
         young = young.join(with_deletes, "file_path", "left_semi")
         merged = merged.join(young, "file_path", "left_anti")
     return [row.file_path for row in merged.collect()]
+
+
+JOB = OptimizerJob(run, reads_change_store)

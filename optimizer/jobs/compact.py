@@ -15,8 +15,9 @@ from typing import Any
 from catalog.keyed.packing import ChangeFile, Pack, packs
 from optimizer.file_tasks import CompactTask
 from optimizer.java import each
+from optimizer.job import OptimizerJob
 from optimizer.ledger import Ledger
-from optimizer.reads import refresh_checked
+from optimizer.reads import reads_change_store, refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -132,3 +133,6 @@ def _main(table: Any) -> Iterator[tuple[int, int]]:
         yield snapshot.sequenceNumber(), snapshot.snapshotId()
         parent = snapshot.parentId()
         snapshot = None if parent is None else table.snapshot(parent)
+
+
+JOB = OptimizerJob(run, reads_change_store)

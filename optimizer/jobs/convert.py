@@ -21,12 +21,14 @@ from firn.names import quoted
 from optimizer.convert_task import Column, ConvertTask, Layout
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
+from optimizer.job import OptimizerJob
 from optimizer.jobs.merge import signed
 from optimizer.json_rows import parse_lines
+from optimizer.reads import Reads
 from optimizer.serde_rows import LAZY, NUMBER, Directory, SerdeRows
 from optimizer.staged import staged_rows
 from optimizer.sync_task import HiveColumn
-from optimizer.wire import Outcome, Result
+from optimizer.wire import Lease, Outcome, Result
 from optimizer.work import Work
 
 _ROWS, _NO_KEY = "_firn_rows", "_firn_no_key"
@@ -160,3 +162,11 @@ class _Source:
 def _lines_of(layout: Layout) -> Layout:
     """The same files, as a table with one column."""
     return layout.model_copy(update={"serde": LAZY, "parameters": _WHOLE_LINE, "columns": [_LINE]})
+
+
+def reads(lease: Lease) -> Reads:
+    """The directories of the Hive table."""
+    return Reads(directories=[unit.location for unit in ConvertTask.model_validate(lease.task).units])
+
+
+JOB = OptimizerJob(run, reads)

@@ -11,8 +11,9 @@ from pyspark.sql.functions import count_distinct
 
 from optimizer.file_tasks import DeletesTask
 from optimizer.java import each
+from optimizer.job import OptimizerJob
 from optimizer.ledger import Ledger
-from optimizer.reads import refresh_checked
+from optimizer.reads import reads_main_store, refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -99,3 +100,6 @@ def _columns_of_some_specs(table: Any) -> list[str] | None:
 
 def _actions(work: Work) -> Any:
     return work.session.jvm.org.apache.iceberg.spark.actions.SparkActions.get(work.session.java)
+
+
+JOB = OptimizerJob(run, reads_main_store)

@@ -11,8 +11,10 @@ from typing import Any
 from firn.names import dotted
 from optimizer.deleting import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
+from optimizer.job import OptimizerJob
 from optimizer.keeping_tasks import ExpireTable, ExpireTask
 from optimizer.needed import check_manifests
+from optimizer.reads import reads_nothing
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -75,3 +77,7 @@ def _updates(table: ExpireTable) -> list[dict[str, Any]]:
     if not table.snapshot_ids:
         return dropped
     return [*dropped, {"action": "remove-snapshots", "snapshot-ids": table.snapshot_ids}]
+
+
+# It reads metadata by `needed_files`, which checks each state that it is given.
+JOB = OptimizerJob(run, reads_nothing)

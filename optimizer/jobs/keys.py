@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.errors import Refused
+from optimizer.job import OptimizerJob
 from optimizer.jobs.merge import as_text, run_signed
 from optimizer.keys_task import KeysTask
+from optimizer.reads import reads_main_store
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -118,3 +120,6 @@ def _time(work: Work, location: str) -> int:
     path = work.session.jvm.org.apache.hadoop.fs.Path(location)
     filesystem = path.getFileSystem(work.session.spark._jsc.hadoopConfiguration())
     return int(filesystem.getFileStatus(path).getModificationTime())
+
+
+JOB = OptimizerJob(run, reads_main_store)

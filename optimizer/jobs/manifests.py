@@ -7,6 +7,8 @@ from typing import Any
 
 from optimizer.file_tasks import ManifestsTask
 from optimizer.java import each
+from optimizer.job import OptimizerJob
+from optimizer.reads import reads_manifests
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -50,3 +52,6 @@ def _can_be_fewer(table: Any, sizes: list[int]) -> bool:
     """Full manifests stay as many as they are: rewritten, they would be found too many again, for ever."""
     target = int(table.properties().get(TARGET_SIZE) or DEFAULT_TARGET_SIZE)
     return ceil(sum(sizes) / target) <= len(sizes) / 2
+
+
+JOB = OptimizerJob(run, reads_manifests)

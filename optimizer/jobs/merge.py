@@ -21,9 +21,11 @@ from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from firn.names import quoted
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
+from optimizer.job import OptimizerJob
 from optimizer.jobs.clean import clean
 from optimizer.ledger import Ledger
 from optimizer.partitions import predicate
+from optimizer.reads import reads_both_stores
 from optimizer.wire import CleanTask, MergeTask, Outcome, Result
 from optimizer.work import Work
 
@@ -221,3 +223,6 @@ def merge_sql(work: Work, task: MergeTask, source: str, target_where: str | None
         f" WHEN MATCHED THEN UPDATE SET {updates}"
         f" WHEN NOT MATCHED AND s._op <> 'D' THEN INSERT ({names}) VALUES ({values})"
     )
+
+
+JOB = OptimizerJob(run, reads_both_stores)

@@ -18,8 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.errors import Refused
+from optimizer.job import OptimizerJob
 from optimizer.needed import needed_files
 from optimizer.orphans_task import Ended, OrphansTask, Taken, TakenFile
+from optimizer.reads import reads_nothing
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -169,3 +171,7 @@ def _told(task: OrphansTask, tally: Tally, deleted: Counter[str], seen: int) -> 
         "deleted_bytes": deleted["deleted_bytes"],
     }
     return done | {"dry_run": True, "orphans": [one.path for one in tally.first]} if task.dry_run else done
+
+
+# It reads metadata by `needed_files`, which checks each state that it is given.
+JOB = OptimizerJob(run, reads_nothing)

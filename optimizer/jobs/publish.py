@@ -21,9 +21,11 @@ from firn.names import quoted
 from optimizer.avro_writing import AvroColumn, lost_in, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type
+from optimizer.job import OptimizerJob
 from optimizer.partitions import predicate
 from optimizer.publish_task import Partition, Published, PublishTask
-from optimizer.wire import Outcome, PartitionField, Result
+from optimizer.reads import Reads, TableRead
+from optimizer.wire import Lease, Outcome, PartitionField, Result
 from optimizer.work import Work
 
 ANSWER_SECONDS = 900.0
@@ -189,3 +191,12 @@ def _known(name: str | None) -> str:
     if name is None:
         raise Refused("Hive has a column that the table has no more")
     return name
+
+
+def reads(lease: Lease) -> Reads:
+    """The snapshot of base that Hive is given."""
+    task = PublishTask.model_validate(lease.task)
+    return Reads(tables=[TableRead(parts=task.base, snapshot_id=task.snapshot)])
+
+
+JOB = OptimizerJob(run, reads)

@@ -22,9 +22,10 @@ from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.file_tasks import RewriteTask
 from optimizer.java import each, strings
+from optimizer.job import OptimizerJob
 from optimizer.jobs.deletes import drop_dangling
 from optimizer.ledger import Changes, Ledger, since
-from optimizer.reads import refresh_checked
+from optimizer.reads import reads_main_store, refresh_checked
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -313,3 +314,6 @@ def _progress(plan: Plan) -> dict[str, str]:
 def _first_line(error: BaseException) -> str:
     text = reason(error) if isinstance(error, Py4JError) else str(error)
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__).split(" SQLSTATE")[0]
+
+
+JOB = OptimizerJob(run, reads_main_store)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.java import strings
+from optimizer.job import OptimizerJob
 from optimizer.keeping_tasks import StatisticsTask
-from optimizer.wire import Outcome, Result
+from optimizer.reads import Reads, TableRead
+from optimizer.wire import Lease, Outcome, Result
 from optimizer.work import Work
 
 
@@ -25,3 +27,14 @@ def _count(work: Work, task: StatisticsTask) -> tuple[str, int]:
     action: Any = actions.computeTableStats(work.session.table(task.parts)).snapshot(task.snapshot_id)
     file = action.columns(strings(work.session.spark, task.columns)).execute().statisticsFile()
     return str(file.path()), int(file.fileSizeInBytes())
+
+
+def reads(lease: Lease) -> Reads:
+    """The snapshot that is counted, if one is."""
+    task = StatisticsTask.model_validate(lease.task)
+    if task.snapshot_id is None or not task.columns:
+        return Reads()
+    return Reads(tables=[TableRead(parts=task.parts, snapshot_id=task.snapshot_id)])
+
+
+JOB = OptimizerJob(run, reads)

@@ -11,10 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from optimizer.hive_rows import SOURCE, HiveRows
+from optimizer.job import OptimizerJob
 from optimizer.jobs import rebuild
 from optimizer.jobs.merge import clean_after, signed
+from optimizer.reads import CHANGE, Reads, TableRead, stores_of
 from optimizer.sync_task import SyncTask
-from optimizer.wire import Outcome, Result
+from optimizer.wire import Lease, Outcome, Result
 from optimizer.work import Work
 
 TARGET_ROWS_PER_TASK = 500_000
@@ -53,3 +55,16 @@ def _append(work: Work, task: SyncTask, rows: DataFrame) -> None:
         "firn.reason": f"{task.files} files that Hive has added",
     }
     signed(writer, marks).append()
+
+
+def reads(lease: Lease) -> Reads:
+    """Hive's files; a rebuild also replays all changes that ever were."""
+    task = SyncTask.model_validate(lease.task)
+    files = [file.location for unit in task.units for file in unit.files]
+    if task.mode == "upsert":
+        return Reads(files=files)
+    tables = [TableRead(parts=table.parts, every_snapshot=True) for table in lease.tables if table.parts[-1] == CHANGE]
+    return Reads(tables=[*stores_of(lease, change=False), *stores_of(lease, change=True), *tables], files=files)
+
+
+JOB = OptimizerJob(run, reads)

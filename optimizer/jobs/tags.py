@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimizer.job import OptimizerJob
 from optimizer.keeping_tasks import TagsTask
+from optimizer.reads import reads_nothing
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -46,3 +48,6 @@ def _updates(task: TagsTask) -> list[dict[str, Any]]:
         for one in task.make
     ]
     return [*made, *({"action": "remove-snapshot-ref", "ref-name": name} for name in task.drop)]
+
+
+JOB = OptimizerJob(run, reads_nothing)

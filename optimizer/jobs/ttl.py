@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimizer.job import OptimizerJob
 from optimizer.jobs.merge import clean_after, merge_sql, run_signed, signature, signed
 from optimizer.keeping_tasks import KeyedTtl, TtlTask
+from optimizer.reads import reads_both_stores
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
 
@@ -105,3 +107,6 @@ def _deleted_rows(summary: dict[str, str]) -> int:
     """Rows whose files went or were written without them, and those that delete files newly take away."""
     counts = {key: int(summary.get(key, 0)) for key in _ROWS}
     return sum(sign * counts[key] for key, sign in _ROWS.items())
+
+
+JOB = OptimizerJob(run, reads_both_stores)

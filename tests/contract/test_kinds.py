@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from catalog.planning.decide import NEEDS
-
-from catalog.job import AFTER_A_LOOK, WHEN_ASKED, JobKind
+from catalog.job import AFTER_A_LOOK, JobKind
+from catalog.maintenance import KINDS, JobOptions
+from catalog.relation import RelationKind
 from optimizer.jobs import JOBS
-from optimizer.reads import READS
-from server.service.planner import _FOR_KEYED, _FOR_PLAIN
-from server.service.tasks import _BUILDERS
+from optimizer.reads import reads_nothing
+from server.api.table_jobs import StartJobIn
 
-PLANNED = {JobKind(need.__name__) for need in NEEDS}
-"""The function that judges a kind has the kind's name."""
-
-
-def test_every_kind_is_planned_once_but_for_what_begins_with_a_look_at_hive_or_is_only_asked_for() -> None:
-    assert set(JobKind) - AFTER_A_LOOK - WHEN_ASKED == PLANNED
-    assert len(NEEDS) == len(PLANNED)
+PLANNED = {kind.name for kind in KINDS if kind.trigger is not None}
+REQUESTED = {kind.name for kind in KINDS if kind.can_request}
 
 
-def test_every_planned_kind_has_facts_and_an_optimizer_that_runs_it() -> None:
-    assert set(_BUILDERS) >= PLANNED | WHEN_ASKED
+def test_every_name_has_one_kind_and_an_optimizer_that_runs_it() -> None:
+    assert sorted(kind.name for kind in KINDS) == sorted(JobKind)
     assert set(JOBS) == set(JobKind)
+
+
+def test_every_kind_can_be_requested_but_for_what_begins_with_a_scan_of_hive() -> None:
+    assert set(JobKind) - AFTER_A_LOOK == REQUESTED
+    assert {JobKind.KEYS} == REQUESTED - PLANNED
 
 
 def test_every_kind_says_what_it_opens() -> None:
     """One that does not would open whatever a table's metadata names."""
-    assert set(READS) == set(JobKind)
-    assert {kind for kind, reads in READS.items() if reads is READS["tags"]} == {"tags", "expire", "orphans"}
+    nothing = {kind for kind, job in JOBS.items() if job.reads is reads_nothing}
+    assert nothing == {"tags", "expire", "orphans"}
 
 
-def test_every_planned_kind_may_be_asked_for_on_a_table_that_it_is_planned_for() -> None:
-    assert _FOR_KEYED == PLANNED | WHEN_ASKED
-    assert PLANNED - {JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT} == _FOR_PLAIN
+def test_a_keyed_table_takes_every_kind_that_can_be_requested_and_a_plain_one_those_without_changes() -> None:
+    takes = {
+        table: {kind.name for kind in KINDS if kind.can_request and table in kind.tables}
+        for table in (RelationKind.KEYED, RelationKind.TABLE)
+    }
+    assert takes[RelationKind.KEYED] == REQUESTED
+    of_changes = {JobKind.MERGE, JobKind.CLEAN, JobKind.COMPACT, JobKind.KEYS}
+    assert takes[RelationKind.TABLE] == REQUESTED - of_changes
+
+
+def test_a_dry_run_says_what_every_requested_kind_would_do_or_is_a_job() -> None:
+    for kind in KINDS:
+        assert not kind.can_request or (kind.dry_run is None) == (kind.dry_run_params is not None)
+
+
+def test_every_kind_without_options_of_its_own_is_requested_by_its_name_alone() -> None:
+    for kind in KINDS:
+        if kind.can_request:
+            assert isinstance(kind.options().as_params(), dict)
+        if kind.options is JobOptions:
+            assert kind.options().as_params() == {}
+
+
+def test_the_api_offers_every_kind_that_can_be_requested() -> None:
+    schema = StartJobIn.model_json_schema()
+    assert set(schema["discriminator"]["mapping"]) == REQUESTED

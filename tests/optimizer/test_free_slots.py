@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import httpx
 
 from optimizer.client import ServerApi, connect
+from optimizer.job import OptimizerJob
+from optimizer.reads import reads_nothing
 from optimizer.slots import Slots
 from optimizer.wire import Outcome, Result
-from optimizer.worker import IDLE_SECONDS, RunJob, Worker
+from optimizer.worker import IDLE_SECONDS, Worker
 
 
 def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
@@ -47,10 +48,11 @@ def test_one_question_at_a_time_is_asked_however_many_slots_are_free() -> None:
     assert min(pauses) >= IDLE_SECONDS  # this server keeps nobody waiting, and must not be asked without a break
 
 
-def a_lone_worker(api: ServerApi, *, slots: int, jobs: Mapping[str, RunJob] | None = None) -> Worker:
+def a_lone_worker(api: ServerApi, *, slots: int) -> Worker:
     """Without a Spark: for what happens around jobs."""
     none: Any = None
-    return Worker(api, none, jobs or {"merge": lambda _: Result(outcome=Outcome.NOTHING)}, {}, threading.Event(), slots)
+    idle = OptimizerJob(lambda _: Result(outcome=Outcome.NOTHING), reads_nothing)
+    return Worker(api, none, {"merge": idle}, {}, threading.Event(), slots)
 
 
 def test_an_optimizer_that_is_told_to_leave_does_so_once() -> None:

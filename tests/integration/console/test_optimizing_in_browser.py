@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
                 RestCatalog("lake", uri=f"{running.url}/iceberg", warehouse="lake").load_table(name).append(rows)
         running.post("groups", {"name": "nightly", "description": "large tables"})
         set_policy(running, "firn.optimize.group", "nightly", namespace="web")
-        running.post("catalogs/lake/tables/web.raw/rewrite")
+        running.post("catalogs/lake/tables/web.raw/jobs", {"kind": "rewrite"})
         worker = registered(running)
         done(running, leased(running, worker, "shop.prices"), "nothing", {"gained": GAINED, "files_rewritten": 8})
         done(running, leased(running, worker, "shop.quiet"), "refused", {}, error="the heap was too small")
@@ -53,7 +53,7 @@ def registered(server: ServerProcess, host: str = "worker-1") -> str:
 
 def leased(server: ServerProcess, worker: str, table: str) -> dict[str, Any]:
     """A rewrite of the table, taken by this optimizer and begun."""
-    server.post(f"catalogs/lake/tables/{table}/rewrite")
+    server.post(f"catalogs/lake/tables/{table}/jobs", {"kind": "rewrite"})
     lease = server.post("leases", {"optimizer_id": worker, "kinds": list(JobKind), "wait_seconds": 5})
     progress = {"stage": "packing", "done": 3, "total": 12, "unit": "files"}
     beat = {"progress": progress, "log": ["reads 8 files"], "memory": {"heap_used": 500, "heap_max": 1000}}

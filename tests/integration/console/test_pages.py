@@ -49,7 +49,7 @@ PAGES = {
 @pytest.fixture(scope="module")
 def server(linked_server: ServerProcess) -> ServerProcess:
     linked_server.post("catalogs/lake/tables", KEYED)
-    linked_server.post("catalogs/lake/tables/web.visits/rewrite")
+    linked_server.post("catalogs/lake/tables/web.visits/jobs", {"kind": "rewrite"})
     return linked_server
 
 

@@ -155,7 +155,7 @@ def test_a_keyed_table_is_filled_once_every_key_has_one_row(side: Side) -> None:
         assert words in error
     table.worked(side.server.post(convert, asked | {"unique": False}))
     assert table.rows() == [(1, "a", "x"), (1, "b", "y"), (2, "c", "x")]
-    assert table.job("keys/resolve")["result"]["removed_rows"] == 1
+    assert table.job("keys", resolve=True)["result"]["removed_rows"] == 1
     kept = [(1, "b", "y"), (2, "c", "x")]
     assert table.rows() == kept
     table.insert("VALUES (1, 'b', 'y'), (2, 'c', 'x')", how="OVERWRITE")

@@ -158,7 +158,7 @@ def test_a_key_of_two_files_is_made_one_row_for_both_sides(side: Side) -> None:
     )
     table.upgrade("id")
     assert table.job("keys")["result"]["keys"] == 1
-    assert table.job("keys/resolve")["result"]["removed_rows"] == 1
+    assert table.job("keys", resolve=True)["result"]["removed_rows"] == 1
     kept = [(1, "", "x"), (2, "b", "x"), (3, "c", "y")]
     assert table.rows() == table.rows(store=".base") == kept
     assert len(table.hive_rows()) == 4

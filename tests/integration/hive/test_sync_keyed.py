@@ -171,7 +171,7 @@ def test_a_pending_sync_keeps_merges_and_other_syncs_away(orders: HiveTable) -> 
     orders.change("SELECT 1, 'mine', 'x'")
     orders.insert("VALUES (2, 'theirs', 'x')", how="OVERWRITE")
     first = orders.ask_sync()
-    refused = orders.side.server.http.post(f"/api/v1/catalogs/lake/tables/{orders.name}/merge", json={})
+    refused = orders.side.server.http.post(f"/api/v1/catalogs/lake/tables/{orders.name}/jobs", json={"kind": "merge"})
     assert refused.status_code == 409
     assert "a sync job is pending" in refused.json()["error"]["message"]
     assert orders.ask_sync()["did"] == "waits: a sync job is pending"

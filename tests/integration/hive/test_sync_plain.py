@@ -76,7 +76,7 @@ def test_files_that_both_sides_changed_are_a_conflict_that_is_told(side: Side) -
     shown = side.server.get(f"catalogs/lake/hive/{table.name}")
     assert shown["drift"] == outcome["did"]
     assert table.rows() == [(2, "b", "y")]
-    packed = side.server.http.post(f"/api/v1/catalogs/lake/tables/{table.name}/rewrite", json={})
+    packed = side.server.http.post(f"/api/v1/catalogs/lake/tables/{table.name}/jobs", json={"kind": "rewrite"})
     assert packed.status_code == 400
     assert "files that Hive lists" in packed.json()["error"]["message"]
 

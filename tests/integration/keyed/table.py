@@ -81,7 +81,8 @@ class Table:
 
     def ask(self, kind: str, **params: str) -> str:
         """Ask for a job; its id."""
-        return str(self.server.post(f"catalogs/lake/tables/{self.short}/{kind}", params)["id"])
+        wanted = {"kind": kind, "options": params}
+        return str(self.server.post(f"catalogs/lake/tables/{self.short}/jobs", wanted)["id"])
 
     def run(self, kind: str, **params: str) -> dict[str, Any]:
         """Ask for a job, have it run, and see that it ended well."""

@@ -98,7 +98,7 @@ def test_a_job_survives_the_death_of_the_database(
     for number, outage in enumerate(outages(mortal)):
         table = KINDS[kind].make(server, a_worker(server.url))
         before = table.rows()
-        job_id = table.ask(kind)
+        job_id = table.ask(kind, **KINDS[kind].options)
         with meddling_proxy(server.url, outage) as proxy, working(proxy.url):
             wait_for(partial(is_over, server, job_id), f"success of {kind} after request {outage.at}")
         check(table, kind, before)

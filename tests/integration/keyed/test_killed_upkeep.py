@@ -110,7 +110,7 @@ def lived_through(server: RunningServer, directory: Path, kind: str, death: Deat
     """Whether the job was done before this death; the next optimizer has ended it if not, and all is well."""
     table = KINDS[kind].make(server, a_worker(server.url))
     before = table.rows()
-    job_id = table.ask(kind)
+    job_id = table.ask(kind, **KINDS[kind].options)
     with meddling_proxy(server.url, death) as proxy, mortal_optimizer(proxy.url, directory, "never 1") as process:
         death.process.append(process)
         wait_for(lambda: process.poll() is not None or death.survived.is_set(), "its death or its report")
@@ -131,7 +131,7 @@ def test_a_job_survives_the_death_of_the_server(
             continue  # nothing is committed
         table = KINDS[kind].make(server, a_worker(server.url))
         before = table.rows()
-        job_id = table.ask(kind)
+        job_id = table.ask(kind, **KINDS[kind].options)
         supervisor.die_at(moment)
         with working(server.url):
             supervisor.start_again()

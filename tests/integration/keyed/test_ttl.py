@@ -115,7 +115,7 @@ class Aging:
             Hold(api, lease, stopping=threading.Event()) as hold,
         ):
             try:
-                result = JOBS["ttl"](Work(api, lease, hold, session))
+                result = JOBS["ttl"].run(Work(api, lease, hold, session))
             except Refused as refused:
                 if not may_be_refused:
                     raise

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer.worker import Worker
@@ -96,6 +96,7 @@ class Kind:
     make: Make
     is_done: Callable[[KeyedTable], bool]
     stores: tuple[str, ...] = ("",)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 KEYED = (".base", ".change")
@@ -118,7 +119,7 @@ KINDS = {
     "ttl": Kind(aging, lambda table: test_keeping.ids(table) == test_keeping.ids(table, ".base") == [2, 4], KEYED),
     "statistics": Kind(appended, lambda table: len(metadata(table)["statistics"]) == 1),
     "tags": Kind(tagged, lambda table: number(table, ".refs", "type = 'TAG'") > 0),
-    "keys/resolve": Kind(repeated, lambda table: table.rows(".base") == [(1, "a"), (2, "b")], KEYED),
+    "keys": Kind(repeated, lambda table: table.rows(".base") == [(1, "a"), (2, "b")], KEYED, options={"resolve": True}),
     "orphans": Kind(
         littered, lambda table: not list(test_orphans.location_of(table.server, table, "table").glob("data/x*"))
     ),
@@ -134,7 +135,7 @@ def is_over(server: RunningServer, job_id: str) -> bool:
 
 def left(kind: str, before: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """What readers see after such a job; most kinds change nothing of it."""
-    if kind == "keys/resolve":
+    if kind == "keys":
         return sorted({*before})
     return [row for row in before if kind != "ttl" or row[0] in {2, 4}]
 
@@ -145,6 +146,5 @@ def check(table: KeyedTable, kind: str, before: list[tuple[Any, ...]]) -> None:
     for store in KINDS[kind].stores:
         assert not test_expire.lost(test_expire.files_of(table.server, f"{table.name}{store}"))
     jobs = table.server.get(f"catalogs/lake/tables/{table.short}/jobs")["items"]
-    named = kind.partition("/")[0]
-    asked = [job for job in jobs if job["kind"] == named]  # a planner may have begun something else meanwhile
+    asked = [job for job in jobs if job["kind"] == kind]  # a planner may have begun something else meanwhile
     assert {job["status"] for job in asked} == {"succeeded"}, asked

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from optimizer.reads import check_reads
+from optimizer.reads import Reads, check_reads
 from optimizer.work import Work
 from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, change_row
@@ -180,8 +180,8 @@ def test_a_manifest_list_of_a_hidden_table_is_not_followed(
 def late(worker: Worker, table: KeyedTable, file: Path) -> Worker:
     """A worker whose table gets another file when its files were checked."""
 
-    def check(work: Work) -> None:
-        check_reads(work)
+    def check(work: Work, reads: Reads) -> None:
+        check_reads(work, reads)
         commit_file(table, f"file:{file}", file)
 
     return Worker(worker.api, worker.spark, worker.jobs, worker.about, worker.stopping, check=check)

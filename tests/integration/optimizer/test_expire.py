@@ -68,7 +68,7 @@ def interrupted(table: KeyedTable, meanwhile: Callable[[], None]) -> Result:
         Hold(worker.api, lease, stopping=threading.Event()) as hold,
     ):
         try:
-            result = JOBS["expire"](Work(worker.api, lease, hold, session))
+            result = JOBS["expire"].run(Work(worker.api, lease, hold, session))
         except JobError as error:
             result = Result(outcome=Outcome.REFUSED, error=str(error))
     worker.api.report(lease, result, [])
@@ -218,7 +218,7 @@ def test_nothing_is_expired_while_another_job_reads_the_table(server: RunningSer
     job_id = table.ask("merge")
     lease = worker.api.take_lease(worker.api.register(**worker.about).id, ["merge"])
     assert lease is not None
-    answer = server.http.post(f"/api/v1/catalogs/lake/tables/{table.short}/expire")
+    answer = server.http.post(f"/api/v1/catalogs/lake/tables/{table.short}/jobs", json={"kind": "expire"})
     assert (answer.status_code, "active" in answer.text or "running" in answer.text) == (409, True)
     server.post(f"jobs/{job_id}/cancel")
 

@@ -72,7 +72,7 @@ def test_an_optimizer_that_lost_its_lease_cannot_commit_what_another_has_merged(
     with job_session(slow.spark, slow.api, lease) as session:
         hold = Deaf(slow.api, lease, stopping=threading.Event())
         with pytest.raises((LeaseLost, Refused), match="lease"):
-            JOBS["merge"](Work(slow.api, lease, hold, session))
+            JOBS["merge"].run(Work(slow.api, lease, hold, session))
     assert merges_of(table) == [("1",)]
     assert table.rows() == before == [(1, "newer"), (2, "b")]
     assert hasty.get(f"jobs/{job_id}")["status"] == "succeeded"
@@ -137,7 +137,7 @@ def test_a_job_that_fails_because_spark_has_stopped_is_left_to_its_lease(hasty: 
         raise Refused("Job aborted because SparkContext was shut down")
 
     whole = a_worker(hasty.url)
-    stuck = replace(whole, jobs={"merge": broken}, has_stopped=stopped.is_set)
+    stuck = replace(whole, jobs={"merge": replace(JOBS["merge"], run=broken)}, has_stopped=stopped.is_set)
     table = keyed(hasty, whole)
     table.upsert((1, "a"))
     job_id, optimizer_id = table.ask("merge"), stuck.api.register(**stuck.about).id
@@ -163,7 +163,7 @@ def test_a_stop_in_the_middle_of_a_write_cuts_it_off_and_another_does_the_job(ha
         return Result(outcome=Outcome.COMMITTED)
 
     staying = a_worker(hasty.url)
-    leaving = replace(a_worker(hasty.url), jobs={"merge": endless})
+    leaving = replace(a_worker(hasty.url), jobs={"merge": replace(JOBS["merge"], run=endless)})
     table = keyed(hasty, staying)
     table.upsert((1, "a"))
     job_id, leaving_id = table.ask("merge"), leaving.api.register(**leaving.about).id

@@ -51,7 +51,7 @@ def ids(table: KeyedTable, part: str = "") -> list[int]:
 
 
 def plan(table: KeyedTable, kind: str) -> dict[str, Any]:
-    return table.server.post(f"catalogs/lake/tables/{table.short}/{kind}?dry_run=true")
+    return table.server.post(f"catalogs/lake/tables/{table.short}/jobs?dry_run=true", {"kind": kind})
 
 
 def touched(planned: dict[str, Any]) -> dict[str, int]:
@@ -149,7 +149,7 @@ def _carry_out(worker: Worker, lease: Any) -> Result:
         job_session(worker.spark, worker.api, lease) as session,
         Hold(worker.api, lease, stopping=threading.Event()) as hold,
     ):
-        result = JOBS[lease.kind](Work(worker.api, lease, hold, session))
+        result = JOBS[lease.kind].run(Work(worker.api, lease, hold, session))
     worker.api.report(lease, result, [])
     return result
 
@@ -158,8 +158,8 @@ def test_a_time_to_live_that_fits_no_column_is_refused_when_it_is_asked_for(
     server: RunningServer, worker: Worker
 ) -> None:
     table = a_table(server, worker, **{"firn.ttl.field": "v"})
-    for path in ("ttl", "ttl?dry_run=true"):
-        answer = server.http.post(f"/api/v1/catalogs/lake/tables/{table.short}/{path}")
+    for path in ("jobs", "jobs?dry_run=true"):
+        answer = server.http.post(f"/api/v1/catalogs/lake/tables/{table.short}/{path}", json={"kind": "ttl"})
         assert (answer.status_code, "its type is string" in answer.text) == (400, True)
 
 

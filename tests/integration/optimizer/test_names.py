@@ -56,7 +56,7 @@ def test_a_keyed_table_is_made_written_merged_and_read_under_any_name(
 
 def _run(server: RunningServer, worker: Worker, table: str, kind: str) -> None:
     """Ask for a job, run it, and see that it went well."""
-    job_id = server.post(f"catalogs/lake/tables/{quote(table, safe='')}/{kind}")["id"]
+    job_id = server.post(f"catalogs/lake/tables/{quote(table, safe='')}/jobs", {"kind": kind})["id"]
     optimizer_id = worker.api.register(**worker.about).id
     assert worker.work_once(optimizer_id, wait_seconds=5)
     job = server.get(f"jobs/{job_id}")

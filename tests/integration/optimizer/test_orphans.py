@@ -54,7 +54,7 @@ def test_orphans_of_a_partitioned_table_with_a_branch_are_set_aside_and_come_bac
     young = place / "data" / "young.parquet"
     young.write_bytes(b"still being written")
 
-    dry = server.get(f"jobs/{run(table, 'orphans?dry_run=true')}")["result"]
+    dry = server.get(f"jobs/{run(table, 'orphans', dry_run=True)}")["result"]
     assert (dry["orphan_files"], dry["dry_run"], len(dry["orphans"])) == (3, True, 3)
     assert all(path.exists() for path in orphans)
 
@@ -106,9 +106,10 @@ def test_a_shared_location_ends_the_job_with_the_reason(server: RunningServer, w
     assert orphan.exists()
 
 
-def run(table: KeyedTable, asked: str) -> str:
+def run(table: KeyedTable, kind: str, *, dry_run: bool = False) -> str:
     """Ask for a job and run it; its id."""
-    job_id = str(table.server.post(f"catalogs/lake/tables/{table.short}/{asked}", {})["id"])
+    path = f"catalogs/lake/tables/{table.short}/jobs" + ("?dry_run=true" if dry_run else "")
+    job_id = str(table.server.post(path, {"kind": kind})["id"])
     optimizer_id = table.worker.api.register(**table.worker.about).id
     assert table.worker.work_once(optimizer_id, wait_seconds=5)
     return job_id

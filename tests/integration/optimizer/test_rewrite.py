@@ -154,9 +154,9 @@ def test_equality_deletes_are_gone_from_files_of_any_size(server: RunningServer,
         task = RewritePolicy(apply_deletes=True, small_file_bytes=100)
         told = work.lease.task | {"apply_deletes": rewrite_task(TableName(("db",), "t"), task)["apply_deletes"]}
         told["everything"] = False
-        return JOBS["rewrite"](replace(work, lease=work.lease.model_copy(update={"task": told})))
+        return JOBS["rewrite"].run(replace(work, lease=work.lease.model_copy(update={"task": told})))
 
-    table.worker = replace(worker, jobs={"rewrite": as_planned})
+    table.worker = replace(worker, jobs={"rewrite": replace(JOBS["rewrite"], run=as_planned)})
     job = table.run("rewrite", everything=True)  # or it would end at once: of what was asked for there is nothing to do
     assert (job["status"], job["result"]["rewritten_files"], job["result"]["gained"]["deletes_after"]) == (
         "succeeded",

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from optimizer.job import RunJob
 from optimizer.jobs import JOBS
 from optimizer.progress import last_job_failed, progress_of
 from optimizer.wire import Outcome, Result
 from optimizer.work import Work
-from optimizer.worker import RunJob, Worker
+from optimizer.worker import Worker
 from tests.keyed_tables import KeyedTable, a_worker
 from tests.spark_fixtures import RunningServer, running_server, shared_spark
 
@@ -37,8 +38,9 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @contextmanager
-def working(url: str, slots: int, jobs: Mapping[str, RunJob] = JOBS) -> Iterator[Worker]:
+def working(url: str, slots: int, runs: Mapping[str, RunJob]) -> Iterator[Worker]:
     """An optimizer that works on and on in threads of this process."""
+    jobs = {kind: replace(JOBS[kind], run=run) for kind, run in runs.items()}
     worker = replace(a_worker(url), slots=slots, jobs=jobs)
     thread = threading.Thread(target=worker.run)
     thread.start()
@@ -70,7 +72,7 @@ def test_jobs_side_by_side_sign_their_own_commits_alone(quick: RunningServer) ->
 
     def merge(work: Work) -> Result:
         together.wait()  # broken, and the job failed, unless three run at one time
-        return JOBS["merge"](work)
+        return JOBS["merge"].run(work)
 
     jobs = [table.ask("merge", mode="vectors") for table in tables]
     with working(quick.url, 3, {"merge": merge}):
@@ -129,7 +131,7 @@ def test_sixty_small_jobs_leave_no_thread_and_no_catalog_behind(quick: RunningSe
     def counted(work: Work) -> Result:
         catalog = work.session.java.sessionState().catalogManager().catalog("firn_job").icebergCatalog()
         opened.append(catalog)
-        return JOBS["clean"](work)
+        return JOBS["clean"].run(work)
 
     def round_of_jobs() -> None:
         jobs = [table.ask("clean") for table in tables]
@@ -167,7 +169,7 @@ def test_an_optimizer_whose_clock_is_a_day_off_keeps_its_lease(
 
     def slow(work: Work) -> Result:
         time.sleep(float(QUICK["FIRN_LEASE__SECONDS"]) + 2)  # longer than a lease that is not renewed
-        return JOBS["merge"](work)
+        return JOBS["merge"].run(work)
 
     monkeypatch.setattr(time, "time", lambda: clock() + off)
     with working(quick.url, 1, {"merge": slow}):

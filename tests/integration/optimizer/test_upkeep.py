@@ -88,7 +88,7 @@ def test_keys_that_occur_more_than_once_are_counted_and_made_one_row_each(
     server.spark.sql(f"INSERT INTO {table.name}.base VALUES (1, 'a', 5), (1, 'b', 9), (2, 'a', 1), (3, 'a', 1)")
     server.spark.sql(f"INSERT INTO {table.name}.base VALUES (1, 'a', 7), (2, 'b', 1), (2, 'b', 1), (4, 'a', 1)")
     table.upsert((4, "a", 2))
-    job = table.run("keys/resolve", highest="ts")
+    job = table.run("keys", resolve=True, keep_highest="ts")
     assert job["status"] == "succeeded", job["error"]
     told = job["result"]
     assert (told["keys"], told["surplus_rows"], told["removed_rows"]) == (2, 4, 4)

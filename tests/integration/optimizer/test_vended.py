@@ -41,7 +41,7 @@ class Vault:
         return table
 
     def ask(self, name: str, kind: str, **params: Any) -> str:
-        return str(self.server.post(f"catalogs/vault/tables/db.{name}/{kind}", params)["id"])
+        return str(self.server.post(f"catalogs/vault/tables/db.{name}/jobs", {"kind": kind, "options": params})["id"])
 
     def run(self, name: str, kind: str, **params: Any) -> dict[str, Any]:
         job = self.ask(name, kind, **params)

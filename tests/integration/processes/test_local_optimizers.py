@@ -38,7 +38,7 @@ def asked(server: ServerProcess, catalog: RestCatalog, number: int) -> str:
     table = catalog.create_table(f"db.t{number}", rows.schema, properties={"firn.rewrite.min-files": "2"})
     for _ in range(3):
         table.append(rows)
-    return str(server.post(f"catalogs/lake/tables/db.t{number}/rewrite")["id"])
+    return str(server.post(f"catalogs/lake/tables/db.t{number}/jobs", {"kind": "rewrite"})["id"])
 
 
 def has_succeeded(server: ServerProcess, job: str) -> bool:

@@ -90,7 +90,7 @@ def test_the_owner_gets_a_token_once_and_the_optimizer_works_with_its_own(tmp_pa
         assert httpx.get(f"{up.url}/iceberg/v1/lake/namespaces").status_code == 401
         two_small_files(up.url, token)
         with firn.connect(up.url, token=token) as client:
-            job = client.tables["db.plain"].rewrite()
+            job = client.tables["db.plain"].start_job("rewrite")
             ended = client.jobs.wait(job.id, seconds=400)
             assert (ended.status, ended.error) == ("succeeded", None)
             assert client.tables["db.plain"].show().data_files == 1

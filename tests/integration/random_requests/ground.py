@@ -162,7 +162,7 @@ class Ground:
     def _made(self) -> Mapping[str, str]:
         """What the server gave the ids of."""
         dropped = self._ask("GET", f"/api/v1/catalogs/{self.catalog}/dropped")["items"]
-        job = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/expire")
+        job = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/tables/db.busy/jobs", {"kind": "expire"})
         source = {"source": "warehouse", "address": self.warehouse}
         operation = self._ask("POST", f"/api/v1/catalogs/{self.catalog}/imports", source)
         comes = {"host": "h", "pid": 1, "version": "0", "protocol": PROTOCOL}

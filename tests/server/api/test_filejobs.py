@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from catalog.planning.files import rewrite
 
 from catalog.iceberg.json import Json
 from catalog.job import Job, JobId, JobKind
+from catalog.maintenance.rewrite import REWRITE
 from catalog.names import TableName
 from catalog.planning import Due
 from tests.catalog.planning.tables import plain
@@ -22,7 +22,7 @@ STORES = [["db", "orders", "base"], ["db", "orders", "change"]]
 
 def asked(api: Api, table: TableName, kind: str, body: Any = None) -> tuple[Job, Json]:
     """The job that comes of it, and what its optimizer would be told."""
-    answer = api.post(f"{table}/{kind}", body)
+    answer = api.post(f"{table}/jobs", {"kind": kind, "options": body or {}})
     services = api.lake.services
     with services.database.reading() as uow:
         job = uow.jobs.get(JobId(UUID(answer["id"])))
@@ -55,7 +55,7 @@ def test_what_is_asked_of_one_rewrite_wins_over_the_policy(api: Api) -> None:
 )
 def test_a_rewrite_that_makes_no_sense_is_refused(api: Api, body: Any, why: str) -> None:
     api.lake.create(PLAIN)
-    status, message, hint = api.refused("POST", "db.plain/rewrite", body)
+    status, message, hint = api.refused("POST", "db.plain/jobs", {"kind": "rewrite", "options": body})
     assert status == 400
     assert why in message
     assert hint
@@ -75,7 +75,7 @@ def test_keyed_tables_have_their_stores_packed(api: Api) -> None:
 
 def test_a_plain_table_has_no_change_store(api: Api) -> None:
     api.lake.create(PLAIN)
-    status, message, _ = api.refused("POST", "db.plain/compact")
+    status, message, _ = api.refused("POST", "db.plain/jobs", {"kind": "compact"})
     assert status == 400
     assert "not compact" in message
     assert asked(api, PLAIN, "manifests")[1]["tables"] == [["db", "plain"]]
@@ -97,7 +97,8 @@ def test_planned_jobs_wait_for_as_many_files_as_the_policy_says(api: Api) -> Non
 def test_a_rewrite_planned_because_of_deletes_takes_all_files_that_have_some(api: Api) -> None:
     api.lake.create()
     tasks = api.lake.services.tasks
-    planned = rewrite(plain(data_files=9, delete_files=10, equality_deletes=10, records=10**6), (), NOW)
+    assert REWRITE.trigger is not None
+    planned = REWRITE.trigger(plain(data_files=9, delete_files=10, equality_deletes=10, records=10**6), (), NOW)
     assert isinstance(planned, Due)
     assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, planned.params).task["apply_deletes"] is True
     assert tasks.if_asked(LAKE, PLAIN, JobKind.REWRITE, {}).task["apply_deletes"] is False

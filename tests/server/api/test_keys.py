@@ -13,11 +13,18 @@ from catalog.job import JobKind, Lease
 from tests.server.api.client import Api
 from tests.server.lake import BASE, CHANGE, PLAIN, Lake, appended, snapshot_of
 
+COUNT = {"kind": "keys"}
+RESOLVE = {"kind": "keys", "options": {"resolve": True}}
 FOUND = {
     "keys": 1,
     "surplus_rows": 2,
     "sample": [{"key": {"id": "7"}, "rows": 3, "files": ["file:/a.parquet"], "more_files": 1}],
 }
+
+
+def keeping(column: str) -> dict[str, Any]:
+    """The request that keeps the row with the highest value of a column."""
+    return {"kind": "keys", "options": {"resolve": True, "keep_highest": column}}
 
 
 @pytest.fixture
@@ -37,7 +44,7 @@ def lease(lake: Lake, *, committing: bool = False) -> Lease:
 
 def counted(api: Api, found: dict[str, Any]) -> str:
     """Count keys now, and find this; the snapshot that was counted."""
-    api.post("db.orders/keys", None)
+    api.post("db.orders/jobs", COUNT)
     mine = lease(api.lake)
     snapshot_id = str(api.lake.services.tasks.of(api.lake.job(mine))["snapshot_id"])
     api.lake.services.jobs.report(mine, None, error=None, result={"snapshot_id": snapshot_id, **found})
@@ -70,7 +77,7 @@ def test_a_count_is_shown_with_the_table_until_base_has_moved_on(orders: Api) ->
 def test_a_count_that_failed_leaves_what_was_known(orders: Api) -> None:
     orders.lake.append(BASE)
     counted(orders, FOUND)
-    orders.post("db.orders/keys", None)
+    orders.post("db.orders/jobs", COUNT)
     orders.lake.services.jobs.report(lease(orders.lake), Outcome.REFUSED, error="a file is gone", result={})
     assert orders.get("db.orders")["keys"]["keys"] == 1
 
@@ -85,21 +92,22 @@ def test_an_optimizer_may_tell_anything(orders: Api) -> None:
 
 def test_a_dry_run_counts_nothing_and_says_what_would_be_read(orders: Api) -> None:
     orders.lake.append(BASE, rows=10)
-    assert orders.post("db.orders/keys", None, dry_run=True)["would"] == "count the keys of 10 rows"
-    would = orders.post("db.orders/keys/resolve", {}, dry_run=True)
+    assert orders.post("db.orders/jobs", COUNT, dry_run=True)["would"] == "count the keys of 10 rows"
+    would = orders.post("db.orders/jobs", RESOLVE, dry_run=True)
     assert (would["would"].endswith("keep one row of each that occurs more than once"), would["exact"]) == (True, False)
 
 
 @pytest.mark.parametrize(
-    ("table", "verb", "body", "why"),
+    ("table", "options", "why"),
     [
-        ("db.plain", "keys", None, "is a plain table"),
-        ("db.orders", "keys/resolve", {"highest": "nowhere"}, "no column nowhere"),
+        ("db.plain", {}, "is a plain table"),
+        ("db.orders", {"resolve": True, "keep_highest": "nowhere"}, "no column nowhere"),
+        ("db.orders", {"keep_highest": "note"}, "resolve is not set"),
     ],
 )
-def test_what_would_only_fail_is_refused(orders: Api, table: str, verb: str, body: Any, why: str) -> None:
+def test_what_would_only_fail_is_refused(orders: Api, table: str, options: Any, why: str) -> None:
     orders.lake.create(PLAIN)
-    status, message, _ = orders.refused("POST", f"{table}/{verb}", body)
+    status, message, _ = orders.refused("POST", f"{table}/jobs", {"kind": "keys", "options": options})
     assert (status, why in message) == (400, True)
 
 
@@ -108,7 +116,7 @@ def test_rows_leave_base_in_one_commit_whatever_is_pending(orders: Api) -> None:
     lake = orders.lake
     lake.append(BASE)
     lake.append(CHANGE, rows=3)
-    orders.post("db.orders/keys/resolve", {"highest": "note"})
+    orders.post("db.orders/jobs", keeping("note"))
     mine = lease(lake, committing=True)
     change = resolved(lake)
     lake.commit(change, lease=mine)
@@ -122,7 +130,7 @@ def test_rows_leave_base_in_one_commit_whatever_is_pending(orders: Api) -> None:
 def test_a_job_that_died_after_its_commit_has_made_keys_unique(orders: Api) -> None:
     lake = orders.lake
     lake.append(BASE)
-    orders.post("db.orders/keys/resolve", {})
+    orders.post("db.orders/jobs", RESOLVE)
     mine = lease(lake, committing=True)
     change = resolved(lake)
     lake.commit(change, lease=mine)
@@ -137,7 +145,7 @@ def test_a_base_that_has_moved_since_its_keys_were_counted_refuses_the_commit(or
     """The row that was to stay may be gone, or another one may have come."""
     lake = orders.lake
     first = lake.append(BASE)
-    orders.post("db.orders/keys/resolve", {})
+    orders.post("db.orders/jobs", RESOLVE)
     mine = lease(lake, committing=True)
     lake.append(BASE)
     for signed in (resolved(lake, first), resolved(lake, 1)):
@@ -155,7 +163,7 @@ def test_only_such_a_job_removes_rows_while_changes_are_pending(orders: Api) -> 
 def test_a_job_that_counts_brings_no_row(orders: Api) -> None:
     lake = orders.lake
     head = lake.append(BASE)
-    orders.post("db.orders/keys", None)
+    orders.post("db.orders/jobs", COUNT)
     mine = lease(lake, committing=True)
     signed = {"firn.resolved-base": str(head)}
     with pytest.raises(CommitRefused, match="does not append"):

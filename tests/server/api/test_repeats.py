@@ -127,7 +127,7 @@ def test_what_sets_a_state_can_be_said_any_number_of_times(api: Api) -> None:
 
 def test_a_job_is_not_started_twice_and_can_be_canceled_twice(api: Api) -> None:
     api.filled(1)
-    status, message = refused_again(api, "/api/v1/catalogs/lake/tables/db.plain/rewrite", {})
+    status, message = refused_again(api, "/api/v1/catalogs/lake/tables/db.plain/jobs", {"kind": "rewrite"})
     assert (status, message) == (409, "a rewrite job is pending on db.plain")
     with api.lake.services.database.reading() as uow:
         (job,) = uow.jobs.list(limit=10).items

@@ -65,7 +65,7 @@ def test_a_table_is_blocked_and_unblocked(api: Api) -> None:
     why = api.get("db.orders/why")
     assert (why["due"], why["blocked_by"]) == (False, blocker)
     assert datetime.fromisoformat(why["next_at"]) == datetime.fromisoformat(until)
-    status, message, _ = api.refused("POST", "db.orders/merge")
+    status, message, _ = api.refused("POST", "db.orders/jobs", {"kind": "merge"})
     assert status == 409
     assert message.startswith("the table is blocked for merge until ")
     table = api.get("db.orders")
@@ -110,6 +110,6 @@ def test_what_is_not_there_is_not_found(api: Api) -> None:
 
 def test_a_job_tells_what_was_predicted(api: Api) -> None:
     api.filled()
-    job = api.post("db.plain/rewrite", None)
+    job = api.post("db.plain/jobs", {"kind": "rewrite"})
     assert (job["predicted"]["files_before"], job["predicted"]["bytes_before"]) == (1, 1000)
     assert api.get("db.plain/jobs")["items"][0]["predicted"] == job["predicted"]

@@ -329,8 +329,7 @@ WITHOUT = {
     *(
         f"POST /catalogs/{{catalog}}/tables/{{table}}/{verb}"
         for verb in (
-            *("merge", "clean", "rewrite", "compact", "deletes", "manifests", "expire", "orphans", "ttl", "tags"),
-            *("statistics", "keys", "keys/resolve", "quarantine/restore", "protect", "unprotect", "blockers"),
+            *("jobs", "quarantine/restore", "protect", "unprotect", "blockers"),
             "rollback",
         )
     ),

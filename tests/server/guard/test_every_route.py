@@ -67,6 +67,7 @@ BODIES: Mapping[str, Any] = {
     "POST /catalogs/{catalog}/tables": {"name": "secret.n", "columns": [{"name": "id", "type": "long"}]},
     "PATCH /catalogs/{catalog}/tables/{table}/properties": {"set": {"a": "b"}},
     "PATCH /catalogs/{catalog}/tables/{table}/policy": {},
+    "POST /catalogs/{catalog}/tables/{table}/jobs": {"kind": "expire"},
     "POST /catalogs/{catalog}/tables/{table}/blockers": {"reason": "a load", "until": "2199-01-01T00:00:00Z"},
     "PATCH /catalogs/{catalog}/properties": {"set": {"a": "b"}},
     "PUT /catalogs/{catalog}/tables/{table}/refs/{name:path}": {"type": "tag"},

@@ -63,7 +63,7 @@ def purged(server: ServerProcess, table: Table) -> bool:
 def test_engines_drop_a_table_that_a_job_waits_for(server: ServerProcess, catalog: RestCatalog, written: Table) -> None:
     """It was 409 for ever where no optimizer ran: each canceled job was followed by a new one."""
     name = ".".join(written.name())
-    job = server.post(f"catalogs/lake/tables/{name}/expire")
+    job = server.post(f"catalogs/lake/tables/{name}/jobs", {"kind": "expire"})
     catalog.drop_table(written.name())
     assert server.get(f"jobs/{job['id']}")["status"] == "canceled"
     assert len(dropped(server, written)) == 1

@@ -48,7 +48,7 @@ def why(lake: Lake) -> str:
 
 
 def rewrite(lake: Lake) -> Any:
-    return lake.client.post(f"{URL}/{PLAIN}/rewrite").json()
+    return lake.client.post(f"{URL}/{PLAIN}/jobs", json={"kind": "rewrite"}).json()
 
 
 # --- what was found --------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ class Agreement(RuleBasedStateMachine):
         assert sum(one["small_files"] for one in layout) == small
         assert sum(one["packable_files"] for one in layout) == chosen
         table = self.lake.client.get(f"{URL}/{self.name}").json()
-        dry = self.lake.client.post(f"{URL}/{self.name}/rewrite?dry_run=true").json()
+        dry = self.lake.client.post(f"{URL}/{self.name}/jobs?dry_run=true", json={"kind": "rewrite"}).json()
         assert {one["what"]: one["count"] for one in dry["touches"]}["files to rewrite"] == chosen
         assert dry["is_empty"] == (chosen == 0)
         if not self.states:
@@ -406,7 +406,7 @@ class Agreement(RuleBasedStateMachine):
             active = uow.jobs.active_of(relation.id)
         if active is not None:
             self.lake.services.jobs.cancel(active.id)
-        job = self.lake.client.post(f"{URL}/{self.name}/rewrite").json()
+        job = self.lake.client.post(f"{URL}/{self.name}/jobs", json={"kind": "rewrite"}).json()
         if dry["is_empty"]:
             assert (job["status"], job["outcome"]) == (
                 ("succeeded", "nothing to do") if self.model.files else ("pending", None)

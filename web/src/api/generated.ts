@@ -782,46 +782,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/catalogs/{catalog}/tables/{table}/clean": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Clean now
-         * @description Drop merged files from the change store's current snapshot.
-         */
-        post: operations["clean_now_catalogs__catalog__tables__table__clean_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/compact": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Compact now
-         * @description Pack the small files of a keyed table's change store.
-         */
-        post: operations["compact_now_catalogs__catalog__tables__table__compact_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/catalogs/{catalog}/tables/{table}/compare": {
         parameters: {
             query?: never;
@@ -836,46 +796,6 @@ export interface paths {
         get: operations["compare_catalogs__catalog__tables__table__compare_get"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/deletes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Pack delete files now
-         * @description Pack delete files, and drop those that delete nothing any more.
-         */
-        post: operations["deletes_now_catalogs__catalog__tables__table__deletes_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/expire": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Expire now
-         * @description Remove old snapshots and the files that only they need.
-         */
-        post: operations["expire_now_catalogs__catalog__tables__table__expire_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -957,87 +877,13 @@ export interface paths {
          */
         get: operations["list_table_jobs_catalogs__catalog__tables__table__jobs_get"];
         put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
         /**
-         * Count repeated keys now
-         * @description Count the keys that occur more than once in base. Changes nothing.
+         * Start a job
+         * @description Start a maintenance job now; Conflict while another job is active on the table.
+         *
+         *     A dry run answers what the job would do. To find orphans, every file has to be listed: that dry run is a job too.
          */
-        post: operations["count_keys_catalogs__catalog__tables__table__keys_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/keys/resolve": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Make one row of each key
-         * @description Count as above, then delete the rows that are too many from base, in one commit.
-         */
-        post: operations["resolve_keys_catalogs__catalog__tables__table__keys_resolve_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/manifests": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Rewrite manifests now
-         * @description Write the table's manifests anew: fewer, and by partition.
-         */
-        post: operations["manifests_now_catalogs__catalog__tables__table__manifests_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/merge": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Merge now
-         * @description Bring pending changes into base.
-         */
-        post: operations["merge_now_catalogs__catalog__tables__table__merge_post"];
+        post: operations["start_job_catalogs__catalog__tables__table__jobs_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1078,26 +924,6 @@ export interface paths {
         get: operations["show_next_catalogs__catalog__tables__table__next_get"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/orphans": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Look for orphans now
-         * @description Set aside files at the table's place that nothing refers to. A dry run is a job, too: its result names them.
-         */
-        post: operations["orphans_now_catalogs__catalog__tables__table__orphans_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1317,26 +1143,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/catalogs/{catalog}/tables/{table}/rewrite": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Rewrite now
-         * @description Pack small files and such with many deleted rows; with another strategy also sort their rows.
-         */
-        post: operations["rewrite_now_catalogs__catalog__tables__table__rewrite_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/catalogs/{catalog}/tables/{table}/rollback": {
         parameters: {
             query?: never;
@@ -1373,66 +1179,6 @@ export interface paths {
         get: operations["list_snapshots_catalogs__catalog__tables__table__snapshots_get"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/statistics": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Count values now
-         * @description Count the distinct values of `firn.statistics.columns`, or of all columns where none are named.
-         */
-        post: operations["statistics_now_catalogs__catalog__tables__table__statistics_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/tags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Tag now
-         * @description Make the tags that `firn.tags.schedule` asks for, and drop those whose time is over.
-         */
-        post: operations["tags_now_catalogs__catalog__tables__table__tags_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/catalogs/{catalog}/tables/{table}/ttl": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Delete old rows now
-         * @description Delete the rows that are older than `firn.ttl.max-age`.
-         */
-        post: operations["ttl_now_catalogs__catalog__tables__table__ttl_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2925,6 +2671,24 @@ export interface components {
             status: string;
         };
         /**
+         * CleanJobIn
+         * @description A job of the kind `clean`.
+         */
+        CleanJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "clean";
+            /** @default {} */
+            options?: components["schemas"]["CleanOptionsIn"];
+        };
+        /**
+         * CleanOptionsIn
+         * @description This kind has no options.
+         */
+        CleanOptionsIn: Record<string, never>;
+        /**
          * ColumnDifferenceOut
          * @description A column, by Hive's name, that both sides do not have alike; a conflict waits for somebody's decision.
          *
@@ -2961,6 +2725,24 @@ export interface components {
             /** Type */
             type: string;
         };
+        /**
+         * CompactJobIn
+         * @description A job of the kind `compact`.
+         */
+        CompactJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "compact";
+            /** @default {} */
+            options?: components["schemas"]["CompactOptionsIn"];
+        };
+        /**
+         * CompactOptionsIn
+         * @description There is nothing to choose: a request packs whatever can be packed.
+         */
+        CompactOptionsIn: Record<string, never>;
         /**
          * ComparisonOut
          * @description Two states: what is different, and the commits that only one of them has.
@@ -3038,6 +2820,24 @@ export interface components {
             /** Upgraded */
             upgraded: number;
         };
+        /**
+         * DeletesJobIn
+         * @description A job of the kind `deletes`.
+         */
+        DeletesJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "deletes";
+            /** @default {} */
+            options?: components["schemas"]["DeletesOptionsIn"];
+        };
+        /**
+         * DeletesOptionsIn
+         * @description There is nothing to choose: a request packs whatever can be packed.
+         */
+        DeletesOptionsIn: Record<string, never>;
         /**
          * DeployMode
          * @description Where spark-submit runs the optimizer itself.
@@ -3279,6 +3079,24 @@ export interface components {
             /** Writer Id */
             writer_id: string | null;
         };
+        /**
+         * ExpireJobIn
+         * @description A job of the kind `expire`.
+         */
+        ExpireJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "expire";
+            /** @default {} */
+            options?: components["schemas"]["ExpireOptionsIn"];
+        };
+        /**
+         * ExpireOptionsIn
+         * @description This kind has no options.
+         */
+        ExpireOptionsIn: Record<string, never>;
         /**
          * FilesState
          * @description What a list says of an entry's files, by its metadata file alone.
@@ -3773,15 +3591,6 @@ export interface components {
          */
         JobStatus: "pending" | "running" | "committing" | "succeeded" | "failed" | "unknown" | "canceled";
         /**
-         * KeepIn
-         * @description Which row of a key stays: the one with the highest value of a column; without one, and of several such rows, that
-         *     of the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
-         */
-        KeepIn: {
-            /** Highest */
-            highest?: string | null;
-        };
-        /**
          * KeyIn
          * @description The key of one table among many.
          */
@@ -3799,6 +3608,39 @@ export interface components {
          * @enum {string}
          */
         KeyScope: "global" | "partition";
+        /**
+         * KeysJobIn
+         * @description A job of the kind `keys`.
+         */
+        KeysJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "keys";
+            /**
+             * @default {
+             *       "resolve": false
+             *     }
+             */
+            options?: components["schemas"]["KeysOptionsIn"];
+        };
+        /**
+         * KeysOptionsIn
+         * @description Without `resolve` the job counts and changes nothing. With it one row of each key stays.
+         *
+         *     The row with the highest value of the column `keep_highest` stays; without one, and of several such rows, that of
+         *     the newest commit, of one commit that in the newest file, there the last one. A sequence field decides first.
+         */
+        KeysOptionsIn: {
+            /** Keep Highest */
+            keep_highest?: string | null;
+            /**
+             * Resolve
+             * @default false
+             */
+            resolve?: boolean;
+        };
         /**
          * KeysOut
          * @description What the last count of all keys in base has found.
@@ -4237,6 +4079,24 @@ export interface components {
             part: components["schemas"]["Part"];
         };
         /**
+         * ManifestsJobIn
+         * @description A job of the kind `manifests`.
+         */
+        ManifestsJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "manifests";
+            /** @default {} */
+            options?: components["schemas"]["ManifestsOptionsIn"];
+        };
+        /**
+         * ManifestsOptionsIn
+         * @description There is nothing to choose: a request rewrites whatever can be fewer.
+         */
+        ManifestsOptionsIn: Record<string, never>;
+        /**
          * MeOut
          * @description Who is asking and what they may do; `access` is false on a server that lets everybody do everything.
          */
@@ -4260,11 +4120,17 @@ export interface components {
             token_id: string | null;
         };
         /**
-         * MergeIn
-         * @description How a merge that was asked for is to work.
+         * MergeJobIn
+         * @description A job of the kind `merge`.
          */
-        MergeIn: {
-            mode?: components["schemas"]["MergeMode"] | null;
+        MergeJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "merge";
+            /** @default {} */
+            options?: components["schemas"]["MergeOptionsIn"];
         };
         /**
          * MergeMode
@@ -4272,6 +4138,13 @@ export interface components {
          * @enum {string}
          */
         MergeMode: "rewrite" | "vectors" | "auto";
+        /**
+         * MergeOptionsIn
+         * @description How changes get into base; without a mode as the table's policy says.
+         */
+        MergeOptionsIn: {
+            mode?: components["schemas"]["MergeMode"] | null;
+        };
         /**
          * MisplacedOut
          * @description Something of a table that breaks the rule of where tables and their files may lie, and what to do about it.
@@ -4629,6 +4502,24 @@ export interface components {
             /** State */
             state: string;
         };
+        /**
+         * OrphansJobIn
+         * @description A job of the kind `orphans`.
+         */
+        OrphansJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "orphans";
+            /** @default {} */
+            options?: components["schemas"]["OrphansOptionsIn"];
+        };
+        /**
+         * OrphansOptionsIn
+         * @description This kind has no options.
+         */
+        OrphansOptionsIn: Record<string, never>;
         /**
          * OverdueIn
          * @description Where to go on: nothing, or what the last answer said.
@@ -5319,12 +5210,30 @@ export interface components {
             name: string;
         };
         /**
-         * RewriteIn
-         * @description How a rewrite that was asked for is to work; what is left out is as the table's policy says.
+         * RewriteJobIn
+         * @description A job of the kind `rewrite`.
+         */
+        RewriteJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "rewrite";
+            /**
+             * @default {
+             *       "everything": false,
+             *       "sort_order": []
+             *     }
+             */
+            options?: components["schemas"]["RewriteOptionsIn"];
+        };
+        /**
+         * RewriteOptionsIn
+         * @description How one rewrite works; what is left out is as the table's policy says.
          *
          *     `where` is an SQL condition: only files that may hold such rows are taken. `everything` takes files of any size.
          */
-        RewriteIn: {
+        RewriteOptionsIn: {
             /**
              * Everything
              * @default false
@@ -5697,6 +5606,11 @@ export interface components {
             why: string;
         };
         /**
+         * StartJobIn
+         * @description The kind of the job, and the options that this kind has.
+         */
+        StartJobIn: components["schemas"]["MergeJobIn"] | components["schemas"]["CleanJobIn"] | components["schemas"]["RewriteJobIn"] | components["schemas"]["CompactJobIn"] | components["schemas"]["DeletesJobIn"] | components["schemas"]["ManifestsJobIn"] | components["schemas"]["ExpireJobIn"] | components["schemas"]["TtlJobIn"] | components["schemas"]["OrphansJobIn"] | components["schemas"]["StatisticsJobIn"] | components["schemas"]["TagsJobIn"] | components["schemas"]["KeysJobIn"];
+        /**
          * StartedOut
          * @description A batch that was started, None where nothing was to be done; and tables that need nothing, with the reason.
          */
@@ -5707,6 +5621,24 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * StatisticsJobIn
+         * @description A job of the kind `statistics`.
+         */
+        StatisticsJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "statistics";
+            /** @default {} */
+            options?: components["schemas"]["StatisticsOptionsIn"];
+        };
+        /**
+         * StatisticsOptionsIn
+         * @description This kind has no options.
+         */
+        StatisticsOptionsIn: Record<string, never>;
         /**
          * Step
          * @description How far a wish is.
@@ -5972,6 +5904,24 @@ export interface components {
             why: string | null;
         };
         /**
+         * TagsJobIn
+         * @description A job of the kind `tags`.
+         */
+        TagsJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "tags";
+            /** @default {} */
+            options?: components["schemas"]["TagsOptionsIn"];
+        };
+        /**
+         * TagsOptionsIn
+         * @description This kind has no options.
+         */
+        TagsOptionsIn: Record<string, never>;
+        /**
          * TakenFileOut
          * @description A file that was taken, or in a dry run would be.
          */
@@ -6113,6 +6063,24 @@ export interface components {
             /** What */
             what: string;
         };
+        /**
+         * TtlJobIn
+         * @description A job of the kind `ttl`.
+         */
+        TtlJobIn: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "ttl";
+            /** @default {} */
+            options?: components["schemas"]["TtlOptionsIn"];
+        };
+        /**
+         * TtlOptionsIn
+         * @description This kind has no options.
+         */
+        TtlOptionsIn: Record<string, never>;
         /**
          * UndropIn
          * @description Another name to come back under.
@@ -9035,132 +9003,6 @@ export interface operations {
             };
         };
     };
-    clean_now_catalogs__catalog__tables__table__clean_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    compact_now_catalogs__catalog__tables__table__compact_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
     compare_catalogs__catalog__tables__table__compare_get: {
         parameters: {
             query: {
@@ -9199,132 +9041,6 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    deletes_now_catalogs__catalog__tables__table__deletes_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    expire_now_catalogs__catalog__tables__table__expire_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9525,72 +9241,10 @@ export interface operations {
             };
         };
     };
-    count_keys_catalogs__catalog__tables__table__keys_post: {
+    start_job_catalogs__catalog__tables__table__jobs_post: {
         parameters: {
             query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    resolve_keys_catalogs__catalog__tables__table__keys_resolve_post: {
-        parameters: {
-            query?: {
+                /** @description say what the job would do, and start none */
                 dry_run?: boolean;
             };
             header?: never;
@@ -9604,137 +9258,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["KeepIn"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    manifests_now_catalogs__catalog__tables__table__manifests_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    merge_now_catalogs__catalog__tables__table__merge_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["MergeIn"] | null;
+                "application/json": components["schemas"]["StartJobIn"];
             };
         };
         responses: {
@@ -9858,69 +9382,6 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    orphans_now_catalogs__catalog__tables__table__orphans_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10630,73 +10091,6 @@ export interface operations {
             };
         };
     };
-    rewrite_now_catalogs__catalog__tables__table__rewrite_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["RewriteIn"] | null;
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
     roll_back_catalogs__catalog__tables__table__rollback_post: {
         parameters: {
             query?: {
@@ -10789,195 +10183,6 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    statistics_now_catalogs__catalog__tables__table__statistics_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    tags_now_catalogs__catalog__tables__table__tags_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Validation Error */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HTTPValidationError"];
-                };
-            };
-        };
-    };
-    ttl_now_catalogs__catalog__tables__table__ttl_post: {
-        parameters: {
-            query?: {
-                dry_run?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description catalog */
-                catalog: string;
-                /** @description NAMESPACE.TABLE */
-                table: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobOut"] | components["schemas"]["PlannedOut"];
-                };
-            };
-            /** @description Bad Request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Not Found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-            /** @description Conflict */
-            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -54,6 +54,7 @@ export type TokenKind = Schemas['TokenKind'];
 export type Verdict = Schemas['Verdict'];
 export type Job = Schemas['JobOut'];
 export type JobKind = Schemas['JobKind'];
+export type StartJob = Schemas['StartJobIn'];
 export type JobStatus = Schemas['JobStatus'];
 export type Operation = Schemas['OperationOut'];
 export type Optimizer = Schemas['OptimizerOut'];

@@ -117,7 +117,7 @@ class FirnSide:
         assert answer.is_success, answer.text
 
     def job(self, kind: str, **params: str) -> None:
-        asked = self.world.post(f"{self.table_path}/{kind}", params)
+        asked = self.world.post(f"{self.table_path}/jobs", {"kind": kind, "options": params})
         self.work_off()
         job = self.world.get(f"jobs/{asked['id']}")
         assert job["status"] == "succeeded", job

@@ -17,13 +17,12 @@ from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.job import AFTER_A_LOOK, JobKind
 from catalog.locations import FileRule
+from catalog.maintenance import KINDS, dry_run
 from catalog.names import TableName
 from catalog.ports.reading import ListedFile, ManifestLine
 from catalog.would import Would
 from server.files.snapshots import write_snapshot
 from server.files.storage import Storage
-from server.service.dryruns import look
-from server.service.dryruns.dryruns import LOOKS
 from server.service.tables import TableDefinition
 from tests.factories import LAKE
 from tests.server.lake import CHANGE, ORDERS, PLAIN, Lake
@@ -152,7 +151,7 @@ def test_old_rows_are_estimated_by_bounds(lake: Lake) -> None:
 def test_a_table_of_too_many_files_is_told_by_its_summary(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     make(lake, **OLD)
     write(lake, [a_file(TODAY), a_file(TODAY - 40)])
-    monkeypatch.setattr(look, "MOST_FILES", 1)
+    monkeypatch.setattr(dry_run, "MOST_FILES", 1)
     for kind in (JobKind.REWRITE, JobKind.TTL):
         found = would(lake, kind)
         assert (found.exact, touched(found)["data files"]) == (False, (2, 2 * MIB))
@@ -210,7 +209,8 @@ def would_of(lake: Lake, kind: JobKind, files: Sequence[ListedFile], **params: A
 
 
 def test_every_kind_that_the_server_can_look_at_has_a_look_of_its_own() -> None:
-    assert set(JobKind) - LOOKS.keys() == {JobKind.ORPHANS, *AFTER_A_LOOK}
+    without = {kind.name for kind in KINDS if kind.dry_run is None}
+    assert without == {JobKind.ORPHANS, *AFTER_A_LOOK}
 
 
 def test_a_rewrite_of_everything_tells_of_every_file(lake: Lake) -> None:
@@ -318,7 +318,7 @@ def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(
 ) -> None:
     lake.create_keyed()
     change_files(lake, 50, 60)
-    monkeypatch.setattr(look, "MOST_FILES", 1)
+    monkeypatch.setattr(dry_run, "MOST_FILES", 1)
     assert touched(would(lake, JobKind.COMPACT, ORDERS))["data files"] == (2, 110)
 
 

@@ -2,10 +2,9 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from 'react-router';
 
 import { answered, api } from '../../api/client';
-import type { paths as Api } from '../../api/generated';
 import { asProblem } from '../../api/problem';
 import { costly } from '../../api/queries';
-import type { Job, JobKind, Planned, Table } from '../../api/types';
+import type { Job, JobKind, Planned, StartJob, Table } from '../../api/types';
 import { Act } from '../../components/act';
 import { Bytes, Count } from '../../components/figures';
 import { GainTable } from '../../components/gain';
@@ -14,13 +13,10 @@ import { KINDS } from '../../lib/kinds';
 import { fullName, paths } from '../../lib/paths';
 import styles from './dry-run.module.css';
 
-/** The kinds that the API has an address for. */
-type Runnable = { [Kind in JobKind]: `/catalogs/{catalog}/tables/{table}/${Kind}` extends keyof Api ? Kind : never }[JobKind];
-
 /** Starts a job, or with `dry` only says what it would find. */
 function post(table: Table, kind: JobKind, dry: boolean): Promise<Job | Planned> {
-  const options = { params: { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } } };
-  return answered(api.POST(`/catalogs/{catalog}/tables/{table}/${kind as Runnable}`, options));
+  const params = { path: { catalog: table.catalog, table: fullName(table) }, query: { dry_run: dry } };
+  return answered(api.POST('/catalogs/{catalog}/tables/{table}/jobs', { params, body: { kind } as StartJob }));
 }
 
 interface DryRunProps {

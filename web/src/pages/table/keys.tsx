@@ -48,7 +48,12 @@ export function keysFact({ keys }: Table) {
 /** Starts a count; what it finds is a fact of the table. */
 export function CheckKeys({ table }: { table: Table }) {
   const check = useDo('cannot check keys', () =>
-    answered(api.POST('/catalogs/{catalog}/tables/{table}/keys', { params: { path: { catalog: table.catalog, table: fullName(table) } } })),
+    answered(
+      api.POST('/catalogs/{catalog}/tables/{table}/jobs', {
+        params: { path: { catalog: table.catalog, table: fullName(table) } },
+        body: { kind: 'keys' },
+      }),
+    ),
   );
   return (
     <Act
@@ -109,9 +114,9 @@ function KeepOne({ table, found, opened, close }: { table: Table; found: Found; 
       danger
       act={() =>
         answered(
-          api.POST('/catalogs/{catalog}/tables/{table}/keys/resolve', {
+          api.POST('/catalogs/{catalog}/tables/{table}/jobs', {
             params: { path: { catalog: table.catalog, table: fullName(table) } },
-            body: { highest: highest === '' ? null : highest },
+            body: { kind: 'keys', options: { resolve: true, keep_highest: highest === '' ? null : highest } },
           }),
         )
       }

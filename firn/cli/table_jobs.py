@@ -1,0 +1,43 @@
+"""Starting a maintenance job and seeing it through: what every command that does so shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from firn.cli.planned import tell_planned
+from firn.cli.told import Told
+from firn.cli.watch import tell_job, watch_job
+from firn.transport import Json
+from firn.wire import Job, Planned
+
+
+def run_job(
+    this: Told,
+    table: str,
+    kind: str,
+    options: Mapping[str, Json] | None = None,
+    *,
+    dry_run: bool,
+    wait: bool,
+    show_result: Callable[[Job], None] = lambda _: None,
+) -> Job | None:
+    """The job once it has ended or, without `wait`, as it was started; None for a dry run that the server answered.
+
+    `show_result` shows people what the job has found, before how it ended. A job that failed ends the command.
+    """
+    show, handle = this.show, this.client.tables[table]
+    started: Planned | Job
+    started = handle.dry_run(kind, **(options or {})) if dry_run else handle.start_job(kind, **(options or {}))
+    if isinstance(started, Planned):
+        planned = started
+        show.emit(planned.json_value(), lambda: tell_planned(show, planned))
+        return None
+    if dry_run:
+        show.note(f"only a job can tell what it would do: job {started.id} finds out and changes nothing")
+    job = watch_job(this, started) if wait else started
+    if show.json:
+        show.write_json(job.json_value())
+    else:
+        show_result(job)
+    tell_job(show, job)
+    return job
