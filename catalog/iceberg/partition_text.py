@@ -12,7 +12,7 @@ from catalog.iceberg.json import Json
 _EPOCH = date(1970, 1, 1)
 
 
-def partition_shower(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
+def make_partition_formatter(metadata: Json) -> Callable[[int, tuple[PartitionValue, ...]], str]:
     """Writes partitions as people read them, given the spec's id and the values."""
     specs = {spec["spec-id"]: list(_named_fields(spec, metadata)) for spec in metadata["partition-specs"]}
     return lambda spec_id, values: _partition(specs[spec_id], values)

@@ -11,10 +11,10 @@ from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.merge_task import clean_task
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, gained
+from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import MaintenanceKind
-from catalog.maintenance.merge import merge_policy
+from catalog.maintenance.merge import build_merge_policy
 from catalog.planning.facts import Due, TableFacts
 from catalog.planning.need import Later, counted
 from catalog.relation import RelationKind
@@ -56,7 +56,7 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
 def build_task(context: JobContext) -> Json:
     """Everything up to the watermark is merged."""
     keyed = context.keyed_table
-    return clean_task(keyed, context.relation.name, through=keyed.watermark, policy=merge_policy(context))
+    return clean_task(keyed, context.relation.name, through=keyed.watermark, policy=build_merge_policy(context))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -67,7 +67,7 @@ def dry_run(run: DryRun) -> Would:
     return Would(
         would=f"take {counted(len(merged), 'merged file')} out of the change store's current snapshot",
         touches=[Touch("merged files", len(merged), size)],
-        gain=gained(change, files=len(merged), bytes=size),
+        gain=measure_gain(change, files=len(merged), bytes=size),
         exact=not run.task["keep_deletes"],
         notes=["those with young deletes stay"] if run.task["keep_deletes"] else [],
     )

@@ -13,7 +13,7 @@ from catalog.job import Job, JobKind
 from catalog.keyed.file_tasks import compact_task
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.planning.facts import Due, TableFacts
@@ -22,7 +22,7 @@ from catalog.planning.need import Later, counted
 from catalog.relation import RelationKind
 from catalog.would import NOTHING_TO_DO, Touch, Would, largest
 
-LAIN = timedelta(hours=1)
+MIN_PENDING_AGE = timedelta(hours=1)
 """Changes that have waited for so long are worth packing: the next merge is not about to take them away."""
 
 
@@ -43,7 +43,7 @@ def trigger(facts: TableFacts, _past: Sequence[Job], now: datetime) -> Due | Lat
         return None
     why = f"{layout.planned.files:,} small files in the change store can be packed (limit {least:,})"
     keeps = keyed.spec.sequence_field is not None and change.records > 2 * keyed.pending_rows
-    lain_at = None if keyed.pending_since is None else keyed.pending_since + LAIN
+    lain_at = None if keyed.pending_since is None else keyed.pending_since + MIN_PENDING_AGE
     if keeps or (lain_at is not None and now >= lain_at):
         return Due(kind=JobKind.COMPACT, why=why, state=str(change.snapshot_id))
     return Later(kind=JobKind.COMPACT, why=f"{why}, which a merge may take first", next_at=lain_at)
@@ -82,9 +82,9 @@ def dry_run(run: DryRun) -> Would:
             Touch("files to pack", len(chosen), size),
             Touch("of them with pending rows", pending),
             Touch("files to leave", len(data) - len(chosen), sum(file.size for file in data) - size),
-            *largest(by_partition(change, chosen)),
+            *largest(count_by_partition(change, chosen)),
         ],
-        gain=gained(change, files=len(chosen) - len(packed)),
+        gain=measure_gain(change, files=len(chosen) - len(packed)),
         is_empty=not chosen,
     )
 

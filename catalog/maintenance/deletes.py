@@ -14,7 +14,14 @@ from catalog.job import Job, JobKind
 from catalog.keyed.file_tasks import deletes_task, files_of
 from catalog.keyed.packing import SMALL_SHARE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, by_partition, gained, size_property, sized, together
+from catalog.maintenance.dry_run import (
+    DryRun,
+    count_by_partition,
+    group_by_pack,
+    measure_files,
+    measure_gain,
+    read_size_property,
+)
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.maintenance.rewrite import WITH_VECTORS
@@ -75,12 +82,12 @@ def dry_run(run: DryRun) -> Would:
     return Would(
         would=f"drop {counted(len(dangling), 'delete file')} of {len(delete_files):,} and pack {len(chosen):,}",
         touches=[
-            Touch("delete files of data files that are gone", *sized(dangling)),
-            Touch("delete files to pack", *sized(chosen)),
+            Touch("delete files of data files that are gone", *measure_files(dangling)),
+            Touch("delete files to pack", *measure_files(chosen)),
             Touch("delete files to leave", len(delete_files) - len(dangling) - len(chosen)),
-            *largest(by_partition(metadata, [*dangling, *chosen])),
+            *largest(count_by_partition(metadata, [*dangling, *chosen])),
         ],
-        gain=gained(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
+        gain=measure_gain(metadata, deletes=len(dangling) + len(chosen) - len(groups)),
         exact=not nameless and not chosen,
         notes=_about_deletes(nameless=nameless, packs=bool(chosen)),
     )
@@ -92,9 +99,9 @@ def _about_deletes(*, nameless: bool, packs: bool) -> list[str]:
 
 
 def _small_groups(metadata: Json, files: Sequence[ListedFile], least: int) -> list[list[ListedFile]]:
-    target = size_property(metadata, *_DELETE_TARGET)
-    small = together(metadata, (file for file in files if file.size < SMALL_SHARE * target))
-    return [group for group in small if len(group) > 1 and (len(group) >= least or sized(group)[1] > target)]
+    target = read_size_property(metadata, *_DELETE_TARGET)
+    small = group_by_pack(metadata, (file for file in files if file.size < SMALL_SHARE * target))
+    return [group for group in small if len(group) > 1 and (len(group) >= least or measure_files(group)[1] > target)]
 
 
 DELETES = MaintenanceKind(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from catalog.file_layout import LayoutCounter
 from catalog.iceberg.json import Json
-from catalog.iceberg.partition_text import partition_shower
+from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
@@ -17,8 +17,8 @@ from catalog.rewrite_selection import group_key
 from catalog.stats import number
 from catalog.would import Touch, Would
 
-MOST_MANIFESTS = 500
-MOST_FILES = 100_000
+MAX_MANIFESTS = 500
+MAX_FILES = 100_000
 """Somebody waits for the answer: the dry run of a larger table reads summaries alone."""
 
 
@@ -54,13 +54,13 @@ class DryRun:
 def check_not_too_many(lines: Iterable[ManifestLine]) -> None:
     """TooMany for more than somebody would wait for."""
     listed = list(lines)
-    if len(listed) > MOST_MANIFESTS or sum(line.files or 0 for line in listed) > MOST_FILES:
+    if len(listed) > MAX_MANIFESTS or sum(line.files or 0 for line in listed) > MAX_FILES:
         raise TooMany
 
 
-def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple[int, int]]:
+def count_by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple[int, int]]:
     """Files and bytes per partition, as people read it."""
-    shown = partition_shower(metadata)
+    shown = make_partition_formatter(metadata)
     totals_of: dict[str, tuple[int, int]] = {}
     for file in files:
         name = shown(file.spec_id, file.partition)
@@ -69,7 +69,7 @@ def by_partition(metadata: Json, files: Iterable[ListedFile]) -> dict[str, tuple
     return totals_of
 
 
-def together(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
+def group_by_pack(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFile]]:
     """Files that a job may pack with each other: those of one partition, and those of all older specs."""
     counter = LayoutCounter(metadata, {}, 0)
     groups: dict[object, list[ListedFile]] = {}
@@ -79,13 +79,13 @@ def together(metadata: Json, files: Iterable[ListedFile]) -> list[list[ListedFil
     return list(groups.values())
 
 
-def sized(files: Iterable[ListedFile]) -> tuple[int, int]:
+def measure_files(files: Iterable[ListedFile]) -> tuple[int, int]:
     """How many files there are, and how large they are together."""
     sizes = [file.size for file in files]
     return len(sizes), sum(sizes)
 
 
-def totals(metadata: Json) -> dict[str, int]:
+def read_totals(metadata: Json) -> dict[str, int]:
     """What the head's summary says of the whole table."""
     summary: Mapping[str, str] = (current_snapshot(metadata) or {}).get("summary") or {}
     return {
@@ -96,9 +96,9 @@ def totals(metadata: Json) -> dict[str, int]:
     }
 
 
-def gained(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) -> dict[str, int]:
+def measure_gain(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) -> dict[str, int]:
     """Before and after, when so much of each is taken away."""
-    now = totals(metadata)
+    now = read_totals(metadata)
     less = {"files": files, "bytes": bytes, "deletes": deletes}
     gain: dict[str, int] = {}
     for name, gone in less.items():
@@ -106,22 +106,22 @@ def gained(metadata: Json, *, files: int = 0, bytes: int = 0, deletes: int = 0) 
     return gain
 
 
-def told_by_summary(run: DryRun, *, of_changes: bool) -> Would:
+def summarize(run: DryRun, *, of_changes: bool) -> Would:
     """What the head's summary says of a table whose manifests are too many to read while somebody waits."""
     context = run.context
     name, metadata = context.main_store
     if of_changes:
         name, metadata = TableName(context.relation.name.as_namespace, CHANGE), context.metadata[CHANGE]
-    now = totals(metadata)
+    now = read_totals(metadata)
     return Would(
         would=f"{context.job.kind} {name}: it has too many files to look at each",
         touches=[Touch("data files", now["files"], now["bytes"]), Touch("delete files", now["deletes"])],
         exact=False,
-        notes=[f"told from the head's summary alone: there are more than {MOST_FILES:,} files or many manifests"],
+        notes=[f"told from the head's summary alone: there are more than {MAX_FILES:,} files or many manifests"],
     )
 
 
-def size_property(metadata: Json, key: str, default: int) -> int:
+def read_size_property(metadata: Json, key: str, default: int) -> int:
     """A table property that is a number of bytes; the default where it is none."""
     text = str(metadata.get("properties", {}).get(key, ""))
     return int(text) if text.isdecimal() and int(text) else default

@@ -11,7 +11,7 @@ from catalog.job import Job, JobKind, JobStatus
 from catalog.keeping.expiry import ExpirePolicy, Leaving, expire_task, leaving
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, gained
+from catalog.maintenance.dry_run import DryRun, TooMany, check_not_too_many, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.names import TableName
 from catalog.planning.facts import Due, TableFacts
@@ -22,11 +22,11 @@ from catalog.ports.reading import ManifestLine
 from catalog.relation import TableStats
 from catalog.would import Touch, Would
 
-LONGEST_SLACK = timedelta(hours=1)
+MAX_SLACK = timedelta(hours=1)
 """Snapshots that have come of age wait so long for others: a table with a commit a minute would expire every minute."""
 _AND = " and "
 """Between the states of two stores."""
-LOOKED_AGAIN = 100
+RETRY_SNAPSHOTS = 100
 """Snapshots that could not be expired are tried again when so many more have come."""
 
 
@@ -64,14 +64,14 @@ def _expire_store(facts: TableFacts, stats: TableStats, now: datetime) -> Due | 
     if stats.snapshots <= keep or since is None:
         return None
     why = f"{stats.snapshots:,} snapshots, the oldest superseded {shown(now - since)} ago (limit {shown(oldest)})"
-    ripe_at = since + oldest + min(oldest / 10, LONGEST_SLACK)
+    ripe_at = since + oldest + min(oldest / 10, MAX_SLACK)
     if now <= ripe_at:
         return Later(kind=JobKind.EXPIRE, why=why, next_at=ripe_at + timedelta(seconds=1))
-    state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // LOOKED_AGAIN}"
+    state = f"{stats.relation_id}:{since.isoformat()}:{stats.snapshots // RETRY_SNAPSHOTS}"
     return Due(kind=JobKind.EXPIRE, why=why, state=state)
 
 
-def expiring(context: JobContext) -> list[tuple[TableName, Json, Leaving]]:
+def select_expired_of_tables(context: JobContext) -> list[tuple[TableName, Json, Leaving]]:
     """What may leave each table. A linked table's change history stays whole: a rebuild after a Hive overwrite
     replays it (docs/protocols.md, rule 3.2).
     """
@@ -97,7 +97,7 @@ def expiring(context: JobContext) -> list[tuple[TableName, Json, Leaving]]:
 
 def build_task(context: JobContext) -> Json:
     """The snapshots and refs that leave each table."""
-    return expire_task(expiring(context))
+    return expire_task(select_expired_of_tables(context))
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ def dry_run(run: DryRun) -> Would:
     """Snapshots and refs that may go, and the files that only they need."""
     snapshots = refs = 0
     freed = _Freed()
-    for _, metadata, going in expiring(run.context):
+    for _, metadata, going in select_expired_of_tables(run.context):
         snapshots += len(going.snapshot_ids)
         refs += len(going.refs)
         _add_freed(freed, run, metadata, set(going.snapshot_ids))
@@ -131,7 +131,7 @@ def dry_run(run: DryRun) -> Would:
             Touch("manifests", *_sized(freed.manifests if kept is None else {})),
             Touch("manifest lists and statistics", len(freed.others) if kept is None else 0),
         ],
-        gain={**gained(run.context.main_store[1]), "freed_files": len(every), "freed_bytes": sum(every.values())},
+        gain={**measure_gain(run.context.main_store[1]), "freed_files": len(every), "freed_bytes": sum(every.values())},
         exact=freed.known,
         notes=notes,
     )

@@ -13,7 +13,7 @@ from catalog.job import JobKind
 from catalog.keyed.keys_task import Keep, keys_task
 from catalog.keyed.spec import BASE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, gained, totals
+from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.planning.need import counted
@@ -53,13 +53,13 @@ def build_task(context: JobContext) -> Json:
 def dry_run(run: DryRun) -> Would:
     """All rows are read for their keys; how many of these occur more than once is known when it runs."""
     base = run.context.main_store[1]
-    now = totals(base)
+    now = read_totals(base)
     over = f"the keys of {counted(now['rows'], 'row')}"
     resolves = run.task["resolves"]
     return Would(
         would=f"count {over}, and keep one row of each that occurs more than once" if resolves else f"count {over}",
         touches=[Touch("files to read", now["files"], now["bytes"])],
-        gain=gained(base),
+        gain=measure_gain(base),
         exact=not resolves,
         notes=["how many rows leave is known when it runs"] if resolves else ["only the key columns are read"],
     )

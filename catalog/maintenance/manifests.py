@@ -13,7 +13,7 @@ from catalog.job import Job, JobKind
 from catalog.keyed.file_tasks import manifests_task
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, gained, size_property
+from catalog.maintenance.dry_run import DryRun, measure_gain, read_size_property
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.names import TableName
 from catalog.planning.facts import Due, TableFacts
@@ -63,7 +63,7 @@ def dry_run(run: DryRun) -> Would:
     touches = []
     for store, name, metadata in run.context.stores:
         sizes = _manifest_sizes(run, metadata)
-        fewest = -(-sum(sizes) // size_property(metadata, *_MANIFEST_TARGET))
+        fewest = -(-sum(sizes) // read_size_property(metadata, *_MANIFEST_TARGET))
         written = len(sizes) > run.task["max_count"] and fewest <= len(sizes) / 2
         now, after = now + len(sizes), after + (fewest if written else len(sizes))
         label = f"manifests of {store or name} to " + ("write anew" if written else "leave")
@@ -72,7 +72,7 @@ def dry_run(run: DryRun) -> Would:
     return Would(
         would=f"write {counted(now, 'manifest')} anew as about {after:,}" if changes else "leave the manifests alone",
         touches=touches,
-        gain=gained(run.context.main_store[1]),
+        gain=measure_gain(run.context.main_store[1]),
         exact=not changes,
         notes=["manifests of older partitionings stay as they are"] if changes else [],
     )

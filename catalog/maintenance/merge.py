@@ -12,7 +12,7 @@ from catalog.job import Job, JobKind, JobStatus
 from catalog.keyed.merge_task import MergeMode, MergePolicy, merge_task
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, by_partition, gained, totals
+from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain, read_totals
 from catalog.maintenance.estimate import Effect, TableSize, size_without_changes
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.planning.facts import Due, TableFacts
@@ -42,7 +42,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
         return None
     # A rollback brings back pending changes that have been merged before: the version tells the two states apart.
     state = f"{keyed.version}:{keyed.watermark}..{keyed.change_sequence}"
-    limits, waiting = merge_trigger(facts.policy), waiting_for_merge(facts, keyed, past, now)
+    limits, waiting = read_merge_trigger(facts.policy), measure_pending(facts, keyed, past, now)
     if limits.holds(waiting):
         return Due(kind=JobKind.MERGE, why=limits.why(waiting), state=state)
     schedule = moments(JobKind.MERGE, facts, past, now)
@@ -52,7 +52,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     return Later(kind=JobKind.MERGE, why=limits.why(waiting), next_at=min(comes, default=None))
 
 
-def merge_trigger(policy: Policy) -> Trigger:
+def read_merge_trigger(policy: Policy) -> Trigger:
     """What the owner wrote, or any one of the four limits."""
     written: Trigger | None = policy["firn.merge.trigger"]
     if written is not None:
@@ -67,7 +67,7 @@ def merge_trigger(policy: Policy) -> Trigger:
     )
 
 
-def waiting_for_merge(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> Waiting:
+def measure_pending(facts: TableFacts, keyed: KeyedTable, past: Sequence[Job], now: datetime) -> Waiting:
     """What is pending, in the trigger's words; a table that was never merged counts from when it was made."""
     merged = (job.created_at for job in past if job.kind is JobKind.MERGE and job.status is JobStatus.SUCCEEDED)
     return Waiting(
@@ -86,7 +86,7 @@ def estimate(facts: TableFacts, before: TableSize, _params: Mapping[str, Any]) -
     return Effect(size_without_changes(facts, before, left=0), pending + min(facts.stats.bytes, 10 * pending))
 
 
-def merge_policy(context: JobContext) -> MergePolicy:
+def build_merge_policy(context: JobContext) -> MergePolicy:
     """How a merge of this table works, by its policy and by the request."""
     wanted = context.job.params.get("mode") or context.policy["firn.merge.mode"]
     return MergePolicy(
@@ -100,18 +100,18 @@ def merge_policy(context: JobContext) -> MergePolicy:
 def build_task(context: JobContext) -> Json:
     """The SQL over both stores as they are now."""
     base, change = context.metadata[BASE], context.metadata[CHANGE]
-    return merge_task(context.keyed_table, context.relation.name, base, change, policy=merge_policy(context))
+    return merge_task(context.keyed_table, context.relation.name, base, change, policy=build_merge_policy(context))
 
 
 def dry_run(run: DryRun) -> Would:
     """Pending changes, and the partitions that they lead to; the partitions that rows leave show when the job runs."""
     keyed, base = run.context.keyed, run.context.main_store[1]
     if keyed is None or not keyed.pending_commits:
-        return Would(would="merge nothing: no change is pending", gain=gained(base))
+        return Would(would="merge nothing: no change is pending", gain=measure_gain(base))
     change = run.context.metadata[CHANGE]
     pending = [file for file in run.live(change) if file.sequence_number > keyed.watermark]
-    partitions = by_partition(change, pending)
-    rows = totals(base)["rows"]
+    partitions = count_by_partition(change, pending)
+    rows = read_totals(base)["rows"]
     mode = {"auto": "by whatever costs less", "rewrite": "by rewriting", "vectors": "by delete files"}
     return Would(
         would=f"merge {counted(keyed.pending_rows, 'pending row')} of {counted(keyed.pending_commits, 'commit')} into "
@@ -122,7 +122,7 @@ def dry_run(run: DryRun) -> Would:
             Touch("partitions written to", len(partitions)),
             *largest(partitions),
         ],
-        gain=gained(base),
+        gain=measure_gain(base),
         exact=False,
         notes=["partitions that changed rows leave are found when it runs"],
     )

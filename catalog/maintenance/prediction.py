@@ -12,7 +12,7 @@ from catalog.maintenance.registry import kind_of
 from catalog.planning.facts import TableFacts
 
 
-def predicted(
+def predict_job(
     kind: JobKind, facts: TableFacts, past: Sequence[Job], params: Mapping[str, Any] | None = None
 ) -> Predicted:
     """What such a job would gain now; kinds that no scan notices change nothing of these quantities."""

@@ -15,7 +15,7 @@ from catalog.iceberg.reading import current_schema, field_by_name
 from catalog.job import Job, JobKind
 from catalog.keyed.file_tasks import RewriteStrategy, files_of, rewrite_task
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import Effect, TableSize
 from catalog.maintenance.kind import JobOptions, MaintenanceKind
 from catalog.planning.facts import Due, TableFacts
@@ -108,7 +108,7 @@ def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datet
     if planned >= least:
         why = f"{counted(planned, 'small file')} can be packed (limit {least:,})"
         return Due(kind=JobKind.REWRITE, why=why, state=state)
-    if spread_reached(layout, least) >= 1:
+    if measure_spread(layout, least) >= 1:
         saved = layout.asked.saved_files
         why = f"{saved:,} of {counted(layout.data_files, 'file')} would go: small ones of {layout.asked.groups:,}"
         return Due(kind=JobKind.REWRITE, why=f"{why} partitions", state=state, params=few)
@@ -122,7 +122,7 @@ def _pack(facts: TableFacts, layout: FileLayout, past: Sequence[Job], now: datet
     return Later(kind=JobKind.REWRITE, why=f"{small} by schedule", next_at=schedule.following)
 
 
-def spread_reached(layout: FileLayout, least: int) -> float:
+def measure_spread(layout: FileLayout, least: int) -> float:
     """How near a rewrite is that packs a few files in each of several partitions; from 1 on it is due."""
     saved = layout.asked.saved_files
     if layout.asked.groups < FEWEST_FILES or not layout.data_files:
@@ -130,7 +130,7 @@ def spread_reached(layout: FileLayout, least: int) -> float:
     return min(2 * saved / least, 2 * saved / layout.data_files)
 
 
-def packable(layout: FileLayout, least: int) -> str:
+def describe_packable(layout: FileLayout, least: int) -> str:
     """How many files can be packed, and how many of them count for a rewrite by need."""
     every, planned = layout.asked.packable_files, layout.planned.packable_files
     fewest = layout.rule["min_files"]
@@ -145,7 +145,7 @@ def idle_note(facts: TableFacts) -> str | None:
         return None
     if layout is None:
         return "its files are being counted"
-    return f"of {counted(layout.small_files, 'small file')} {packable(layout, least)}"
+    return f"of {counted(layout.small_files, 'small file')} {describe_packable(layout, least)}"
 
 
 def estimate(facts: TableFacts, before: TableSize, params: Mapping[str, Any]) -> Effect:
@@ -197,9 +197,9 @@ def dry_run(run: DryRun) -> Would:
             Touch("files to rewrite", packing.files, packing.bytes),
             Touch("files to leave", len(data) - packing.files, _size(data) - packing.bytes),
             Touch("partitions", packing.groups),
-            *largest(by_partition(metadata, chosen)),
+            *largest(count_by_partition(metadata, chosen)),
         ],
-        gain=gained(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),
+        gain=measure_gain(metadata, files=packing.files - packing.files_after, deletes=packing.delete_files),
         exact=not notes,
         notes=notes,
         is_empty=not chosen,

@@ -9,7 +9,7 @@ from catalog.iceberg.json import Json
 from catalog.job import Job, JobKind, JobStatus
 from catalog.keeping.statistics import statistics_columns, statistics_task
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, gained, totals
+from catalog.maintenance.dry_run import DryRun, measure_gain, read_totals
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
@@ -42,14 +42,14 @@ def build_task(context: JobContext) -> Json:
 def dry_run(run: DryRun) -> Would:
     """Columns to be counted: their values of all rows are read."""
     metadata, columns = run.context.main_store[1], run.task["columns"]
-    now = totals(metadata)
+    now = read_totals(metadata)
     if run.task["snapshot_id"] is None or not columns:
         why = "the head's statistics are there already, or it has none of the columns yet"
-        return Would(would=f"count nothing: {why}", gain=gained(metadata))
+        return Would(would=f"count nothing: {why}", gain=measure_gain(metadata))
     return Would(
         would=f"count the distinct values of {counted(len(columns), 'column')} over {counted(now['rows'], 'row')}",
         touches=[Touch("columns", len(columns)), Touch("files to read", now["files"], now["bytes"])],
-        gain=gained(metadata),
+        gain=measure_gain(metadata),
         notes=[f"columns: {', '.join(columns)}", "only these columns' parts of the files are read"],
     )
 

@@ -13,7 +13,7 @@ from catalog.keyed.replay_task import replay_task, replayed_through
 from catalog.keyed.spec import BASE, CHANGE
 from catalog.maintenance.context import JobContext
 from catalog.maintenance.kind import MaintenanceKind
-from catalog.maintenance.merge import merge_policy
+from catalog.maintenance.merge import build_merge_policy
 from catalog.planning.facts import TableFacts
 from catalog.relation import Relation, RelationKind
 
@@ -30,8 +30,8 @@ def build_task(context: JobContext) -> Json:
     """
     keyed, base, change = context.keyed_table, context.metadata[BASE], context.metadata[CHANGE]
     through = replayed_through(change)
-    clean = clean_task(keyed, context.relation.name, through=through, policy=merge_policy(context))
-    everything = replace(merge_policy(context), max_job_rows=None)
+    clean = clean_task(keyed, context.relation.name, through=through, policy=build_merge_policy(context))
+    everything = replace(build_merge_policy(context), max_job_rows=None)
     merge = merge_task(keyed, context.relation.name, base, change, policy=everything)
     return {
         "merge": merge | {"through": through, "clean": clean},

@@ -9,7 +9,7 @@ from catalog.iceberg.json import Json
 from catalog.job import Job, JobKind
 from catalog.keeping.tags import TagPlan, TagPolicy, tag_plan, tags_task
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, gained
+from catalog.maintenance.dry_run import DryRun, measure_gain
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
 from catalog.planning.facts import Due, TableFacts
@@ -24,7 +24,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     return due_by_schedule(JobKind.TAGS, "the head gets a tag", facts, past, now)
 
 
-def planned_tags(context: JobContext) -> TagPlan:
+def plan_tags_of(context: JobContext) -> TagPlan:
     """The tags of the table, or of base: a tag of a keyed table holds what was merged by then."""
     policy = TagPolicy(
         schedule=context.policy["firn.tags.schedule"],
@@ -38,7 +38,7 @@ def planned_tags(context: JobContext) -> TagPlan:
 def build_task(context: JobContext) -> Json:
     """The tags to make and to drop; Invalid without a schedule."""
     name, metadata = context.main_store
-    return tags_task([*name.namespace, name.name], metadata, planned_tags(context))
+    return tags_task([*name.namespace, name.name], metadata, plan_tags_of(context))
 
 
 def dry_run(run: DryRun) -> Would:
@@ -49,7 +49,7 @@ def dry_run(run: DryRun) -> Would:
     return Would(
         would=f"make {counted(len(make), 'tag')} and drop {len(drop):,}",
         touches=[*made, *dropped],
-        gain=gained(run.context.main_store[1]),
+        gain=measure_gain(run.context.main_store[1]),
         notes=[f"no tag {name}: {why}" for name, why in missed.items()],
     )
 

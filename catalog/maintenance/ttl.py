@@ -12,7 +12,7 @@ from catalog.keeping.ttl import Cutoff, TtlPolicy, check_takes_ttl, cutoff_of, k
 from catalog.keyed.merge_task import MergePolicy, merge_task, pair_of
 from catalog.keyed.spec import CHANGE
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, by_partition, gained
+from catalog.maintenance.dry_run import DryRun, count_by_partition, measure_gain
 from catalog.maintenance.estimate import reads_all_data
 from catalog.maintenance.kind import MaintenanceKind
 from catalog.maintenance.scheduled import due_by_schedule
@@ -36,7 +36,7 @@ def trigger(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | Late
     return due_by_schedule(JobKind.TTL, f"rows whose {column} is older than {shown(age)} go", facts, past, now)
 
 
-def ttl_cutoff(context: JobContext) -> Cutoff:
+def find_cutoff(context: JobContext) -> Cutoff:
     """Where old rows of this table end; Invalid or CommitRefused where none may be deleted."""
     check_takes_ttl(context.relation.name, hive_linked=context.relation.hive_name is not None)
     policy = TtlPolicy(
@@ -50,7 +50,7 @@ def ttl_cutoff(context: JobContext) -> Cutoff:
 
 def build_task(context: JobContext) -> Json:
     """A delete from a plain table; for a keyed table also the merge without old rows that may take its place."""
-    cutoff, (name, base) = ttl_cutoff(context), context.main_store
+    cutoff, (name, base) = find_cutoff(context), context.main_store
     task = ttl_task([*name.namespace, name.name], cutoff)
     if context.keyed is None:
         return task
@@ -77,7 +77,7 @@ class _Old:
 
 def dry_run(run: DryRun) -> Would:
     """Rows that are too old: in whole partitions and files, and in parts of files as their bounds say."""
-    metadata, cutoff = run.context.main_store[1], ttl_cutoff(run.context)
+    metadata, cutoff = run.context.main_store[1], find_cutoff(run.context)
     files = run.live(metadata, bounds_of=cutoff.field_id)
     has_deletes = any(file.content for file in files)
     old = _old(metadata, cutoff, [file for file in files if not file.content])
@@ -94,9 +94,9 @@ def dry_run(run: DryRun) -> Would:
             Touch("rows", rows),
             Touch("files that go whole, unopened", len(old.whole), size),
             Touch("files that lose some rows", len(old.part), sum(file.size for file in old.part)),
-            *largest(by_partition(metadata, [*old.whole, *old.part])),
+            *largest(count_by_partition(metadata, [*old.whole, *old.part])),
         ],
-        gain=gained(metadata, files=len(old.whole), bytes=size),
+        gain=measure_gain(metadata, files=len(old.whole), bytes=size),
         exact=not notes,
         notes=notes,
     )

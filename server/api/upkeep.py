@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
 from catalog.blocker import Blocker, BlockerId
-from catalog.health import Part, health_of
 from catalog.job import JobKind
+from catalog.maintenance.health import HealthPart, compute_health
 from server.api.deps import CatalogDep, In, Out, ServicesDep, TableDep
 from server.api.errors import refusals
 
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/catalogs/{catalog}/tables/{table}", tags=["tables"])
 class LossOut(Out):
     """What one part takes from the score, of how many points, and the figure behind it."""
 
-    part: Part
+    part: HealthPart
     lost: float
     of: int
     figure: str
@@ -75,7 +75,7 @@ def show_health(
     """
     outlook = services.planner.outlook(catalog, table)
     skew = services.layouts.skew(catalog, table) if measure else None
-    return TableHealthOut.model_validate(health_of(outlook.facts, outlook.now, skew=skew))
+    return TableHealthOut.model_validate(compute_health(outlook.facts, outlook.now, skew=skew))
 
 
 @router.get("/blockers", summary="List blockers", responses=refusals(404))

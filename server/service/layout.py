@@ -8,7 +8,7 @@ from datetime import date
 
 from catalog.file_layout import FEWEST_FILES, LayoutCounter, change_packs
 from catalog.iceberg.json import Json
-from catalog.iceberg.partition_text import partition_shower
+from catalog.iceberg.partition_text import make_partition_formatter
 from catalog.iceberg.reading import current_snapshot
 from catalog.keyed.spec import CHANGE
 from catalog.names import CatalogName, TableName
@@ -77,7 +77,7 @@ class Layouts:
     def _of_store(self, store: Relation, facts: TableFacts) -> list[PartitionLayout]:
         metadata = load_metadata(self.metadata, store)
         role = store.name.name if store.kind.is_store else "table"
-        shown, small_below = partition_shower(metadata), small_file_bytes(facts.policy, store.kind)
+        shown, small_below = make_partition_formatter(metadata), small_file_bytes(facts.policy, store.kind)
         found: dict[str, PartitionLayout] = {}
         rule = file_rule(self.database, self.metadata.files, store, metadata)
         files = _live(self.manifests.confined(rule), metadata)

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 
 from catalog.blocker import longest
 from catalog.group import GroupName
-from catalog.health import health_of
 from catalog.job import Job
-from catalog.maintenance import decided
+from catalog.maintenance import decide_next_job
+from catalog.maintenance.health import compute_health
 from catalog.names import RelationId
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.ports.store import Database, UnitOfWork
@@ -205,10 +205,10 @@ def _decided(
     found: dict[RelationId, Due | NotDue] = {}
     for relation_id, known in facts.items():
         job = active.get(relation_id)
-        decision = decided(known, [] if job is None else [job], now)
+        decision = decide_next_job(known, [] if job is None else [job], now)
         if isinstance(decision, Due):
             past = past_of(uow, relation_id)
-            decision = decided(known, past if job is None or job in past else [job, *past], now)
+            decision = decide_next_job(known, past if job is None or job in past else [job, *past], now)
         found[relation_id] = decision
     return found
 
@@ -221,7 +221,7 @@ def _looked(one: _Seen) -> list[Looked]:
 
 def _standing(one: _Seen, now: datetime) -> Standing:
     stats, keyed, decision = one.facts.stats, one.facts.keyed, one.decision
-    health = health_of(one.facts, now)
+    health = compute_health(one.facts, now)
     return Standing(
         relation_id=one.relation.id,
         catalog=one.relation.catalog,

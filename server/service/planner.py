@@ -12,7 +12,7 @@ from catalog.errors import Conflict, Invalid
 from catalog.gain import QUANTITIES
 from catalog.job import ASKED_FOR, REMEMBERED_JOBS, Job, JobKind, JobStatus
 from catalog.keyed.spec import KeyedTable
-from catalog.maintenance import KINDS, decided, kind_of, predicted
+from catalog.maintenance import KINDS, decide_next_job, kind_of, predict_job
 from catalog.names import CatalogName, RelationId, TableName
 from catalog.ownership import why_not_inside, why_not_said_to_be_its_own
 from catalog.planning import Due, NotDue, TableFacts
@@ -49,7 +49,7 @@ class Planner:
             relation = planned_relation(uow, catalog, name)
             facts = facts_of(uow, relation)
             past, now = past_of(uow, relation.id), uow.now()
-            return Outlook(decision=decided(facts, past, now), policy=facts.policy, facts=facts, now=now)
+            return Outlook(decision=decide_next_job(facts, past, now), policy=facts.policy, facts=facts, now=now)
 
     def facts_for(self, catalog: CatalogName, name: TableName, kind: JobKind) -> TableFacts:
         """What is known of a table that takes jobs of this kind; Invalid for one that does not."""
@@ -86,7 +86,7 @@ def asked_for(
 ) -> Job:
     """A job that somebody wants now: what is planned and only waits gives way; Conflict while a job is active."""
     check_not_blocked(uow, relation.id, kind)
-    gain, now = predicted(kind, facts, past_of(uow, relation.id), params), uow.now()
+    gain, now = predict_job(kind, facts, past_of(uow, relation.id), params), uow.now()
     due = Due(kind=kind, why=why, state=ASKED_FOR, params=params, predicted=gain)
     job = queued(relation, due, facts, now, asked=True)
     if not added(uow, job, now):
@@ -106,7 +106,7 @@ def _ended_at_once(
     check_not_blocked(uow, relation.id, kind)
     now = uow.now()
     due = Due(kind=kind, why="asked for", state=ASKED_FOR, params=params)
-    now_lies = predicted(kind, facts, ()).as_json()
+    now_lies = predict_job(kind, facts, ()).as_json()
     same = {f"{one}_{when}": now_lies[f"{one}_before"] for one in QUANTITIES for when in ("before", "after")}
     job = replace(
         queued(relation, due, facts, now, asked=True),

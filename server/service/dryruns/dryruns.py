@@ -9,7 +9,7 @@ from catalog.errors import CatalogError, Invalid
 from catalog.job import JobKind
 from catalog.maintenance import kind_of
 from catalog.maintenance.context import JobContext
-from catalog.maintenance.dry_run import DryRun, TooMany, told_by_summary
+from catalog.maintenance.dry_run import DryRun, TooMany, summarize
 from catalog.names import CatalogName, TableName
 from catalog.ports.reading import ManifestReading
 from catalog.would import Would
@@ -46,7 +46,7 @@ class DryRuns:
         try:
             return dry_run(run)
         except TooMany:
-            return told_by_summary(run, of_changes=kind_of(kind).works_on_changes)
+            return summarize(run, of_changes=kind_of(kind).works_on_changes)
 
     def _why_files_stay(self, context: JobContext) -> str | None:
         with self.tasks.database.reading() as uow:

@@ -11,7 +11,7 @@ import pytest
 from catalog.blocker import LONGEST, Blocker, BlockerId, check_blocker
 from catalog.errors import Invalid
 from catalog.job import JobKind, JobStatus, LeaseToken
-from catalog.maintenance import decided
+from catalog.maintenance import decide_next_job
 from catalog.planning import Due, NotDue
 from tests.catalog.planning.tables import DAY, KEYED, ended, plain
 from tests.factories import NOW
@@ -27,7 +27,7 @@ def a_blocker(**changes: Any) -> Blocker:
 
 
 def not_due(facts: Any, past: Any = (), now: datetime = NOW) -> NotDue:
-    decision = decided(facts, past, now)
+    decision = decide_next_job(facts, past, now)
     assert isinstance(decision, NotDue), decision.why
     return decision
 
@@ -40,8 +40,8 @@ def test_a_job_that_is_due_waits_for_its_window() -> None:
     assert waits.next_at == NOW.replace(hour=22, minute=0)
     assert waits.kind is JobKind.REWRITE
     assert "may not begin before 2026-11-21 22:00 UTC" in waits.why
-    assert isinstance(decided(plain(NIGHT, **SMALL), (), waits.next_at), Due)
-    assert isinstance(decided(plain(NIGHT, **SMALL), (), waits.next_at + 8 * HOUR), NotDue)
+    assert isinstance(decide_next_job(plain(NIGHT, **SMALL), (), waits.next_at), Due)
+    assert isinstance(decide_next_job(plain(NIGHT, **SMALL), (), waits.next_at + 8 * HOUR), NotDue)
 
 
 def test_a_window_is_of_its_own_time_zone() -> None:
@@ -68,7 +68,7 @@ def test_what_time_brings_outside_the_window_comes_when_it_opens() -> None:
     waits = not_due(facts)
     opens = NOW.replace(hour=22, minute=0)
     assert (waits.kind, waits.next_at) == (JobKind.ORPHANS, opens)
-    assert isinstance(decided(facts, (), opens), Due)
+    assert isinstance(decide_next_job(facts, (), opens), Due)
 
 
 # --- blockers --------------------------------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ def test_a_blocked_table_gets_no_job_and_says_who_blocks_it_and_until_when() -> 
     assert waits.blocked_by == blocker
     assert waits.next_at == blocker.until
     assert "the table is blocked by ann until 2026-11-21 11:30 UTC: a load" in waits.why
-    assert isinstance(decided(plain(**SMALL, blockers=(blocker,)), (), blocker.until), Due)
+    assert isinstance(decide_next_job(plain(**SMALL, blockers=(blocker,)), (), blocker.until), Due)
 
 
 def test_a_blocker_of_one_kind_lets_the_others_pass() -> None:
     blocker = a_blocker(kinds=frozenset({JobKind.REWRITE}))
     assert not_due(plain(**SMALL, blockers=(blocker,))).blocked_by == blocker
     old: dict[str, Any] = {"snapshots": 50, "oldest_superseded_at": NOW - 9 * DAY}
-    decision = decided(plain(**SMALL, **old, blockers=(blocker,)), (), NOW)
+    decision = decide_next_job(plain(**SMALL, **old, blockers=(blocker,)), (), NOW)
     assert isinstance(decision, Due)
     assert decision.kind is JobKind.EXPIRE
 
@@ -138,7 +138,7 @@ def test_a_kind_that_keeps_missing_its_prediction_backs_off_and_says_so() -> Non
     waits = not_due(plain(**SMALL), [rewrite(22), rewrite(None), rewrite(0)])
     assert "the last 3 gained less than a quarter of what was predicted" in waits.why
     assert waits.next_at == NOW + timedelta(minutes=2)
-    assert isinstance(decided(plain(**SMALL), [rewrite(0)] * 3, waits.next_at), Due)
+    assert isinstance(decide_next_job(plain(**SMALL), [rewrite(0)] * 3, waits.next_at), Due)
     longer = not_due(plain(**SMALL), [rewrite(0)] * 5).next_at
     assert longer is not None
     assert longer > waits.next_at
@@ -146,12 +146,12 @@ def test_a_kind_that_keeps_missing_its_prediction_backs_off_and_says_so() -> Non
 
 @pytest.mark.parametrize("last", [23, 90])
 def test_one_that_gains_enough_ends_the_row(last: int) -> None:
-    assert isinstance(decided(plain(**SMALL), [rewrite(last), *[rewrite(0)] * 3], NOW), Due)
-    assert isinstance(decided(plain(**SMALL), [rewrite(0), rewrite(0), rewrite(last), rewrite(0)], NOW), Due)
+    assert isinstance(decide_next_job(plain(**SMALL), [rewrite(last), *[rewrite(0)] * 3], NOW), Due)
+    assert isinstance(decide_next_job(plain(**SMALL), [rewrite(0), rewrite(0), rewrite(last), rewrite(0)], NOW), Due)
 
 
 def test_what_was_not_predicted_or_not_told_is_no_miss() -> None:
     unknown = [rewrite(0, predicted={}), rewrite(0, result={}), rewrite(0, result={"gained": "much"}, predicted={})]
-    assert isinstance(decided(plain(**SMALL), unknown, NOW), Due)
+    assert isinstance(decide_next_job(plain(**SMALL), unknown, NOW), Due)
     failed = rewrite(None, status=JobStatus.CANCELED)
-    assert isinstance(decided(plain(**SMALL), [failed] * 3, NOW), Due)
+    assert isinstance(decide_next_job(plain(**SMALL), [failed] * 3, NOW), Due)

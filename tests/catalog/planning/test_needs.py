@@ -11,9 +11,9 @@ import pytest
 from catalog.file_layout import FileLayout, Packing
 from catalog.job import JobKind, JobStatus, LeaseToken
 from catalog.keyed.spec import KeySpec
-from catalog.maintenance import decided
-from catalog.maintenance.decide import MOST_TURNS
-from catalog.maintenance.prediction import predicted
+from catalog.maintenance import decide_next_job
+from catalog.maintenance.next_job import MAX_TURNS
+from catalog.maintenance.prediction import predict_job
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.policy.policy import layered
 from catalog.relation import TableStats
@@ -27,13 +27,13 @@ THREE = NOW.replace(hour=3, minute=0)
 
 
 def due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> Due:
-    decision = decided(facts, past, now)
+    decision = decide_next_job(facts, past, now)
     assert isinstance(decision, Due), decision.why
     return decision
 
 
 def not_due(facts: TableFacts, past: Any = (), now: datetime = NOW) -> NotDue:
-    decision = decided(facts, past, now)
+    decision = decide_next_job(facts, past, now)
     assert isinstance(decision, NotDue), decision.why
     return decision
 
@@ -120,7 +120,7 @@ def test_365_partitions_of_one_file_promise_nothing_and_get_no_rewrite() -> None
     table = laid_out(plain(data_files=365, bytes=365 * 10**6), *[1] * 365)
     waits = not_due(table)
     assert "of 365 small files 0 can be packed (a rewrite is due at 20)" in waits.why
-    gain = predicted(JobKind.REWRITE, table, ())
+    gain = predict_job(JobKind.REWRITE, table, ())
     assert (gain.files_before, gain.files_after, gain.work) == (365, 365, 0)
 
 
@@ -256,7 +256,7 @@ def test_snapshots_of_base_that_cannot_go_hide_nothing_of_the_change_store() -> 
 def test_a_new_table_is_not_due_for_moments_before_it_was_made() -> None:
     for made, is_due in ((THREE - timedelta(seconds=1), True), (THREE, False), (NOW, False)):
         facts = plain(AT_THREE, created_at=made, last_commit_at=NOW)
-        assert isinstance(decided(facts, (), NOW), Due) == is_due
+        assert isinstance(decide_next_job(facts, (), NOW), Due) == is_due
     assert not_due(plain(AT_THREE, created_at=NOW, last_commit_at=NOW)).next_at == THREE + DAY
 
 
@@ -354,11 +354,11 @@ def test_a_kind_that_is_always_due_does_not_starve_the_others() -> None:
     facts = keyed({"firn.merge.trigger": "rows >= 1"}, {"snapshots": 50, "oldest_superseded_at": NOW - 9 * DAY})
     kinds: list[JobKind] = []
     past: list[Any] = []
-    for turn in range(2 * (MOST_TURNS + 1)):
+    for turn in range(2 * (MAX_TURNS + 1)):
         decision = due(facts, past)
         kinds.append(decision.kind)
         past = [ended(decision.kind, params={"state": f"before {turn}"}), *past]
-    assert kinds == 2 * [*[JobKind.MERGE] * MOST_TURNS, JobKind.EXPIRE]
+    assert kinds == 2 * [*[JobKind.MERGE] * MAX_TURNS, JobKind.EXPIRE]
 
 
 def test_turns_go_round_all_that_is_due_and_syncs_take_none() -> None:
@@ -367,7 +367,7 @@ def test_turns_go_round_all_that_is_due_and_syncs_take_none() -> None:
     facts = keyed(policy, counts)
     kinds: list[JobKind] = []
     past: list[Any] = []
-    for turn in range(3 * (MOST_TURNS + 1)):
+    for turn in range(3 * (MAX_TURNS + 1)):
         now = NOW + timedelta(days=turn)  # so that a tag is due each time
         decision = due(facts, past, now)
         kinds.append(decision.kind)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.job import Job, JobStatus
-from catalog.maintenance import decided
+from catalog.maintenance import decide_next_job
 from catalog.planning import Due, NotDue, TableFacts
 from catalog.planning.windows import open_from, open_now
 from catalog.policy.policy import layered
@@ -23,11 +23,11 @@ def test_what_was_done_for_a_state_is_never_planned_for_it_again(
 ) -> None:
     """An endless loop: a job that changes nothing leads to the same state, and so to the same decision."""
     done: set[tuple[str, str]] = set()
-    while isinstance(due := decided(facts, past, NOW), Due):
+    while isinstance(due := decide_next_job(facts, past, NOW), Due):
         assert (due.kind, due.state) not in done
         done.add((due.kind, due.state))
         past = [ended(due.kind, params={"state": due.state, **due.params}), *past]
-        again = decided(facts, past, NOW + timedelta(seconds=later))
+        again = decide_next_job(facts, past, NOW + timedelta(seconds=later))
         assert isinstance(again, NotDue) or (again.kind, again.state) not in done
 
 
@@ -35,15 +35,15 @@ def test_what_was_done_for_a_state_is_never_planned_for_it_again(
 @given(facts=tables(), past=histories())
 def test_a_table_that_is_not_due_without_its_past_is_not_due_with_it(facts: TableFacts, past: list[Job]) -> None:
     """So that nobody has to look up the jobs of idle tables."""
-    if isinstance(decided(facts, (), NOW), NotDue):
-        assert isinstance(decided(facts, past, NOW), NotDue)
+    if isinstance(decide_next_job(facts, (), NOW), NotDue):
+        assert isinstance(decide_next_job(facts, past, NOW), NotDue)
 
 
 @settings(max_examples=150)
 @given(facts=tables(), past=histories())
 def test_waiting_for_what_is_next_ends(facts: TableFacts, past: list[Job]) -> None:
     """`next_at` lies ahead, or whoever looks again then would look for ever."""
-    decision = decided(facts, past, NOW)
+    decision = decide_next_job(facts, past, NOW)
     if isinstance(decision, NotDue):
         assert decision.why
         assert decision.next_at is None or decision.next_at > NOW
@@ -55,13 +55,13 @@ def test_waiting_for_what_is_next_ends(facts: TableFacts, past: list[Job]) -> No
 @settings(max_examples=150)
 @given(facts=tables())
 def test_nothing_becomes_due_before_the_time_that_was_told(facts: TableFacts) -> None:
-    decision = decided(facts, (), NOW)
+    decision = decide_next_job(facts, (), NOW)
     if isinstance(decision, Due):
         return
     end = decision.next_at or NOW + timedelta(days=400)
     for moment in (NOW + (end - NOW) / 3, end - timedelta(seconds=1)):
         if moment > NOW:
-            assert isinstance(decided(facts, (), moment), NotDue)
+            assert isinstance(decide_next_job(facts, (), moment), NotDue)
 
 
 @settings(max_examples=150)
@@ -83,9 +83,9 @@ def test_jobs_may_begin_from_the_moment_that_is_told_and_not_before(policy: dict
 
 @given(facts=tables(), failures=st.integers(1, 12))
 def test_whatever_fails_waits_and_says_so(facts: TableFacts, failures: int) -> None:
-    due = decided(facts, (), NOW)
+    due = decide_next_job(facts, (), NOW)
     if isinstance(due, NotDue):
         return
     failed = ended(due.kind, JobStatus.FAILED, error="no disk", params={"state": due.state})
-    again = decided(facts, [failed] * failures, NOW)
+    again = decide_next_job(facts, [failed] * failures, NOW)
     assert isinstance(again, NotDue) or again.kind is not due.kind

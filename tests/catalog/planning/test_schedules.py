@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from catalog.job import JobKind, JobStatus
-from catalog.maintenance import decided
+from catalog.maintenance import decide_next_job
 from catalog.names import RelationId
 from catalog.planning import Due
 from catalog.planning.schedules import SPREAD
@@ -35,7 +35,7 @@ def test_a_moment_is_answered_by_what_was_done_or_canceled_and_not_by_what_was_g
     *, changes: dict[str, Any], is_due: bool
 ) -> None:
     facts = plain(AT_THREE, created_at=NOW - DAY, last_commit_at=NOW)
-    assert isinstance(decided(facts, [ended(JobKind.ORPHANS, **changes)], NOW), Due) == is_due
+    assert isinstance(decide_next_job(facts, [ended(JobKind.ORPHANS, **changes)], NOW), Due) == is_due
 
 
 def test_moments_that_nobody_has_chosen_are_spread_over_the_tables() -> None:

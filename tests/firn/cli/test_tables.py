@@ -169,6 +169,19 @@ def test_jobs_that_change_files_are_asked_for_with_their_choices(run: Command, k
         run("job", "cancel", job["id"])
 
 
+def test_a_job_of_any_kind_is_started_with_its_options(run: Command, keyed: str) -> None:
+    options = ["--option", "strategy=sort", "--option", 'sort_order=["id"]', "--option", "everything=true"]
+    dry = run("job", "start", keyed, "rewrite", *options, "--dry-run")
+    assert (dry.code, dry.out.splitlines()[0]) == (0, "would have nothing to do")
+    job = run("job", "start", keyed, "rewrite", *options, "--no-wait", "--json").json
+    wanted = {"strategy": "sort", "sort_order": ["id"], "everything": True}
+    assert {key: job["params"][key] for key in wanted} == wanted
+    run("job", "cancel", job["id"])
+    for kind, why in (("sync", "does not match any of the expected tags"), ("statistics", "Extra inputs")):
+        refused = run("job", "start", keyed, kind, "--option", "sort_order=[]", "--no-wait")
+        assert (refused.code, why in refused.err) == (2, True), refused.err
+
+
 def test_a_job_is_asked_for_shown_canceled_and_retried(run: Command, keyed: str) -> None:
     job = run("table", "rewrite", keyed, "--no-wait", "--json").json
     assert (job["status"], job["kind"]) == ("pending", "rewrite")

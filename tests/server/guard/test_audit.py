@@ -73,6 +73,22 @@ def test_changes_and_refusals_are_there_when_they_are_answered(server: Guarded, 
     assert found[1].token_id == reader.id
 
 
+def test_a_job_that_somebody_starts_is_logged_with_its_kind(server: Guarded, http: httpx.Client) -> None:
+    """The route is the same for all kinds. Who may only maintain the table starts no job that deletes rows."""
+    maintainer = bearer(server.token("maintainer", Grant(on("secret", table="t"), Privilege.MAINTAIN)))
+    jobs = "/api/v1/catalogs/lake/tables/secret.t/jobs"
+    dry = http.post(jobs, params={"dry_run": True}, json={"kind": "expire"}, headers=maintainer)
+    resolve = {"kind": "keys", "options": {"resolve": True}}
+    assert (dry.status_code, http.post(jobs, json=resolve, headers=maintainer).status_code) == (202, 403)
+    assert http.post(jobs, json={"kind": "keys"}, headers=maintainer).status_code == 400  # a plain table takes none
+    found = [(one.verdict, one.target, one.detail) for one in logged(server.services.database)]
+    assert found == [
+        (Verdict.ALLOWED, "lake.secret.t", "keys"),
+        (Verdict.FORBIDDEN, "lake.secret.t", "keys"),
+        (Verdict.ALLOWED, "lake.secret.t", "dry run of expire"),
+    ]
+
+
 def test_reads_and_how_changes_ended_come_with_the_next_batch(server: Guarded, http: httpx.Client) -> None:
     database = server.services.database
     http.post("/api/v1/catalogs/lake/namespaces", json={"name": "more"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.health import Part
+from catalog.maintenance.health import HealthPart
 from tests.factories import LAKE
 from tests.server.lake import ORDERS, PLAIN, Lake
 from tests.server.service.dryruns.test_dryruns import MIB, TODAY, WHOLE, a_file, make, write
@@ -28,7 +28,7 @@ def test_health_tells_the_skew_of_a_table_that_is_measured(lake: Lake) -> None:
     write(lake, [a_file(TODAY, size=7 * MIB), *(a_file(TODAY - day) for day in range(1, 8))])
     path = f"/api/v1/catalogs/lake/tables/{PLAIN}/health"
     plain, measured = (lake.client.get(path, params=params).json() for params in ({}, {"measure": "true"}))
-    skew = next(one for one in measured["parts"] if one["part"] == Part.SKEW)
+    skew = next(one for one in measured["parts"] if one["part"] == HealthPart.SKEW)
     assert (skew["lost"], skew["of"]) == (5.0, 10)
     assert skew["figure"] == "the largest partition has 4.0 times the average"
     assert measured["score"] == plain["score"] - 5

@@ -19,7 +19,7 @@ HIDDEN = TableName(("db",), "hidden")
 
 def facts_of(lake: Lake, lease: Lease) -> FileFacts:
     leased = lake.services.tasks.leased(lake.job(lease))
-    return lake.services.leased_files.facts(leased.moment, leased.task)
+    return lake.services.leased_files.facts(leased.context, leased.task)
 
 
 def directory_of(lake: Lake, name: TableName) -> str:
@@ -87,9 +87,9 @@ def test_a_lease_that_has_ended_is_told_nothing_of_files(lake: Lake, lease: Leas
 def test_a_hive_tables_directory_in_a_hidden_table_is_not_read(lake: Lake, lease: Lease) -> None:
     """Whoever may alter a Hive table chooses its directories: a conversion read hidden rows by them."""
     job = replace(lake.job(lease), kind=JobKind.CONVERT, params={"hive": "h.t"})
-    moment = replace(lake.services.tasks.leased(lake.job(lease)).moment, job=job)
+    context = replace(lake.services.tasks.leased(lake.job(lease)).context, job=job)
     task = {"units": [{"location": f"{directory_of(lake, HIDDEN)}/data"}]}
     with pytest.raises(LocationRefused) as refused:
-        lake.services.leased_files.facts(moment, task)
+        lake.services.leased_files.facts(context, task)
     assert "db.hidden" not in refused.value.message
-    assert lake.services.leased_files.facts(moment, {"units": [{"location": "hdfs://nn/hive/t"}]}).tables
+    assert lake.services.leased_files.facts(context, {"units": [{"location": "hdfs://nn/hive/t"}]}).tables

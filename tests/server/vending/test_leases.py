@@ -45,7 +45,7 @@ def facts_of(vault: Vault, lease: Lease) -> FileFacts:
     with vault.services.database.reading() as uow:
         job = uow.jobs.get(lease.job_id)
     leased = vault.services.tasks.leased(job)
-    return vault.services.leased_files.facts(leased.moment, leased.task)
+    return vault.services.leased_files.facts(leased.context, leased.task)
 
 
 def test_a_jobs_credentials_write_in_its_own_table(vault: Vault, client: httpx.Client, lease: Lease) -> None:

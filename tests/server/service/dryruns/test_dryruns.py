@@ -151,7 +151,7 @@ def test_old_rows_are_estimated_by_bounds(lake: Lake) -> None:
 def test_a_table_of_too_many_files_is_told_by_its_summary(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     make(lake, **OLD)
     write(lake, [a_file(TODAY), a_file(TODAY - 40)])
-    monkeypatch.setattr(dry_run, "MOST_FILES", 1)
+    monkeypatch.setattr(dry_run, "MAX_FILES", 1)
     for kind in (JobKind.REWRITE, JobKind.TTL):
         found = would(lake, kind)
         assert (found.exact, touched(found)["data files"]) == (False, (2, 2 * MIB))
@@ -318,7 +318,7 @@ def test_a_compaction_of_too_many_files_is_told_by_the_change_stores_summary(
 ) -> None:
     lake.create_keyed()
     change_files(lake, 50, 60)
-    monkeypatch.setattr(dry_run, "MOST_FILES", 1)
+    monkeypatch.setattr(dry_run, "MAX_FILES", 1)
     assert touched(would(lake, JobKind.COMPACT, ORDERS))["data files"] == (2, 110)
 
 

@@ -10,20 +10,20 @@ from itertools import takewhile
 from catalog.blocker import longest
 from catalog.fairness import deadline
 from catalog.job import Job, JobKind
-from catalog.maintenance.prediction import predicted
+from catalog.maintenance.prediction import predict_job
 from catalog.maintenance.registry import KINDS, kind_of
 from catalog.planning.facts import Due, NotDue, TableFacts
 from catalog.planning.held import held_back
 from catalog.planning.need import Later, Never, at
 from catalog.planning.windows import open_from
 
-MOST_TURNS = 4
+MAX_TURNS = 4
 """After so many jobs of one kind in a row another kind that is due has its turn: merges alone would starve the rest."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
+def decide_next_job(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotDue:
     """The job to plan now, or why there is none. `past` is newest first, the last few of each kind."""
     if not facts.policy["firn.optimize.enabled"]:
         return NotDue(why="optimizing is switched off by policy (firn.optimize.enabled=false)")
@@ -32,7 +32,7 @@ def decided(facts: TableFacts, past: Sequence[Job], now: datetime) -> Due | NotD
     decision = _decided(facts, past, now) if active is None else _beside(active, facts, past, now)
     if decision.kind is not None:
         params = decision.params if isinstance(decision, Due) else {}
-        decision = replace(decision, predicted=predicted(decision.kind, facts, past, params))
+        decision = replace(decision, predicted=predict_job(decision.kind, facts, past, params))
     return decision
 
 
@@ -93,7 +93,7 @@ def _whose_turn(ready: list[Due], past: Sequence[Job]) -> Due:
     turns = len(
         list(takewhile(lambda job: job.kind is first.kind, (job for job in past if job.kind is not JobKind.SYNC)))
     )
-    if not others or turns < MOST_TURNS:
+    if not others or turns < MAX_TURNS:
         return first
     return min(others, key=lambda due: max((job.created_at for job in past if job.kind is due.kind), default=_NEVER))
 

@@ -11,15 +11,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from catalog.file_layout import FEWEST_FILES
-from catalog.maintenance.merge import merge_trigger, waiting_for_merge
-from catalog.maintenance.rewrite import WITH_VECTORS, packable, spread_reached
+from catalog.maintenance.merge import measure_pending, read_merge_trigger
+from catalog.maintenance.rewrite import WITH_VECTORS, describe_packable, measure_spread
 from catalog.planning.facts import TableFacts
 from catalog.planning.need import counted
 from catalog.policy.units import shown
 from catalog.relation import TableStats
 
 
-class Part(StrEnum):
+class HealthPart(StrEnum):
     """What can be wrong with a table."""
 
     SMALL_FILES = "small-files"
@@ -31,22 +31,22 @@ class Part(StrEnum):
 
 
 POINTS = {
-    Part.SMALL_FILES: 30,
-    Part.DELETES: 25,
-    Part.PENDING: 20,
-    Part.SNAPSHOTS: 10,
-    Part.SKEW: 10,
-    Part.MANIFESTS: 5,
+    HealthPart.SMALL_FILES: 30,
+    HealthPart.DELETES: 25,
+    HealthPart.PENDING: 20,
+    HealthPart.SNAPSHOTS: 10,
+    HealthPart.SKEW: 10,
+    HealthPart.MANIFESTS: 5,
 }
 _SKEW_LIMIT = 4.0
 """The largest partition against the average one, from which on readers wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class HealthLoss:
     """What one part takes from the score, of how many points, and the figure behind it."""
 
-    part: Part
+    part: HealthPart
     lost: float
     of: int
     figure: str
@@ -57,39 +57,39 @@ class Health:
     """100: there is nothing to do."""
 
     score: int
-    parts: tuple[Loss, ...]
+    parts: tuple[HealthLoss, ...]
 
 
-def health_of(facts: TableFacts, now: datetime, *, skew: float | None = None) -> Health:
+def compute_health(facts: TableFacts, now: datetime, *, skew: float | None = None) -> Health:
     """The health of a table; `skew` (see _SKEW_LIMIT) only where somebody has had its manifests read."""
     parts = [_small_files(facts), _deletes(facts), _pending(facts, now), _snapshots(facts, now), _manifests(facts)]
     if skew is not None:
         figure = f"the largest partition has {skew:.1f} times the average"
-        parts.append(_loss(Part.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), figure))
+        parts.append(_loss(HealthPart.SKEW, (skew - 1) / (_SKEW_LIMIT - 1), figure))
     return Health(score=round(100 - sum(one.lost for one in parts)), parts=tuple(parts))
 
 
-def _loss(part: Part, reached: float, figure: str) -> Loss:
+def _loss(part: HealthPart, reached: float, figure: str) -> HealthLoss:
     """`reached` 1 is where its job is due."""
     share = min(max(reached, 0.0) / 2, 1.0)
-    return Loss(part=part, lost=round(POINTS[part] * share, 2), of=POINTS[part], figure=figure)
+    return HealthLoss(part=part, lost=round(POINTS[part] * share, 2), of=POINTS[part], figure=figure)
 
 
-def _small_files(facts: TableFacts) -> Loss:
+def _small_files(facts: TableFacts) -> HealthLoss:
     """Many small files that can be packed and are a large share of all: twenty among ten thousand hardly show.
 
     Small files that lie alone in their partitions take nothing: no job can do anything about them.
     """
     layout, least = facts.layout, max(facts.policy["firn.rewrite.min-files"], FEWEST_FILES)
     if layout is None:
-        return _loss(Part.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
+        return _loss(HealthPart.SMALL_FILES, 0, "not counted yet" if facts.stats.snapshot_id else "no files")
     planned, files = layout.planned.packable_files, max(layout.data_files, 1)
-    reached = max(planned / files * planned / least, layout.asked.saved_files / files * spread_reached(layout, least))
-    figure = f"{layout.small_files:,} of {counted(layout.data_files, 'file')} small, {packable(layout, least)}"
-    return _loss(Part.SMALL_FILES, reached, figure)
+    reached = max(planned / files * planned / least, layout.asked.saved_files / files * measure_spread(layout, least))
+    figure = f"{layout.small_files:,} of {counted(layout.data_files, 'file')} small, {describe_packable(layout, least)}"
+    return _loss(HealthPart.SMALL_FILES, reached, figure)
 
 
-def _deletes(facts: TableFacts) -> Loss:
+def _deletes(facts: TableFacts) -> HealthLoss:
     """Rows that are read in vain, or files that are read besides: whichever is worse."""
     stats, most = facts.stats, facts.policy["firn.rewrite.max-delete-ratio"]
     rows = facts.deleted_share / max(most, 0.001)
@@ -99,35 +99,35 @@ def _deletes(facts: TableFacts) -> Loss:
     besides = stats.delete_files / (large + stats.delete_files) if stats.delete_files else 0.0
     files = 0.0 if stats.format_version >= WITH_VECTORS else min(many, 2.0) * min(2 * besides, 1.0)
     figure = f"{facts.deleted_share:.0%} of rows deleted, {counted(stats.delete_files, 'delete file')}"
-    return _loss(Part.DELETES, max(rows, files), figure)
+    return _loss(HealthPart.DELETES, max(rows, files), figure)
 
 
-def _pending(facts: TableFacts, now: datetime) -> Loss:
+def _pending(facts: TableFacts, now: datetime) -> HealthLoss:
     """How near the next merge is by its amounts; time alone makes a table no slower."""
     keyed = facts.keyed
     if keyed is None or not keyed.pending_commits:
-        return _loss(Part.PENDING, 0, "nothing pending")
-    waiting = waiting_for_merge(facts, keyed, (), now)
+        return _loss(HealthPart.PENDING, 0, "nothing pending")
+    waiting = measure_pending(facts, keyed, (), now)
     figure = f"{counted(keyed.pending_rows, 'row')} pending in {counted(keyed.pending_commits, 'commit')}"
-    return _loss(Part.PENDING, merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
+    return _loss(HealthPart.PENDING, read_merge_trigger(facts.policy).reached(waiting) or 0.0, figure)
 
 
-def _snapshots(facts: TableFacts, now: datetime) -> Loss:
+def _snapshots(facts: TableFacts, now: datetime) -> HealthLoss:
     """Those that may go and have not: by how long the oldest is overdue."""
     return max((_overdue(facts, stats, now) for stats in facts.expiring), key=lambda loss: loss.lost)
 
 
-def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> Loss:
+def _overdue(facts: TableFacts, stats: TableStats, now: datetime) -> HealthLoss:
     since, oldest = stats.oldest_superseded_at, facts.policy["firn.expire.max-age"]
     figure = counted(stats.snapshots, "snapshot")
     if since is None or stats.snapshots <= facts.policy["firn.expire.min-snapshots"] or now - since <= oldest:
-        return _loss(Part.SNAPSHOTS, 0, figure)
+        return _loss(HealthPart.SNAPSHOTS, 0, figure)
     over = (now - since - oldest).total_seconds() / max(oldest.total_seconds(), 3600)
-    return _loss(Part.SNAPSHOTS, over, f"{figure}, the oldest superseded {shown(now - since)} ago")
+    return _loss(HealthPart.SNAPSHOTS, over, f"{figure}, the oldest superseded {shown(now - since)} ago")
 
 
-def _manifests(facts: TableFacts) -> Loss:
+def _manifests(facts: TableFacts) -> HealthLoss:
     count, most = facts.stats.manifests, facts.policy["firn.manifests.max-count"]
     if count is None:
-        return _loss(Part.MANIFESTS, 0, "not counted by the engine that wrote last")
-    return _loss(Part.MANIFESTS, (count - 1) / most, f"{counted(count, 'manifest')} (limit {most:,})")
+        return _loss(HealthPart.MANIFESTS, 0, "not counted by the engine that wrote last")
+    return _loss(HealthPart.MANIFESTS, (count - 1) / most, f"{counted(count, 'manifest')} (limit {most:,})")
