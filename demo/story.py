@@ -167,7 +167,7 @@ class Story:
     def _publish(self, merged: tuple[int, ...]) -> None:
         with self.steps.step("Publish to Hive, only partitions that differ") as step:
             told = self.client.hive.publish(TABLE)
-            require(told["job"] is not None, f"nothing was published: {told['did']}")
+            require(told["job"] is not None, f"nothing was published: {told['message']}")
             ended = self.client.jobs.wait(UUID(told["job"]["id"]), seconds=MERGE_SECONDS)
             require(ended.status is JobStatus.SUCCEEDED, f"the publish {ended.status}: {ended.error}")
             step.found = f"{ended.result['switched']} partitions, {ended.result['rows']:,} rows"

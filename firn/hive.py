@@ -149,7 +149,7 @@ class Hive:
     def wait_for_publish(
         self, table: str, *, seconds: float | None = None, seen: Callable[[Json], None] = lambda _: None
     ) -> Json:
-        """The publish that was asked for last, once it is over: its `step` is done or failed, `said` has it in words.
+        """The publish that was asked for last, once it is over: its `step` is done or failed.
 
         NotFound when the table was given back meanwhile.
         """

@@ -61,7 +61,7 @@ class Linked:
         for number in range(_ROUNDS):
             told = self._answer(partial(self._sync, what, is_first=number == 0), deadline, why)
             if told["conflict"]:
-                raise Refused(f"{why}: {told['did']}", hint="settle it, or go on with auto_sync='none'")
+                raise Refused(f"{why}: {told['message']}", hint="settle it, or go on with auto_sync='none'")
             if told["job"] is not None:
                 self._ended(Job.model_validate(told["job"]), deadline, why)
             elif not told["changed"]:
@@ -86,7 +86,7 @@ class Linked:
             told, ended = self._published(deadline, why, merge=False)
         again = f"`firn hive publish {self.hive_table}` tries again"
         if told["partitions_wait"]:
-            raise Unavailable(f"{why}: {told['did']}", hint=again)
+            raise Unavailable(f"{why}: {told['message']}", hint=again)
         if ended is not None and (missed := ended.result.get("given_up", 0) + ended.result.get("left", 0)):
             raise Unavailable(f"{why} in {missed} partitions, which it has changed meanwhile", hint=again)
 
@@ -108,7 +108,9 @@ class Linked:
             if active is not None:
                 self._ended(active, deadline, why, is_ours=False)
             elif time.monotonic() > deadline:
-                raise StillRunning(f"{why} within {self.seconds:.0f} s: {told and told['did']}", hint="try again later")
+                raise StillRunning(
+                    f"{why} within {self.seconds:.0f} s: {told and told['message']}", hint="try again later"
+                )
             time.sleep(pause)
             pause = min(pause * 1.2, LONGEST_POLL_SECONDS)
 

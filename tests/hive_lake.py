@@ -131,7 +131,7 @@ class HiveTable:
             assert time.monotonic() < give_up, asked
             self.side.hive.work(self.side.server.url)
         assert asked["step"] == "done", asked
-        assert asked["job_id"] is not None, asked["said"]
+        assert asked["job_id"] is not None, asked["message"]
         return self.side.server.get(f"jobs/{asked['job_id']}")
 
     def shown(self) -> dict[str, Any]:

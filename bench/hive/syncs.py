@@ -18,7 +18,6 @@ from server.metastore.pool import Connection, MetastoreSettings
 
 NAME = "sync"
 TABLE = "many"
-NOTHING = "nothing changed"
 _ALL = -1
 
 
@@ -47,9 +46,9 @@ def _quiet(beside: Stage, name: str, count: int, rounds: int, report: Report) ->
         if len(found) != count:
             raise AssertionError(f"the metastore lists {len(found)} partitions of {count}")
         forget_peak(beside.server.pid)
-        sync, did = clock.cost(lambda: beside.server.client.hive.sync(name)["did"])
-        if did != NOTHING:
-            raise AssertionError(f"a sync without news did something: {did}")
+        sync, result = clock.cost(lambda: beside.server.client.hive.sync(name))
+        if result["outcome"] != "unchanged":
+            raise AssertionError(f"a sync without news did something: {result['message']}")
         if number < 0:
             continue
         costs["listing"].append(listing)
@@ -69,9 +68,9 @@ def _with_news(beside: Stage, name: str, files: HiveFiles, given: argparse.Names
     for number in range(given.rounds):
         spread = files.paths[number :: given.rounds][::step][: given.changed]
         _copies(spread)
-        cost, did = Stopwatch([beside.server.pid]).cost(lambda: beside.server.client.hive.sync(name)["did"])
-        if did != f"partitions new files: {len(spread)}":
-            raise AssertionError(f"files came to {len(spread)} partitions, and the sync did: {did}")
+        cost, result = Stopwatch([beside.server.pid]).cost(lambda: beside.server.client.hive.sync(name))
+        if result["message"] != f"partitions new files: {len(spread)}":
+            raise AssertionError(f"files came to {len(spread)} partitions, and the sync says: {result['message']}")
         costs.append(cost)
         report.line("news round", number=number, **cost.to_json())
     report.line("news", changed=given.changed, **median(costs).to_json())

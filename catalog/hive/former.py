@@ -5,7 +5,7 @@ What is in use errs on one side: two ways to write a directory that may be one c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -40,7 +40,12 @@ def known_directories(grounds: Iterable[Ground]) -> Iterator[str]:
         yield from (one.location for one in ground.watched)
 
 
-NOTHING_KEPT: Mapping[str, int] = {"directories": 0, "bytes": 0}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetiredTotals:
+    """How much lies in Hive's own directories that publishing replaced and that nobody watches any more."""
+
+    directories: int = 0
+    bytes: int = 0
 
 
 def is_hives(relation_id: RelationId, location: str) -> bool:
@@ -49,16 +54,15 @@ def is_hives(relation_id: RelationId, location: str) -> bool:
 
 
 def kept_after(
-    relation_id: RelationId, before: Mapping[str, int], grounds: Iterable[Ground], unwatched: Collection[str]
-) -> dict[str, int]:
-    """What lies in Hive's own directories that were left and are watched no longer, once these are not."""
+    relation_id: RelationId, before: RetiredTotals, grounds: Iterable[Ground], unwatched: Collection[str]
+) -> RetiredTotals:
+    """The totals once these directories are watched no longer."""
     over = set(unwatched)
     watched = [one for ground in grounds for one in ground.watched] if over else []
     mine = [one for one in watched if one.location in over and is_hives(relation_id, one.location)]
-    return {
-        "directories": before["directories"] + len(mine),
-        "bytes": before["bytes"] + sum(one.bytes for one in mine),
-    }
+    return RetiredTotals(
+        directories=before.directories + len(mine), bytes=before.bytes + sum(directory.bytes for directory in mine)
+    )
 
 
 def _names(relation_id: RelationId, location: str) -> Iterator[str]:

@@ -37,9 +37,11 @@ class LinkSummary:
     """What people want to know of a linked table at a glance."""
 
     drift: str | None
+    drift_kind: str | None
+    """A `DriftKind`."""
     drift_since: str | None
-    drift_by: str | None
-    """Who may know of it, in words."""
+    likely_author: str | None
+    """Who may know of the drift, for people."""
     published_at: str | None
     synced_at: datetime
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, FileStats, LiveFile, Unreadable
 from catalog.errors import Denied
+from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.events import HiveEvent
 from catalog.hive.ground import Listing
 from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedTable, LinkSummary
+from catalog.hive.link import HiveLink
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
 from catalog.job import JobId
@@ -56,8 +58,8 @@ class Grounds(Protocol):
 
     def put(self, relation_id: RelationId, grounds: Mapping[str, Json]) -> None: ...
     def remove(self, relation_id: RelationId, partitions: Collection[str]) -> None: ...
-    def link(self, relation_id: RelationId) -> tuple[dict[str, Any], datetime] | None: ...
-    def put_link(self, relation_id: RelationId, link: Mapping[str, Any], synced_at: datetime) -> None: ...
+    def link(self, relation_id: RelationId) -> HiveLink | None: ...
+    def put_link(self, relation_id: RelationId, link: HiveLink) -> None: ...
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
         """Note that an operation gives the table back to Hive, or that none does."""
 
@@ -72,8 +74,8 @@ class Grounds(Protocol):
         """Newest first; with `partition`, of that one."""
 
     def forget(self, relation_id: RelationId) -> None: ...
-    def stage(self, job_id: JobId, staged: Json) -> None: ...
-    def staged(self, job_id: JobId) -> Json | None: ...
+    def stage(self, job_id: JobId, plan: SyncPlan | PublishPlan) -> None: ...
+    def staged(self, job_id: JobId) -> SyncPlan | PublishPlan | None: ...
 
 
 class Metastores(Protocol):

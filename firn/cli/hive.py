@@ -169,8 +169,8 @@ def sync_hive(
         if synced["job"] is not None:
             synced["job"] = watch_job(this, Job.model_validate(synced["job"])).json_value()
         done.append(synced)
-    rows = [(one["table"], one["did"], one["job"] and one["job"]["status"]) for one in done]
-    show.emit(done, lambda: show.table(("table", "did", "job"), rows, none="nothing to sync"))
+    rows = [(one["table"], one["outcome"], one["message"], one["job"] and one["job"]["status"]) for one in done]
+    show.emit(done, lambda: show.table(("table", "outcome", "message", "job"), rows, none="nothing to sync"))
     if any(one["conflict"] or (one["job"] and one["job"]["status"] == "failed") for one in done):
         raise typer.Exit(1)
 
@@ -185,8 +185,11 @@ def publish_hive(
     """Give Hive what was changed here: merged rows, as files that it reads, where its partitions lie from then on."""
     show = this.show
     done = [_published(this, name, merge=merge) for name in _matching(this, tables, only_upgraded=True)]
-    rows = [(one["table"], one["did"], one["job"] and one["job"]["status"], one["not_in_hive"]) for one in done]
-    columns = ("table", "did", "job", "not in Hive yet")
+    rows = [
+        (one["table"], one["step"], one["message"], one["job"] and one["job"]["status"], one["not_in_hive"])
+        for one in done
+    ]
+    columns = ("table", "step", "message", "job", "not in Hive yet")
     show.emit(done, lambda: show.table(columns, rows, none="nothing to publish"))
     if any(one["step"] == "failed" for one in done):
         raise typer.Exit(1)
@@ -260,15 +263,14 @@ def _published(this: Told, name: str, *, merge: bool) -> Json:
     over = watch_publish(this, name)
     job = None if over["job_id"] is None else this.client.jobs.get(over["job_id"]).json_value()
     left = _not_yet(this.client.hive.show(name)).get("not in Hive yet")
-    return {"table": told["table"], "did": over["said"], "step": over["step"], "job": job, "not_in_hive": left}
+    return {"table": told["table"], "step": over["step"], "message": over["message"], "job": job, "not_in_hive": left}
 
 
 def _drift(found: Json) -> Json:
     """What differs, since when, and who may know; columns are told of below, each with both sides."""
     if not found["drift"]:
         return {}
-    conflicts = [one["what"] for one in found["column_differences"] if one["is_conflict"]]
-    is_all = found["drift"] == "; ".join(conflicts)
+    is_all = found["drift_kind"] == "columns"
     told = "the columns below wait for somebody's decision" if is_all else found["drift"]
     return {"differs": f"{told} (since {moment(found['drift_since'])})", "who may know": found["drift_by"]}
 
@@ -306,7 +308,7 @@ def _asked(found: Json) -> Json:
     asked = found["asked"]
     if asked is None:
         return {}
-    return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['said']}"}
+    return {"publish asked for": f"{moment(asked['at'])}, {_STEPS[asked['step']]}: {asked['message']}"}
 
 
 def _left_behind(former: Json | None) -> Json:

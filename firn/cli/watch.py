@@ -56,7 +56,7 @@ def watch_publish(told: Told, table: str) -> Json:
 
         def tell(asked: Json) -> None:
             if asked["job_id"] is None or asked["step"] in ("done", "failed"):
-                return seen(asked["said"], 0, 0)
+                return seen(asked["message"], 0, 0)
             job = told.client.jobs.get(asked["job_id"])
             return seen(f"{job.kind}: {_stage(job)}", _count(job, "done"), _count(job, "total"))
 

@@ -32,6 +32,7 @@ from server.api.jobs import JobOut
 from server.api.status import OperationOut
 from server.service.hive.aside import aside
 from server.service.hive.check import Report
+from server.service.hive.results import SyncOutcome
 from server.service.hive.state import split_name
 
 router = APIRouter(prefix="/catalogs/{catalog}/hive", tags=["hive"])
@@ -126,10 +127,14 @@ class UpgradeIn(In):
 
 
 class SyncOut(Out):
-    """What a sync did, and the job that goes on with it; one that `waits` is to be asked for again."""
+    """What a sync did, and the job that goes on with it; one that `waits` is to be asked for again.
+
+    `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
+    """
 
     table: str
-    did: str
+    outcome: SyncOutcome
+    message: str
     conflict: bool
     waits: bool
     changed: bool
@@ -273,13 +278,13 @@ def sync(
     """Take over what Hive-side writers did; `everything` lists every directory whatever the metastore says, with
     `only_schema` none is looked at.
     """
-    outcome = services.hive.syncs.sync(catalog, full_name, everything=everything, only_schema=only_schema)
-    job = None if outcome.job is None else JobOut.of(outcome.job)
+    result = services.hive.syncs.sync(catalog, full_name, everything=everything, only_schema=only_schema)
     return SyncOut(
-        table=outcome.table,
-        did=outcome.did,
-        conflict=outcome.conflict,
-        waits=outcome.waits,
-        changed=outcome.changed,
-        job=job,
+        table=result.table,
+        outcome=result.outcome,
+        message=result.message,
+        conflict=result.conflict,
+        waits=result.waits,
+        changed=result.changed,
+        job=None if result.job is None else JobOut.of(result.job),
     )

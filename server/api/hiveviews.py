@@ -9,12 +9,13 @@ from uuid import UUID
 from catalog.hive.columns import Decides, Gives, decided_by
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.indexed import HiveTableState, IndexedTable, LinkSummary
+from catalog.hive.link import DriftKind
+from catalog.hive.publish_request import Step
 from catalog.names import CatalogName
 from catalog.operation import Operation, OperationKind
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
 from server.api.deps import Out
-from server.service.hive.wishes import Step, wish_of
 from server.service.planner import facts_of
 
 
@@ -27,7 +28,11 @@ class BlockerOut(Out):
 
 
 class HiveTableOut(Out):
-    """One table of the metastore, as the last listing saw it."""
+    """One table of the metastore, as the last listing saw it.
+
+    `drift` is why an upgraded table and its Hive table differ. Of the kind `columns` it is all in the column
+    differences.
+    """
 
     database: str
     name: str
@@ -40,6 +45,7 @@ class HiveTableOut(Out):
     upgraded_to: str | None
     synced_at: datetime | None
     drift: str | None
+    drift_kind: DriftKind | None
     drift_since: datetime | None
     drift_by: str | None
     published_at: datetime | None
@@ -73,11 +79,11 @@ class ColumnDifferenceOut(Out):
 
 
 class WishOut(Out):
-    """The last publish that somebody has asked for: how far it is, in words too, and the job that it waits for."""
+    """The last publish that somebody has asked for: how far it is, and the job that it waits for."""
 
     at: datetime
     step: Step
-    said: str
+    message: str
     job_id: UUID | None
 
 
@@ -192,8 +198,9 @@ def _table(
         upgraded_to=None if linked is None else str(linked.name),
         synced_at=None if link is None else link.synced_at,
         drift=None if link is None else link.drift,
+        drift_kind=None if link is None or link.drift_kind is None else DriftKind(link.drift_kind),
         drift_since=None if link is None else _moment(link.drift_since),
-        drift_by=None if link is None else link.drift_by,
+        drift_by=None if link is None else link.likely_author,
         published_at=None if link is None else _moment(link.published_at),
         blockers=[BlockerOut.model_validate(one) for one in table.blockers],
         operation_id=None if running is None else str(running.id),
@@ -204,49 +211,51 @@ def _table(
 def column_differences(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> list[ColumnDifferenceOut]:
     """As the last sync has seen them; none of a table that is not upgraded."""
     relation = uow.relations.of_hive(catalog, full_name)
-    found = None if relation is None else uow.grounds.link(relation.id)
-    if relation is None or found is None:
+    link = None if relation is None else uow.grounds.link(relation.id)
+    if relation is None or link is None:
         return []
     policy = facts_of(uow, relation).policy
     decides, gives = Decides(policy["firn.hive.schema-conflict"]), Gives(policy["firn.hive.schema-give"])
     return [
         ColumnDifferenceOut(
-            column=one["column"],
-            what=one["what"],
-            hive=one["hive"],
-            here=one["here"],
-            is_conflict=one["is_conflict"],
-            decided_by=decided_by(decides, gives, is_conflict=one["is_conflict"]),
-            since=datetime.fromisoformat(one["since"]),
+            column=difference.column,
+            what=difference.what,
+            hive=difference.hive,
+            here=difference.here,
+            is_conflict=difference.is_conflict,
+            decided_by=decided_by(decides, gives, is_conflict=difference.is_conflict),
+            since=difference.since,
         )
-        for one in found[0]["differences"]
+        for difference in link.column_differences
     ]
 
 
 def unpublished(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> UnpublishedOut | None:
     """How far Hive is behind; None for a table that is not upgraded, or has no key."""
     relation = uow.relations.of_hive(catalog, full_name)
-    found = None if relation is None else uow.grounds.link(relation.id)
-    if relation is None or found is None or relation.kind is not RelationKind.KEYED:
+    link = None if relation is None else uow.grounds.link(relation.id)
+    if relation is None or link is None or relation.kind is not RelationKind.KEYED:
         return None
     change_id = uow.keyed.get(relation.id).change_id
-    rows, size, commits, since = uow.events.pending_of_writers(change_id, above=found[0]["given"])
+    rows, size, commits, since = uow.events.pending_of_writers(change_id, above=link.published_through)
     return UnpublishedOut(rows=rows, bytes=size, commits=commits, since=since)
 
 
 def unlocked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> str | None:
     """Why its last publish could keep no other writer away; None also for a table that was never published."""
     relation = uow.relations.of_hive(catalog, full_name)
-    found = None if relation is None else uow.grounds.link(relation.id)
-    return None if found is None else found[0]["unlocked"]
+    link = None if relation is None else uow.grounds.link(relation.id)
+    return None if link is None else link.lock_warning
 
 
 def asked(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> WishOut | None:
     """The last publish that somebody has asked for, over or not."""
     relation = uow.relations.of_hive(catalog, full_name)
-    found = None if relation is None else uow.grounds.link(relation.id)
-    wish = None if found is None else wish_of(found[0])
-    return None if wish is None else WishOut(at=wish.at, step=wish.step, said=wish.said, job_id=wish.job)
+    link = None if relation is None else uow.grounds.link(relation.id)
+    request = None if link is None else link.publish_request
+    if request is None:
+        return None
+    return WishOut(at=request.at, step=request.step, message=request.message, job_id=request.job)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -12,6 +12,7 @@ from server.api.deps import CatalogDep, In, LeaseDep, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.hive import FullName
 from server.api.jobs import JobOut
+from server.service.hive.results import PublishOutcome
 
 router = APIRouter()
 
@@ -20,11 +21,12 @@ class PublishOut(Out):
     """What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
 
     One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
-    that Hive is not given with this one.
+    that Hive is not given with this one. `outcome` is for programs, `message` for people.
     """
 
     table: str
-    did: str
+    outcome: PublishOutcome
+    message: str
     waits: bool
     partitions_wait: int
     job: JobOut | None
@@ -91,10 +93,14 @@ def publish(
     """Give Hive what has changed. With `merge`, pending changes are merged first: then the answer is that job, and the
     server publishes once it has ended. `GET …/hive/{full_name}` tells under `asked` how far it is.
     """
-    outcome = services.hive.publishes.publish(catalog, full_name, merge=merge)
-    job = None if outcome.job is None else JobOut.of(outcome.job)
+    result = services.hive.publishes.publish(catalog, full_name, merge=merge)
     return PublishOut(
-        table=outcome.table, did=outcome.did, waits=outcome.waits, partitions_wait=outcome.partitions_wait, job=job
+        table=result.table,
+        outcome=result.outcome,
+        message=result.message,
+        waits=result.waits,
+        partitions_wait=result.partitions_wait,
+        job=None if result.job is None else JobOut.of(result.job),
     )
 
 

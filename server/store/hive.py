@@ -6,13 +6,14 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any
 
 import orjson
 from sqlalchemy import ColumnElement, and_, case, delete, false, func, insert, not_, or_, select, tuple_, update
 
+from catalog.hive.checkpoint import PublishPlan, SyncPlan, plan_from_json
 from catalog.hive.events import HiveEvent, HiveEventKind
 from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable, LinkSummary
+from catalog.hive.link import HiveLink
 from catalog.iceberg.json import Json
 from catalog.job import JobId
 from catalog.names import CatalogName, RelationId
@@ -212,19 +213,19 @@ class SqlGrounds:
             mine = (GroundRow.relation_id == relation_id, GroundRow.partition.in_(some))
             self.session.execute(delete(GroundRow).where(*mine))
 
-    def link(self, relation_id: RelationId) -> tuple[dict[str, Any], datetime] | None:
-        """What the last sync saw of the table itself, and when."""
+    def link(self, relation_id: RelationId) -> HiveLink | None:
+        """What the last sync and publish left."""
         row = self.session.get(HiveLinkRow, relation_id, populate_existing=True)
-        return None if row is None else (dict(row.link), row.synced_at)
+        return None if row is None else HiveLink.from_json(row.link, row.synced_at)
 
-    def put_link(self, relation_id: RelationId, link: Mapping[str, Any], synced_at: datetime) -> None:
+    def put_link(self, relation_id: RelationId, link: HiveLink) -> None:
         """Insert or replace."""
-        row, differs = self.session.get(HiveLinkRow, relation_id), link.get("drift") is not None
+        row, differs = self.session.get(HiveLinkRow, relation_id), link.drift is not None
         if row is None:
-            values = {"link": dict(link), "differs": differs, "synced_at": synced_at}
+            values = {"link": link.to_json(), "differs": differs, "synced_at": link.synced_at}
             self.session.add(HiveLinkRow(relation_id=relation_id, **values))
         else:
-            row.link, row.differs, row.synced_at = dict(link), differs, synced_at
+            row.link, row.differs, row.synced_at = link.to_json(), differs, link.synced_at
         self.session.flush()
 
     def give_back(self, relation_id: RelationId, operation_id: OperationId | None) -> None:
@@ -240,7 +241,7 @@ class SqlGrounds:
     def summaries(self, relation_ids: Collection[RelationId]) -> Mapping[RelationId, LinkSummary]:
         """Without the lists of files that a link holds."""
         link = HiveLinkRow.link
-        names = ("drift", "drift_since", "drift_by", "published_at")
+        names = ("drift", "drift_kind", "drift_since", "likely_author", "published_at")
         told = [link[name].as_string() for name in names]
         query = select(HiveLinkRow.relation_id, *told, HiveLinkRow.synced_at)
         rows = self.session.execute(query.where(HiveLinkRow.relation_id.in_(relation_ids)))
@@ -280,15 +281,15 @@ class SqlGrounds:
         self.session.execute(delete(HiveLinkRow).where(HiveLinkRow.relation_id == relation_id))
         self.session.execute(delete(HiveEventRow).where(HiveEventRow.relation_id == relation_id))
 
-    def stage(self, job_id: JobId, staged: Json) -> None:
+    def stage(self, job_id: JobId, plan: SyncPlan | PublishPlan) -> None:
         """Keep what a job's commit will make true."""
-        self.session.merge(StagedGroundRow(job_id=job_id, staged=_packed(staged)))
+        self.session.merge(StagedGroundRow(job_id=job_id, staged=_packed(plan.to_json())))
         self.session.flush()
 
-    def staged(self, job_id: JobId) -> Json | None:
+    def staged(self, job_id: JobId) -> SyncPlan | PublishPlan | None:
         """What a job's commit will make true."""
         row = self.session.get(StagedGroundRow, job_id)
-        return None if row is None else _unpacked(row.staged)
+        return None if row is None else plan_from_json(_unpacked(row.staged))
 
 
 def _event(row: HiveEventRow) -> HiveEvent:

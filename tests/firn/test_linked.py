@@ -20,11 +20,14 @@ JOB = UUID(int=7)
 NOW = "2026-11-23T00:00:00Z"
 
 
-def answer(did: str = "nothing", **more: Any) -> dict[str, Any]:
+def answer(message: str = "nothing", outcome: str = "synced", **more: Any) -> dict[str, Any]:
     """What a sync or a publish says."""
-    plain = {"table": "db.t", "did": did, "job": None, "conflict": False, "partitions_wait": 0}
-    changed = did not in ("nothing changed", "nothing to publish") and not did.startswith("waits:")
-    return plain | {"waits": did.startswith("waits:"), "changed": changed} | more
+    plain = {"table": "db.t", "message": message, "job": None, "conflict": False, "partitions_wait": 0}
+    changed = outcome not in ("unchanged", "up-to-date", "waiting")
+    return plain | {"outcome": outcome, "waits": outcome == "waiting", "changed": changed} | more
+
+
+UNCHANGED = answer("nothing changed", "unchanged")
 
 
 def job(kind: str = "sync", status: str = "pending", **more: Any) -> dict[str, Any]:
@@ -94,9 +97,9 @@ PUBLISH = "/catalogs/lake/hive/db.hive_t/publish merge={}"
 def test_only_columns_or_all_files_are_asked_for_and_signals_are_believed_after_that(
     server: Server, client: Client
 ) -> None:
-    server.says["sync"] = [answer("nothing changed")]
+    server.says["sync"] = [UNCHANGED]
     followed(client, "db.t", "metadata")
-    server.says["sync"] = [answer("partitions new: 1"), answer("nothing changed")]
+    server.says["sync"] = [answer("partitions new: 1"), UNCHANGED]
     followed(client, "lake.db.t", "data")
     assert server.asked == [SYNC.format("false", "true"), SYNC.format("true", "false"), SYNC.format("false", "false")]
 
@@ -108,7 +111,10 @@ def test_a_table_over_no_hive_table_has_nothing_to_sync(server: Server, client: 
 
 
 def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Server, client: Client) -> None:
-    server.says["sync"] = [answer("partitions rewritten or moved: 1", job=job()), answer("nothing changed")]
+    server.says["sync"] = [
+        answer("partitions rewritten or moved: 1", job=job()),
+        UNCHANGED,
+    ]
     server.jobs = [job(status="running"), job(status="succeeded")]
     followed(client, "db.t", "data")
     assert len(server.asked) == 2
@@ -116,7 +122,7 @@ def test_the_sync_s_job_is_seen_through_and_what_it_left_is_asked_for(server: Se
 
 def test_files_that_are_too_young_and_jobs_of_others_are_waited_for(server: Server, client: Client) -> None:
     server.says["sync"] = [
-        answer("waits: 1 files are too young"), answer("waits: a merge job is running"), answer("nothing changed"),
+        answer("1 files are too young", "waiting"), answer("a merge job is running", "waiting"), UNCHANGED,
     ]  # fmt: skip
     server.active = [None, None, job("merge", "running")]  # the first is asked for the link
     server.jobs = [job("merge", "failed")]  # that of somebody else, which is over: no matter how
@@ -143,7 +149,7 @@ def test_without_an_optimizer_nobody_waits(server: Server, client: Client) -> No
     with pytest.raises(Unavailable, match="its sync job waits for an optimizer, and none is registered") as told:
         followed(client, "db.t", "data")
     assert str(JOB) in (told.value.hint or "")
-    server.says["sync"] = [answer("waits: a sync job is pending")]
+    server.says["sync"] = [answer("a sync job is pending", "waiting")]
     server.active = [None, job()]
     with pytest.raises(Unavailable, match="none is registered"):
         followed(client, "db.t", "data")
@@ -156,7 +162,7 @@ def test_a_job_that_fails_fails_the_read_in_its_words(server: Server, client: Cl
         followed(client, "db.t", "data")
 
 
-@pytest.mark.parametrize("says", [answer("waits: 1 files are too young"), answer("partitions new: 1", job=job())])
+@pytest.mark.parametrize("says", [answer("1 files are too young", "waiting"), answer("partitions new: 1", job=job())])
 def test_nobody_waits_longer_than_told(server: Server, client: Client, says: dict[str, Any]) -> None:
     server.says["sync"] = [says]
     server.jobs = [job(status="running")]
@@ -194,14 +200,14 @@ def test_a_publish_merges_once_and_then_gives_hive_what_is_merged(server: Server
 
 
 def test_a_publish_of_what_others_have_merged_needs_no_merge(server: Server, client: Client) -> None:
-    server.says["publish"] = [answer("nothing to publish")]
+    server.says["publish"] = [answer("nothing to publish", "up-to-date")]
     publish(client)
     assert server.asked == [PUBLISH.format("true")]
 
 
 def test_a_publish_waits_for_the_job_that_is_in_its_way(server: Server, client: Client) -> None:
     refused = {"status_code": 409, "error": {"code": "conflict", "message": "a merge job is running on db.t"}}
-    server.says["publish"] = [refused, answer("nothing to publish")]
+    server.says["publish"] = [refused, answer("nothing to publish", "up-to-date")]
     server.active = [None, job("merge", "running")]
     server.jobs = [job("merge", "succeeded")]
     publish(client)
@@ -232,7 +238,7 @@ def test_a_publish_that_leaves_partitions_out_says_so(
 def test_a_scan_follows_before_each_reading_and_not_before(
     server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.says["sync"] = [answer("nothing changed")]
+    server.says["sync"] = [UNCHANGED]
     monkeypatch.setattr("firn.scan.scan.Scan._read_once", lambda _: len(server.asked))
     scan = client.scan("db.t", auto_sync="data")
     assert server.asked == []

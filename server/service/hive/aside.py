@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from catalog.errors import NotFound
-from catalog.hive.former import NOTHING_KEPT, is_hives
+from catalog.hive.former import is_hives
 from catalog.names import CatalogName
 from catalog.ports.store import UnitOfWork
 from server.service.hive.books import Linked, linked_table
@@ -55,13 +55,13 @@ def aside(uow: UnitOfWork, catalog: CatalogName, full_name: str) -> Aside:
         )
     linked = linked_table(uow, relation)
     found = list(_watched(linked))
-    kept = linked.link.get("aside", NOTHING_KEPT)
+    kept = linked.link.retired
     return Aside(
         directories=len(found),
         bytes=sum(one.bytes for one in found),
         watched_until=max((one.watched_until for one in found), default=None),
-        kept_directories=kept["directories"],
-        kept_bytes=kept["bytes"],
+        kept_directories=kept.directories,
+        kept_bytes=kept.bytes,
         largest=tuple(sorted(found, key=lambda one: (-one.bytes, one.partition, one.location))[:MOST]),
     )
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from catalog.commit import Change
 from catalog.errors import CatalogError, CommitUnknown, Conflict, RequirementFailed, Unavailable
-from catalog.hive.columns import Difference, Gives, SchemaDrift, Sides, restored, stored
+from catalog.hive.columns import Gives, SchemaDrift, Sides
+from catalog.hive.link import DriftKind
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
 from catalog.hive.model import PROVIDER, HiveColumn, HiveTable, as_stored
@@ -49,6 +49,11 @@ class Followed:
     """Hive's columns now."""
 
     @property
+    def drift_kind(self) -> DriftKind:
+        """Where the trouble lies: what the metastore refuses concerns the table."""
+        return DriftKind.COLUMNS if self.refused is None else DriftKind.TABLE
+
+    @property
     def trouble(self) -> str | None:
         """What somebody has to decide or to mend, in words."""
         return "; ".join(one for one in (self.drift.sentence, self.refused) if one) or None
@@ -74,7 +79,7 @@ class Columns:
         if drift.changes:
             self._take(linked, table, metadata, drift)
         else:
-            self._note(linked.relation.id, linked.link["columns"], drift)
+            self._note(linked.relation.id, linked.link.columns, drift)
         found = Followed(drift=drift, did=tuple(drift.changes), hive=table.columns)
         if linked.gives is Gives.ALL or (linked.gives is Gives.ADDITIONS and (linked.is_published or publishing)):
             return self._give(linked, table, found)
@@ -90,7 +95,7 @@ class Columns:
         ]
         unmoved = {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]}
         change = Change(name=linked.target.name, requirements=[unmoved], updates=updates)
-        before = linked.link["columns"]
+        before = linked.link.columns
         apply(
             self.committer,
             linked,
@@ -129,9 +134,9 @@ class Columns:
         if given != table.columns:
             altered = replace(table, storage=replace(table.storage, columns=given))
             with self.database.reading() as uow:
-                link = (uow.grounds.link(linked.relation.id) or (linked.link, None))[0]
+                link = uow.grounds.link(linked.relation.id) or linked.link
             drift = _compared(replace(linked, link=link), altered, load_metadata(self.metadata, self._target(linked)))
-            self._note(linked.relation.id, link["columns"], drift)
+            self._note(linked.relation.id, link.columns, drift)
         did = (*found.did, *_said(table.columns, given))
         return Followed(drift=drift, did=did, refused=refused, hive=given)
 
@@ -151,10 +156,10 @@ class Columns:
         with locked(metastore, database, name):
             metastore.alter_columns(database, name, as_stored(columns), expected=before, cascade=cascade)
 
-    def _note(self, relation_id: RelationId, before: Any, drift: SchemaDrift) -> None:
+    def _note(self, relation_id: RelationId, before: Sequence[HiveColumn], drift: SchemaDrift) -> None:
         with self.database.reading() as uow:
-            found = uow.grounds.link(relation_id)
-        if found is None or not _is_news(found[0], drift):
+            link = uow.grounds.link(relation_id)
+        if link is None or link.has_schema(drift):
             return
         with self.database.writing() as uow:
             try:
@@ -166,12 +171,12 @@ class Columns:
 def _compared(linked: Linked, table: HiveTable, metadata: Json) -> SchemaDrift:
     return compared_columns(
         Sides(
-            ground=restored(linked.link["columns"]),
+            ground=linked.link.columns,
             hive=table.columns,
             schema=current_schema(metadata),
             last_column_id=metadata["last-column-id"],
             aliases=known_aliases(metadata["properties"][NAME_MAPPING]),
-            former=linked.link["former"],
+            former=linked.link.former_columns,
             history=metadata["schemas"],
             partition_columns=[column.name for column in table.partition_columns],
             needed=linked.needed,
@@ -181,43 +186,18 @@ def _compared(linked: Linked, table: HiveTable, metadata: Json) -> SchemaDrift:
 
 
 def note_schema(
-    uow: UnitOfWork, relation_id: RelationId, before: Any, drift: SchemaDrift, *, read_again: Sequence[str] = ()
+    uow: UnitOfWork,
+    relation_id: RelationId,
+    before: Sequence[HiveColumn],
+    drift: SchemaDrift,
+    *,
+    read_again: Sequence[str] = (),
 ) -> None:
     """What both sides have in step now, and what they do not; RequirementFailed when others have noted it since."""
-    found = uow.grounds.link(relation_id)
-    if found is None or found[0]["columns"] != before:
+    link = uow.grounds.link(relation_id)
+    if link is None or link.columns != before:
         raise RequirementFailed("another sync has compared the columns", hint="sync again")
-    link, synced_at = found
-    known = {(one["column"], one["is_conflict"]): one["since"] for one in link["differences"]}
-    now = uow.now().isoformat()
-    differences = [{**_told(one), "since": known.get((one.column, one.is_conflict), now)} for one in drift.differences]
-    news = {
-        "columns": stored(drift.ground),
-        "former": drift.former,
-        "differences": differences,
-        "read_again": sorted({*link["read_again"], *read_again}),
-    }
-    uow.grounds.put_link(relation_id, {**link, **news}, synced_at)
-
-
-def _told(one: Difference) -> dict[str, Any]:
-    return {
-        "column": one.column,
-        "what": one.what,
-        "is_conflict": one.is_conflict,
-        "is_only_here": one.is_only_here,
-        "hive": one.hive,
-        "here": one.here,
-    }
-
-
-def _is_news(link: Json, drift: SchemaDrift) -> bool:
-    told = [{key: value for key, value in one.items() if key != "since"} for one in link["differences"]]
-    return (
-        link["columns"] != stored(drift.ground)
-        or link["former"] != drift.former
-        or told != list(map(_told, drift.differences))
-    )
+    uow.grounds.put_link(relation_id, link.with_schema(drift, uow.now(), read_again))
 
 
 def _alike(one: Sequence[HiveColumn], other: Sequence[HiveColumn]) -> bool:

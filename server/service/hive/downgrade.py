@@ -38,11 +38,10 @@ from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
 from server.service.hive.publish import Publishes
 from server.service.hive.publishable import named_in_hive, no_avro, why_never, writable
+from server.service.hive.results import PublishOutcome, SyncOutcome
 from server.service.hive.state import read_some, split_name
-from server.service.hive.sync import NOTHING as ALL_TAKEN
-from server.service.hive.sync import WAITS, Syncs
+from server.service.hive.sync import Syncs
 from server.service.hive.unheld import unheld
-from server.service.hive.wishes import NOTHING as ALL_GIVEN
 from server.service.metadata import MetadataFiles
 from server.service.planner import facts_of
 from server.service.retire import Drop, check_unprotected, retire
@@ -164,7 +163,7 @@ class Downgrades:
             differing=found.count,
             watched=len(watched),
             watched_until=_watched_until(linked) if watched else None,
-            drift=linked.link["drift"],
+            drift=None if linked.link.drift is None else linked.link.drift.message,
             blocked=compared_with.never,
         )
 
@@ -216,7 +215,7 @@ class Downgrades:
             self._say(operation, waits)
             return None
         except (Unavailable, CommitUnknown) as error:  # what has landed is seen at the next step
-            self._say(operation, _Waits(f"{WAITS} {error}"))
+            self._say(operation, _Waits(f"waits: {error}"))
             return None
         return True
 
@@ -230,23 +229,24 @@ class Downgrades:
         taken = self.syncs.sync(operation.catalog, operation.target)
         if taken.conflict:
             raise Conflict(
-                f"Hive and the table differ, and nobody has decided: {taken.did}",
+                f"Hive and the table differ, and nobody has decided: {taken.message}",
                 hint="mend what it names, sync, and begin again",
             )
         if taken.job is not None:
             raise _Waits("taking over what Hive has changed", job=taken.job)
-        if taken.did.startswith(WAITS):
-            raise _Waits(taken.did)
+        if taken.waits:
+            raise _Waits(f"waits: {taken.message}")
         given = self.publishes.publish(operation.catalog, operation.target, remember=False)
         if given.job is not None:
             is_merge = given.job.kind is JobKind.MERGE
             raise _Waits("merging" if is_merge else "publishing what differs", job=given.job)
         if given.never is not None:
             raise Conflict(f"Hive cannot be given everything: {given.never}")
-        if given.did != ALL_GIVEN:
-            raise _Waits(given.did)
+        if given.outcome is not PublishOutcome.UP_TO_DATE:
+            raise _Waits(f"waits: {given.message}" if given.waits else given.message)
         self._standing(operation, relation)
-        if self.syncs.sync(operation.catalog, operation.target, everything=True).did != ALL_TAKEN:
+        swept = self.syncs.sync(operation.catalog, operation.target, everything=True)
+        if swept.outcome is not SyncOutcome.UNCHANGED:
             raise _Waits("taking over what Hive has changed")
         linked = self._standing(operation, relation)
         self.publishes.switches.owners.release(relation)  # should the last step not come, the next publish marks again
@@ -265,7 +265,7 @@ class Downgrades:
         if _is_too_early(current, now):
             raise Overtaken
         if busy is not None:
-            raise _Waits(f"{WAITS} a {busy.kind} job is {busy.status}")
+            raise _Waits(f"waits: a {busy.kind} job is {busy.status}")
         if last is not None and last.status in (JobStatus.FAILED, JobStatus.CANCELED):
             raise Conflict(
                 f"its {last.kind} job was canceled"
@@ -280,8 +280,8 @@ class Downgrades:
         compared_with = self._compared(relation)
         linked, found = compared_with.linked, compared_with.found
         if found.count:
-            raise _Waits(f"{WAITS} Hive is still to be given {counted(found.count, 'partition')}")
-        if unseen := [one["what"] for one in linked.link["differences"] if one["is_only_here"]]:
+            raise _Waits(f"waits: Hive is still to be given {counted(found.count, 'partition')}")
+        if unseen := [one.what for one in linked.link.column_differences if one.is_only_here]:
             raise Conflict(
                 f"Hive's readers could not see everything: {unseen[0]}",
                 hint="let Hive be given it (firn.hive.schema-give), or drop the column here, and begin again",
@@ -396,7 +396,7 @@ def _is_unmoved(uow: UnitOfWork, before: Linked) -> bool:
     keyed = facts_of(uow, now.relation).keyed
     return (
         now.busy is None
-        and now.link["generation"] == before.link["generation"]
+        and now.link.generation == before.link.generation
         and now.grounds == before.grounds
         and now.target.metadata_location == before.target.metadata_location
         and not any(ground.publishing for ground in now.grounds.values())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from catalog.errors import Denied
 from catalog.hive.drift import (
@@ -24,6 +23,7 @@ from catalog.hive.drift import (
 )
 from catalog.hive.eligibility import BlockerCode, blocked_partitions, blockers
 from catalog.hive.ground import Below, Directory, Ground, ListedFile, Listing, Subdirectories, why_list
+from catalog.hive.link import DriftKind, HiveLink
 from catalog.hive.model import HiveTable
 from catalog.hive.nested import innermost
 from catalog.hive.publishing import most_given
@@ -106,6 +106,7 @@ class Looked:
     """Such directories that need not be looked at again."""
     differs: str | None = None
     """What of the columns differs that somebody has to decide."""
+    differs_in: DriftKind = DriftKind.COLUMNS
     overwritten: dict[str, str] = field(default_factory=dict)
     """Partitions of which such a directory was overwritten, each with the directory."""
 
@@ -150,12 +151,12 @@ class Looked:
         return f"{partition} is not taken over: {why}{others}"
 
 
-def why_unfit(link: Mapping[str, Any], table: HiveTable) -> str | None:
+def why_unfit(link: HiveLink, table: HiveTable) -> str | None:
     """Why the Hive table cannot be followed at all as it is now; None when it can.
 
     What was asked before the upgrade may have become true since, and the table may have been made anew.
     """
-    before = [(name.lower(), kind) for name, kind, _ in link["partition_columns"]]
+    before = [(column.name.lower(), column.type) for column in link.partition_columns]
     now = [(column.name.lower(), column.type) for column in table.partition_columns]
     if before != now:
         return (

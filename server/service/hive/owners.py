@@ -17,6 +17,7 @@ from catalog.names import RelationId
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from server.service.hive.index import HiveIndex
+from server.service.hive.link_store import update_link
 from server.service.hive.locking import locked
 from server.service.hive.state import split_name
 
@@ -121,19 +122,12 @@ class Marks:
 
     def _note(self, entry: Dropped, relation: Relation) -> None:
         with self.database.writing() as uow:
-            found = uow.grounds.link(relation.id)
-            if found is not None:
-                link, synced_at = found
-                uow.grounds.put_link(relation.id, {**link, _ASKED: entry.dropped_at.isoformat()}, synced_at)
-
-
-_ASKED = "mark_asked"
-"""In a link: the drop after which the metastore has said that the mark is gone."""
+            update_link(uow, relation.id, lambda link: replace(link, released_after_drop=entry.dropped_at))
 
 
 def _is_asked(uow: UnitOfWork, entry: Dropped, relation: Relation) -> bool:
-    found = uow.grounds.link(relation.id)
-    return found is None or found[0].get(_ASKED) == entry.dropped_at.isoformat()
+    link = uow.grounds.link(relation.id)
+    return link is None or link.released_after_drop == entry.dropped_at
 
 
 def why_not(table: HiveTable, other: Owner) -> str:

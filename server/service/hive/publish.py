@@ -13,10 +13,13 @@ from datetime import datetime, timedelta
 
 from catalog.datafile import FileFormat
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
+from catalog.hive.checkpoint import PublishPlan
 from catalog.hive.ground import Subdirectories
+from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveColumn, HiveTable
 from catalog.hive.names import name_of, records_of
 from catalog.hive.parts import is_beginning
+from catalog.hive.publish_request import PublishRequest
 from catalog.hive.publishing import Comparison, compared, fingerprint
 from catalog.hive.types import parse_type
 from catalog.iceberg.json import Json
@@ -53,11 +56,12 @@ from server.service.hive.publishable import (
     writable,
 )
 from server.service.hive.register import Moved
+from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.hive.state import read_some, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import current_names, told_column, told_values
 from server.service.hive.unheld import Unheld, forget_unheld, names_of, unheld
-from server.service.hive.wishes import NOTHING, WAITS, PublishOutcome, Wish, Wishes, wish_of
+from server.service.hive.wishes import NOTHING, Wishes, waiting_for
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by, check_not_blocked
 from server.service.planner import facts_of, past_of
@@ -97,7 +101,7 @@ class Publishes:
 
     def publish(
         self, catalog: CatalogName, full_name: str, *, merge: bool = True, remember: bool = True
-    ) -> PublishOutcome:
+    ) -> PublishResult:
         """Give Hive what has changed; with `merge`, what is pending is merged first, by a job of its own.
 
         What is left to do then, and what has to wait, is done by later rounds, unless it is not to `remember`.
@@ -119,9 +123,8 @@ class Publishes:
     def is_asked_for(self, relation_id: RelationId) -> bool:
         """Whether somebody waits for a publish of it; cheap, for asking at each job's end."""
         with self.database.reading() as uow:
-            found = uow.grounds.link(relation_id)
-            wish = None if found is None else wish_of(found[0])
-        return wish is not None and wish.is_open
+            link = uow.grounds.link(relation_id)
+        return link is not None and link.publish_request is not None and link.publish_request.is_open
 
     @property
     def _wishes(self) -> Wishes:
@@ -154,7 +157,7 @@ class Publishes:
     def _round(self, relation: Relation) -> bool:
         """Whether something was planned, or looked for, because somebody has asked or the policy says so."""
         wanted = self._wanted(relation)
-        if isinstance(wanted, Wish):
+        if isinstance(wanted, PublishRequest):
             if self._wishes.carry_on(relation, wanted):
                 return True
             wanted = self._wanted(relation)
@@ -164,25 +167,25 @@ class Publishes:
             self.plan(relation, asked=False)
         return isinstance(wanted, JobKind)
 
-    def _wanted(self, relation: Relation) -> JobKind | Wish | None:
+    def _wanted(self, relation: Relation) -> JobKind | PublishRequest | None:
         """What somebody has asked for, or what a table's freshness in Hive asks for now."""
         with self.database.reading() as uow:
-            found = uow.grounds.link(relation.id)
-            if found is None:
+            link = uow.grounds.link(relation.id)
+            if link is None:
                 return None
-            wish = wish_of(found[0])
-            return wish if wish is not None and wish.is_open else self._due(uow, relation, found[0])
+            request = link.publish_request
+            return request if request is not None and request.is_open else self._due(uow, relation, link)
 
-    def _due(self, uow: UnitOfWork, relation: Relation, link: Json) -> JobKind | None:
+    def _due(self, uow: UnitOfWork, relation: Relation, link: HiveLink) -> JobKind | None:
         facts, now = facts_of(uow, relation), uow.now()
         interval: timedelta | None = facts.policy["firn.hive.publish.interval"]
         if interval is None or not facts.policy["firn.optimize.enabled"]:
             return None
         keyed = facts.keyed
-        last, is_default = link["published_at"], facts.policy.is_default("firn.hive.publish.interval")
+        last, is_default = link.published_at, facts.policy.is_default("firn.hive.publish.interval")
         if last is None and is_default:  # nobody has asked for Hive's entries to be changed
             return None
-        if last is not None and now - datetime.fromisoformat(last) < interval:
+        if last is not None and now - last < interval:
             return None
         if uow.jobs.active_of(relation.id) is not None or blocked_by(uow, relation.id, JobKind.PUBLISH):
             return None
@@ -190,11 +193,11 @@ class Publishes:
         if any(backing_off(kind, past, now) for kind in (JobKind.PUBLISH, JobKind.MERGE)):
             return None
         if keyed is None:
-            return JobKind.PUBLISH if facts.stats.snapshot_id != link["given_head"] else None
+            return JobKind.PUBLISH if facts.stats.snapshot_id != link.published_snapshot_id else None
         waits = keyed.pending_since is not None and now - keyed.pending_since >= interval
         if waits and not is_default:  # else it is merged when its own policy says so
             return JobKind.MERGE
-        news = keyed.watermark > link["given"] or _resolved_since(past, last)
+        news = keyed.watermark > link.published_through or _resolved_since(past, last)
         return JobKind.PUBLISH if news else None
 
     def _merge_planned(self, relation: Relation) -> None:
@@ -206,7 +209,7 @@ class Publishes:
             due = Due(kind=JobKind.MERGE, why=why, state=f"publish {facts.keyed.change_sequence}")
             added(uow, queued(relation, due, facts, now), now)
 
-    def plan(self, relation: Relation, *, asked: bool) -> PublishOutcome:
+    def plan(self, relation: Relation, *, asked: bool) -> PublishResult:
         """A job for what differs, unless nothing does or another job is at work."""
         name = str(relation.name)
         with self.database.reading() as uow:
@@ -215,7 +218,7 @@ class Publishes:
             return _under_way(relation, busy, asked=asked)
         open_still = self.switches.finish(relation)
         if open_still.left:
-            return PublishOutcome(table=name, did=f"{WAITS} {open_still.why_left}")
+            return waiting_for(relation, open_still.why_left)
         with self.database.reading() as uow:
             linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
@@ -225,16 +228,16 @@ class Publishes:
         try:
             followed = self.columns.follow(linked, table, publishing=True)
         except Moved:
-            return PublishOutcome(table=name, did=f"{WAITS} a sync came first")
+            return waiting_for(relation, "a sync came first")
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
-        if linked.link["read_again"]:
-            return PublishOutcome(table=name, did=f"{WAITS} a sync builds partitions anew with a column that came back")
+        if linked.link.read_again:
+            return waiting_for(relation, "a sync builds partitions anew with a column that came back")
         metadata = load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
         named = named_in_hive(found, table)
-        free = without(named, linked.link["held"], table)
+        free = without(named, linked.link.held_partitions, table)
         settled = without(free, fresh(linked, now_ns, watermark_of(metadata)), table)
         state = read_some(metastore, *names, [*settled.differing])
         taken = taken_over(settled, self._changed_by_hive(linked, settled))
@@ -248,21 +251,24 @@ class Publishes:
         wait = "; ".join([*why_waiting(counts, strange), *known.words(names_of(able, table))])
         if not ready.count:
             self._note_given(linked, ready, metadata, is_all=not waiting)
-            did = f"{NOTHING}; {wait}" if waiting else NOTHING
-            return PublishOutcome(table=name, did=did, partitions_wait=waiting, never=never)
+            outcome = PublishOutcome.HELD_BACK if waiting else PublishOutcome.UP_TO_DATE
+            message = f"{NOTHING}; {wait}" if waiting else NOTHING
+            return PublishResult(
+                table=name, outcome=outcome, message=message, held_back=wait, partitions_wait=waiting, never=never
+            )
         try:
             metadata = self.present.readable(linked, metadata)
         except RequirementFailed:
-            return PublishOutcome(table=name, did=f"{WAITS} others have changed the table meanwhile")
+            return waiting_for(relation, "others have changed the table meanwhile")
         task = _task(linked, table, metadata, ready, followed, formats)
         check_lockable(metastore, *names, [one["name"] for one in task["partitions"]])
         try:
             self.switches.owners.claim(relation, table)
         except CommitUnknown as error:
-            return PublishOutcome(table=name, did=f"{WAITS} {error}")
-        plan = self._planned(linked, metadata, ready) | {"tried": dict(known.tried)}
-        done = self._queued(linked, task, plan, asked=asked)
-        return replace(done, did=f"{done.did}; {wait}", partitions_wait=waiting, never=never) if waiting else done
+            return waiting_for(relation, str(error))
+        done = self._queued(linked, self._planned(linked, metadata, ready, task, known.tried), asked=asked)
+        message = f"{done.message}; {wait}" if waiting else done.message
+        return replace(done, message=message, held_back=wait, partitions_wait=waiting, never=never)
 
     def _changed_by_hive(self, linked: Linked, found: Comparison) -> set[str]:
         """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
@@ -288,53 +294,56 @@ class Publishes:
         with self.database.writing() as uow:
             now = linked_table(uow, linked.relation)
             # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
-            if now.link["generation"] != linked.link["generation"]:
+            if now.link.generation != linked.link.generation:
                 return
             note_published(uow, linked, {}, found.same, watermark_of(metadata))
             if is_all and now.grounds == linked.grounds:
                 note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
 
-    def _planned(self, linked: Linked, metadata: Json, found: Comparison) -> Json:
-        """What the job's commit is judged by."""
-        head = current_snapshot(metadata)
-        plan = {
-            "head": ref_snapshot_id(metadata, "main"),
-            "sequence": 0 if head is None else sequence_number(head),
-            "schema": metadata["current-schema-id"],
-            "through": watermark_of(metadata),
-            "same": sorted(found.same),
-        }
-        if linked.is_keyed:
-            return plan
-        partitions = {*found.differing.values(), *found.unknown}
-        return plan | {"files": fingerprint(self.files.live_files(metadata), partitions)}
+    def _planned(
+        self, linked: Linked, metadata: Json, found: Comparison, task: Json, tried: Mapping[str, str]
+    ) -> PublishPlan:
+        """What the job does, and what its commit is judged by."""
+        head, files = current_snapshot(metadata), None
+        if not linked.is_keyed:
+            files = fingerprint(self.files.live_files(metadata), {*found.differing.values(), *found.unknown})
+        return PublishPlan(
+            task=task,
+            head=ref_snapshot_id(metadata, "main"),
+            sequence=0 if head is None else sequence_number(head),
+            schema_id=metadata["current-schema-id"],
+            through=watermark_of(metadata),
+            same=tuple(sorted(found.same)),
+            tried=tried,
+            files=files,
+        )
 
-    def _queued(self, linked: Linked, task: Json, plan: Json, *, asked: bool) -> PublishOutcome:
+    def _queued(self, linked: Linked, plan: PublishPlan, *, asked: bool) -> PublishResult:
         relation = linked.relation
-        words = f"partitions that differ from what Hive lists: {len(task['partitions'])}"
+        words = f"partitions that differ from what Hive lists: {len(plan.task['partitions'])}"
         with self.database.writing() as uow:
-            if linked_table(uow, relation).link["generation"] != linked.link["generation"]:
-                return PublishOutcome(table=str(relation.name), did=f"{WAITS} a sync came first")
+            if linked_table(uow, relation).link.generation != linked.link.generation:
+                return waiting_for(relation, "a sync came first")
             check_not_blocked(uow, relation.id, JobKind.PUBLISH)
-            due = Due(kind=JobKind.PUBLISH, why=words, state=f"publish {linked.link['generation']}")
+            due = Due(kind=JobKind.PUBLISH, why=words, state=f"publish {linked.link.generation}")
             now = uow.now()
             job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
             if not added(uow, job, now):
-                return PublishOutcome(table=str(relation.name), did=f"{WAITS} another job came first")
-            task["root"] = f"{own_place(uow, relation, _counted(linked))}/{job.id}"
+                return waiting_for(relation, "another job came first")
+            task = {**plan.task, "root": f"{own_place(uow, relation, _counted(linked))}/{job.id}"}
             check_published(
                 uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: publish_location(uow, relation) or ""}
             )
-            uow.grounds.stage(job.id, {"task": task, "plan": plan})
-        return PublishOutcome(table=str(relation.name), did=words, job=job)
+            uow.grounds.stage(job.id, replace(plan, task=task))
+        return PublishResult(table=str(relation.name), outcome=PublishOutcome.PUBLISHING, message=words, job=job)
 
 
-def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishOutcome:
+def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
     """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
-    name = str(relation.name)
     if asked and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
-        return PublishOutcome(table=name, did="is being published", job=busy)
-    return PublishOutcome(table=name, did=f"{WAITS} a {busy.kind} job is {busy.status}")
+        name, outcome = str(relation.name), PublishOutcome.PUBLISHING
+        return PublishResult(table=name, outcome=outcome, message="is being published", job=busy)
+    return waiting_for(relation, f"a {busy.kind} job is {busy.status}")
 
 
 def _counted(linked: Linked) -> set[str]:
@@ -345,10 +354,10 @@ def _counted(linked: Linked) -> set[str]:
     return {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
 
 
-def _resolved_since(past: Sequence[Job], moment: str | None) -> bool:
+def _resolved_since(past: Sequence[Job], moment: datetime | None) -> bool:
     """Whether rows have left base without a change, because their keys came twice (decision 47)."""
     resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
-    return any(moment is None or ended > datetime.fromisoformat(moment) for ended in resolved)
+    return any(moment is None or ended > moment for ended in resolved)
 
 
 def _task(

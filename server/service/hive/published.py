@@ -18,6 +18,7 @@ from typing import Any
 from catalog.commit import Change
 from catalog.datafile import AddSnapshot, DataFileEntry, FileFormat, LiveFile
 from catalog.errors import CatalogError, CommitUnknown, Conflict, Invalid, RequirementFailed
+from catalog.hive.checkpoint import PublishPlan
 from catalog.hive.ground import Directory, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import known_aliases, name_mapping
@@ -79,7 +80,8 @@ class _Job:
 
     linked: Linked
     task: Json
-    plan: Json
+    """Without the partitions that were left out."""
+    plan: PublishPlan
     has_committed: bool
 
 
@@ -147,7 +149,7 @@ class PublishedFiles:
         if not job.task["partitions"] and not job.has_committed:
             with self.database.writing() as uow:
                 check_lease(uow.jobs.lock(lease.job_id), lease)
-                note_unheld(uow, relation.id, job.plan.get("tried", {}), left_out, why)
+                note_unheld(uow, relation.id, job.plan.tried, left_out, why)
             return Published(partitions=0, files=0, bytes=0, rows=0, switched=0, given_up=0, left=0)
         table = self.index.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
         metadata = load_metadata(self.metadata, job.linked.target)
@@ -174,16 +176,16 @@ class PublishedFiles:
     def _job(self, lease: Lease, left_out: Collection[str] = ()) -> _Job:
         with self.database.reading() as uow:
             job = check_lease(uow.jobs.get(lease.job_id), lease)
-            staged = uow.grounds.staged(job.id)
-            if job.kind is not JobKind.PUBLISH or staged is None:
+            plan = uow.grounds.staged(job.id)
+            if job.kind is not JobKind.PUBLISH or not isinstance(plan, PublishPlan):
                 raise Invalid(f"job {job.id} publishes nothing")
             linked = linked_table(uow, uow.relations.get(job.relation_id))
             recorded = uow.jobs.recorded_commits(job.id, linked.target.id)
-        planned = staged["task"]["partitions"]
+        planned = plan.task["partitions"]
         if strange := set(left_out) - {one["name"] for one in planned}:
             raise Invalid(f"the job was not to write partition {min(strange)}")
-        task = staged["task"] | {"partitions": [one for one in planned if one["name"] not in left_out]}
-        return _Job(linked=linked, task=task, plan=staged["plan"], has_committed=bool(recorded))
+        task = plan.task | {"partitions": [one for one in planned if one["name"] not in left_out]}
+        return _Job(linked=linked, task=task, plan=plan, has_committed=bool(recorded))
 
     def _parts(
         self,
@@ -213,7 +215,7 @@ class PublishedFiles:
     ) -> None:
         names = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]])
         wanted = {record: name for name, record in names.items()}
-        through = job.plan["through"]
+        through = job.plan.through
         directories = {name: _directory(job, parts.get(record), name, through) for record, name in wanted.items()}
         if not job.linked.is_keyed:
             self._check_hive_unchanged(job, directories)
@@ -243,7 +245,7 @@ class PublishedFiles:
             return
         metadata = load_metadata(self.metadata, job.linked.target)
         planned = records_of(table.partition_columns, [one["name"] for one in job.task["partitions"]]).values()
-        read = _replaced(self.files.live_files(metadata), frozenset(planned), job.plan["sequence"])
+        read = _replaced(self.files.live_files(metadata), frozenset(planned), job.plan.sequence)
         _check_unmoved(job, metadata, read.files, frozenset(planned))
         replaced = read.of(wanted.names.keys())
         if strange := parts.keys() - wanted.names.keys():
@@ -251,8 +253,8 @@ class PublishedFiles:
         snapshot = self._snapshot(metadata, parts, replaced, f"publish to {table.full_name}")
 
         def also(uow: UnitOfWork) -> None:
-            note_published(uow, job.linked, wanted.directories, job.plan["same"], job.plan["through"])
-            tried, left_out = job.plan.get("tried", {}), wanted.left_out
+            note_published(uow, job.linked, wanted.directories, job.plan.same, job.plan.through)
+            tried, left_out = job.plan.tried, wanted.left_out
             note_unheld(uow, job.linked.relation.id, tried, left_out.names, left_out.why)
 
         change = Change(
@@ -305,13 +307,13 @@ def _replaced(live: Iterable[LiveFile], partitions: Collection[Record], through:
 def _check_unmoved(job: _Job, metadata: Json, live: Sequence[LiveFile], partitions: Collection[Record]) -> None:
     """The files that go are those that the job has read, and its columns are the table's; Conflict if they are not."""
     head, plan = ref_snapshot_id(metadata, "main"), job.plan
-    if metadata["current-schema-id"] != plan["schema"]:
+    if metadata["current-schema-id"] != plan.schema_id:
         raise Conflict("the table's columns have changed since the publish was planned", hint="it is planned anew")
-    if head == plan["head"]:
+    if head == plan.head:
         return
     if job.linked.is_keyed:
         raise Conflict("base has moved since the publish was planned", hint="it is planned anew")
-    if fingerprint(live, partitions) != plan["files"]:
+    if fingerprint(live, partitions) != plan.files:
         raise Conflict("a partition was changed here while it was written for Hive", hint="it is planned anew")
 
 

@@ -22,7 +22,7 @@ from catalog.iceberg.table import current_schema
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from server.service.commit import CommitRequest, Committer, InSameTransaction
-from server.service.hive.books import Linked, advance, next_books
+from server.service.hive.books import Linked, advance, next_checkpoint
 from server.service.hive.look import Late, Looked
 from server.service.hive.readable import Readable
 from server.service.hive.state import HiveState, Unit, join
@@ -107,8 +107,8 @@ class Registering:
             requirements=snapshot.requirements(),
             updates=[*snapshot.updates(), *(renamed if spelled else [])],
         )
-        books = next_books(linked, state, found, found.changed, _late(linked, found), as_changes=False)
-        apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, books))
+        checkpoint = next_checkpoint(linked, state, found, found.changed, _late(linked, found), as_changes=False)
+        apply(self.committer, linked, change, lambda uow: advance(uow, linked.relation.id, checkpoint))
 
     def _files(self, linked: Linked, state: HiveState, found: Looked, metadata: Json) -> _Files:
         files = _Files()

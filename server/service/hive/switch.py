@@ -14,10 +14,10 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
 from catalog.hive.ground import Directory, Ground, Signals, Subdirectories
+from catalog.hive.link import HiveLink
 from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
 from catalog.hive.ports import Lock, Metastore, Move, Place
@@ -92,15 +92,15 @@ class Switches:
     def finish(self, relation: Relation) -> Switched:
         """Switch, or give up, all that is open of a table; Unavailable when the metastore is away."""
         with self.database.reading() as uow:
-            found = uow.grounds.link(relation.id)
+            link = uow.grounds.link(relation.id)
             names = [name for name, stored in uow.grounds.of(relation.id).items() if stored["publishing"]]
-            if found is None:
+            if link is None:
                 return Switched()
             subdirectories = Subdirectories(facts_of(uow, relation).policy["firn.hive.subdirectories"])
         total = Switched()
         for some in [names[at : at + TOGETHER] for at in range(0, len(names), TOGETHER)]:
             # Others are waited for once: what they have locked then, they will hold for longer.
-            total += self._some(relation, found[0], some, subdirectories, wait=not total.locked)
+            total += self._some(relation, link, some, subdirectories, wait=not total.locked)
         return total
 
     def still_waits(self, relation: Relation, switched: Switched) -> bool:
@@ -132,7 +132,7 @@ class Switches:
     def _some(
         self,
         relation: Relation,
-        link: Mapping[str, Any],
+        link: HiveLink,
         partitions: Sequence[str],
         subdirectories: Subdirectories,
         *,
@@ -236,16 +236,15 @@ class Switches:
         if not ended:
             return
         with self.database.writing() as uow:
-            found = uow.grounds.link(relation_id)
-            if found is None:
+            link = uow.grounds.link(relation_id)
+            if link is None:
                 return
             stored = uow.grounds.of(relation_id)
             current = {name: Ground.from_json(one) for name, one in stored.items()}
             mine = {name: one for name, one in ended.items() if current.get(name) == before[name]}
             uow.grounds.put(relation_id, {name: one.to_json() for name, one in mine.items()})
-            link, synced_at = found
-            through = given((current | mine).values(), link["given"])
-            uow.grounds.put_link(relation_id, {**link, "given": through, "unlocked": unlocked}, synced_at)
+            through = given((current | mine).values(), link.published_through)
+            uow.grounds.put_link(relation_id, link.repointed(through, unlocked))
 
 
 @dataclass(frozen=True, slots=True)

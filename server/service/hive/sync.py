@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,8 +21,10 @@ from catalog.errors import (
     RequirementFailed,
     Unavailable,
 )
+from catalog.hive.checkpoint import SyncPlan
 from catalog.hive.drift import Dropped, New, Rebuild
 from catalog.hive.ground import Ground
+from catalog.hive.link import Drift, DriftKind
 from catalog.hive.model import HiveTable, whose
 from catalog.hive.names import records_of
 from catalog.hive.ports import Place
@@ -41,7 +44,7 @@ from server.service.hive.books import (
     is_due,
     is_sweep_due,
     linked_table,
-    next_books,
+    next_checkpoint,
     note_drift,
 )
 from server.service.hive.columns import Columns, Followed
@@ -54,6 +57,7 @@ from server.service.hive.owners import what_to_do, why_not
 from server.service.hive.places import published_place
 from server.service.hive.readable import Readable, Reading
 from server.service.hive.register import Moved, Registering
+from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.hive.state import HiveState, read_state, split_name
 from server.service.hive.switch import Switches
 from server.service.hive.task import Taken, sync_task
@@ -65,32 +69,11 @@ from server.service.queueing import queued
 log = logging.getLogger(__name__)
 
 NOTHING = "nothing changed"
-WAITS = "waits:"
 MAX_ROUNDS = 3
 _GONE = (
     "nothing was changed here. If it was renamed: rename it back, or upgrade it under its new name; changes that were "
     "not published are here alone"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncOutcome:
-    """What one sync of one table did."""
-
-    table: str
-    did: str
-    job: Job | None = None
-    conflict: bool = False
-
-    @property
-    def waits(self) -> bool:
-        """Whether something else has to end first, or time to pass."""
-        return self.did.startswith(WAITS)
-
-    @property
-    def changed(self) -> bool:
-        """Whether something is taken over."""
-        return self.did != NOTHING and not self.waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +136,7 @@ class Syncs:
             except Exception as error:  # noqa: BLE001 -- raised below, when the tables after it have had their turn
                 broken[f"{relation.catalog}.{relation.name}"] = error
                 continue
-            if outcome.did != NOTHING:
+            if outcome.outcome is not SyncOutcome.UNCHANGED:
                 self.hints.add([relation.id], hinted.get(relation.id, 0) - 1)
             changed = status.changed + outcome.changed
             status = replace(status, changed=changed, conflicts=status.conflicts + outcome.conflict)
@@ -165,13 +148,13 @@ class Syncs:
         """Let people know; the next sync goes by what it finds, whatever has landed."""
         try:
             with self.database.writing() as uow:
-                note_drift(uow, relation.id, f"the last sync failed: {error}")
+                note_drift(uow, relation.id, Drift(kind=DriftKind.SYNC, message=f"the last sync failed: {error}"))
         except (CatalogError, CommitUnknown) as unwritten:
             log.warning("%s: %s; which could not be noted: %s", relation.name, error, unwritten)
 
     def sync(
         self, catalog: CatalogName, full_name: str, *, everything: bool = False, only_schema: bool = False
-    ) -> SyncOutcome:
+    ) -> SyncResult:
         """Compare a table with its Hive table and take over what has changed; `everything` lists every directory.
 
         With `only_schema` the columns are all that is looked at.
@@ -196,18 +179,17 @@ class Syncs:
         asked: bool = True,
         only_schema: bool = False,
         may_leave: bool = False,
-    ) -> SyncOutcome:
+    ) -> SyncResult:
         """`asked` is whether a person wants it now: the schedule backs off after failures."""
         if not asked and (why := self._held_back(relation)):
-            return SyncOutcome(table=str(relation.name), did=f"{WAITS} {why}")
+            return _result(relation, SyncOutcome.WAITING, why)
         everything = everything or self._has_failed(relation)
         for _ in range(MAX_ROUNDS):
             try:
                 return self._round(relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
             except Moved:
                 continue
-        did = f"{WAITS} others change the table faster than it can be compared"
-        return SyncOutcome(table=str(relation.name), did=did)
+        return _result(relation, SyncOutcome.WAITING, "others change the table faster than it can be compared")
 
     def _has_failed(self, relation: Relation) -> bool:
         """Whether the last job did: files that it needed may have gone where no signal tells of it."""
@@ -224,21 +206,20 @@ class Syncs:
             return None
         why = held.why if held is not None else f"the table is {blocker}"
         with self.database.writing() as uow:
-            note_drift(uow, relation.id, why)
+            note_drift(uow, relation.id, Drift(kind=DriftKind.SYNC, message=why))
         return why
 
-    def _round(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncOutcome:
+    def _round(self, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
         if linked.busy is not None:
-            did = f"{WAITS} a {linked.busy.kind} job is {linked.busy.status}"
-            return SyncOutcome(table=str(relation.name), did=did)
+            return _result(relation, SyncOutcome.WAITING, f"a {linked.busy.kind} job is {linked.busy.status}")
         full_name = relation.hive_name or ""
         try:
             if any(ground.publishing for ground in linked.grounds.values()):
                 open_still = self.switches.finish(relation)
                 if self.switches.still_waits(relation, open_still):
-                    return SyncOutcome(table=str(relation.name), did=f"{WAITS} {open_still.why_left}")
+                    return _result(relation, SyncOutcome.WAITING, open_still.why_left)
                 if open_still.left:
                     self.switches.give_up(relation)
                 raise Moved
@@ -251,13 +232,12 @@ class Syncs:
             return self._conflict(linked, unfit, state.table)
         followed = self.columns.follow(linked, state.table)
         if only_schema:
-            did = "; ".join([*followed.did, *([followed.trouble] if followed.trouble else [])])
-            return SyncOutcome(table=str(relation.name), did=did or NOTHING, conflict=bool(followed.trouble))
+            return _settled(relation, followed.did, followed.trouble)
         return self._taken_over(relation, state, followed, everything=everything, may_leave=may_leave)
 
     def _taken_over(
         self, relation: Relation, state: HiveState, followed: Followed, *, everything: bool, may_leave: bool
-    ) -> SyncOutcome:
+    ) -> SyncResult:
         """Look at partitions and files, and take over what has changed."""
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
@@ -275,7 +255,7 @@ class Syncs:
             ),
             given=linked.given,
         )
-        found = replace(_read_again(found, linked), differs=followed.trouble)
+        found = replace(_read_again(found, linked), differs=followed.trouble, differs_in=followed.drift_kind)
         table = replace(state.table, storage=replace(state.table.storage, columns=followed.drift.readable))
         as_read = replace(state, table=table)
         base = load_metadata(self.metadata, linked.target)
@@ -291,7 +271,7 @@ class Syncs:
             return frozenset()
         return found.lost_late & {file.location for file in self.files.live_files(base)}
 
-    def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncOutcome:
+    def _gone_back(self, linked: Linked, state: HiveState, found: Looked) -> SyncResult:
         """A writer has overwritten a directory that it did not know to be old: Hive is to see what it wrote.
 
         The metastore is pointed there again, and Moved tells that the next look finds the partition there, overwritten.
@@ -309,19 +289,20 @@ class Syncs:
                         table.database, table.name, Place(values=unit.values, location=unit.location), location, {}
                     )
         if lock.busy:
-            return SyncOutcome(table=str(linked.relation.name), did=f"{WAITS} {why_busy(lock.busy)}")
+            return _result(linked.relation, SyncOutcome.WAITING, why_busy(lock.busy))
         raise Moved
 
     def _take_over(
         self, linked: Linked, state: HiveState, readable: Readable, base: Json, altered: list[str]
-    ) -> SyncOutcome:
-        name, found = str(linked.relation.name), readable.found
+    ) -> SyncResult:
+        found = readable.found
         held = [found.trouble] if found.trouble else []
         if found.is_all_quiet:
             self._books_alone(linked, state, found)
             waiting = [*found.postponed.values(), *found.young.values()]
-            quiet = f"{WAITS} {waiting[0]}" if waiting else NOTHING
-            return SyncOutcome(table=name, did="; ".join([*altered, *held]) or quiet, conflict=bool(held))
+            if waiting and not (altered or held):
+                return _result(linked.relation, SyncOutcome.WAITING, waiting[0])
+            return _settled(linked.relation, altered, found.trouble)
         sentence = "; ".join([*altered, found.sentence or "", *held])
         if linked.is_keyed and (found.rebuilds or not (linked.trusts and found.changed)):
             return self._take_over_rows(linked, state, found, base, sentence)
@@ -333,56 +314,56 @@ class Syncs:
                 "with firn.hive.overwrite-wins=true such partitions become what Hive lists"
             )
             return self._conflict(linked, sentence, state.table)
-        return SyncOutcome(table=name, did=sentence, conflict=bool(held))
+        return _result(linked.relation, SyncOutcome.SYNCED, sentence, conflict=bool(held))
 
-    def _take_over_rows(
-        self, linked: Linked, state: HiveState, found: Looked, base: Json, sentence: str
-    ) -> SyncOutcome:
+    def _take_over_rows(self, linked: Linked, state: HiveState, found: Looked, base: Json, sentence: str) -> SyncResult:
         """Rebuilds first, and alone: what is only added is newer than all changes there are, a rebuild is older.
 
         A partition that is still being overwritten holds rebuilds up, for base's files in it may be gone already.
         """
-        name = str(linked.relation.name)
         taken = Taken(
             found=found, changed=found.rebuilds or found.changed, late=() if found.rebuilds else tuple(found.late)
         )
         broken = [why for unit, why in found.postponed.items() if unit in linked.grounds]
         if found.rebuilds and broken:
-            return SyncOutcome(table=name, did=f"{WAITS} {broken[0]}")
+            return _result(linked.relation, SyncOutcome.WAITING, broken[0])
         job = self._plan(linked, state, taken, base, sentence)
         if job is None:
-            return SyncOutcome(table=name, did=f"{WAITS} another job came first")
-        return SyncOutcome(table=name, did=sentence, job=job, conflict=found.trouble is not None)
+            return _result(linked.relation, SyncOutcome.WAITING, "another job came first")
+        return replace(
+            _result(linked.relation, SyncOutcome.PLANNED, sentence, conflict=found.trouble is not None), job=job
+        )
 
-    def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncOutcome:
+    def _conflict(self, linked: Linked, sentence: str, table: HiveTable | None = None) -> SyncResult:
         """Say what differs and leave both sides as they are."""
         with self.database.writing() as uow:
-            note_drift(uow, linked.relation.id, sentence, None if table is None else whose(table))
-        return SyncOutcome(table=str(linked.relation.name), did=sentence, conflict=True)
+            author = None if table is None else whose(table)
+            note_drift(uow, linked.relation.id, Drift(kind=DriftKind.TABLE, message=sentence, likely_author=author))
+        return _result(linked.relation, SyncOutcome.CONFLICT, sentence, conflict=True)
 
     def _books_alone(self, linked: Linked, state: HiveState, found: Looked) -> None:
         with self.database.writing() as uow:
             try:
-                advance(uow, linked.relation.id, next_books(linked, state, found, {}))
+                advance(uow, linked.relation.id, next_checkpoint(linked, state, found, {}))
             except RequirementFailed as error:
                 raise Moved from error
 
     def _plan(self, linked: Linked, state: HiveState, taken: Taken, base: Json, why: str) -> Job | None:
         """A sync job, with what its commit will make of the books; None when another job or sync came first."""
-        books = next_books(linked, state, taken.found, taken.changed, taken.late)
+        checkpoint = next_checkpoint(linked, state, taken.found, taken.changed, taken.late)
         if taken.found.rebuilds and linked.is_published:
             taken = replace(taken, again=self._read_again(linked, state, base, taken))
         task = sync_task(linked, state, taken, base)
         with self.database.writing() as uow:
-            if linked_table(uow, linked.relation).link["generation"] != books["since"]:
+            if linked_table(uow, linked.relation).link.generation != checkpoint.since:
                 return None
             facts = facts_of(uow, linked.relation)
             check_not_blocked(uow, linked.relation.id, JobKind.SYNC)
-            due = Due(kind=JobKind.SYNC, why=why, state=f"sync {books['link']['generation']}")
+            due = Due(kind=JobKind.SYNC, why=why, state=f"sync {checkpoint.generation}")
             job = queued(linked.relation, due, facts, uow.now())
             if not uow.relations.held([linked.relation.id]) or not uow.jobs.add(job):  # dropped, or another one came
                 return None
-            uow.grounds.stage(job.id, {"books": books, "task": task})
+            uow.grounds.stage(job.id, SyncPlan(checkpoint=checkpoint, task=task))
         return job
 
     def _read_again(self, linked: Linked, state: HiveState, base: Json, taken: Taken) -> dict[str, Ground]:
@@ -404,11 +385,24 @@ def _read_again(found: Looked, linked: Linked) -> Looked:
         name: Rebuild(
             reason="a column came back", files=ground.files, added=(), removed=(), ground=linked.grounds[name]
         )
-        for name in linked.link["read_again"]
+        for name in linked.link.read_again
         if (ground := linked.grounds.get(name)) is not None and name in found.units.keys() - waiting
     }
     kept = {name: one for name, one in found.changed.items() if isinstance(one, New | Rebuild | Dropped)}
     return replace(found, changed={**found.changed, **again, **kept})
+
+
+def _result(relation: Relation, outcome: SyncOutcome, message: str, *, conflict: bool = False) -> SyncResult:
+    return SyncResult(table=str(relation.name), outcome=outcome, message=message, conflict=conflict)
+
+
+def _settled(relation: Relation, altered: Sequence[str], trouble: str | None) -> SyncResult:
+    """Once only columns were altered, or nothing; `trouble` is left for somebody to decide or to mend."""
+    if not altered and trouble is None:
+        return _result(relation, SyncOutcome.UNCHANGED, NOTHING)
+    message = "; ".join([*altered, *([trouble] if trouble else [])])
+    outcome = SyncOutcome.SYNCED if altered else SyncOutcome.CONFLICT
+    return _result(relation, outcome, message, conflict=trouble is not None)
 
 
 def _as_pointed_at(linked: Linked, state: HiveState) -> Linked:

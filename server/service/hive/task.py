@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.datafile import FileFormat
+from catalog.hive.change_sources import source_of
 from catalog.hive.drift import Dropped, Rebuild
 from catalog.hive.ground import Ground, ListedFile
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
@@ -16,7 +17,7 @@ from catalog.hive.names import NULL_NAME, partition_values
 from catalog.hive.publishing import most_given
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
-from server.service.hive.books import Linked, next_sources, source_of, sources_of
+from server.service.hive.books import Linked, next_sources
 from server.service.hive.look import Changed, Late, Looked
 from server.service.hive.state import HiveState, Unit, join
 
@@ -52,7 +53,7 @@ def sync_task(linked: Linked, state: HiveState, taken: Taken, base: Json) -> Jso
     return {
         "mode": "rebuild" if is_rebuild else "upsert",
         "writer": WRITER,
-        "batch": f"{linked.relation.id}-{linked.link['generation'] + 1}",
+        "batch": f"{linked.relation.id}-{linked.link.generation + 1}",
         "columns": [told_column(column, names) for column in state.table.columns],
         "partition_columns": [told_column(column, names) for column in state.table.partition_columns],
         "units": [
@@ -135,7 +136,7 @@ def _decided_before(change: Rebuild, linked: Linked) -> set[str]:
 
     Rows that went into the change store are not: these changes are left out from now on.
     """
-    live = sources_of(linked.link).live
+    live = linked.link.sources.live
     return {
         path
         for path, removed in change.moved.items()

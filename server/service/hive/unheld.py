@@ -13,15 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from catalog.datafile import FileFormat, LiveFile
+from catalog.hive.link import HiveLink, UnrepresentableNote
 from catalog.hive.model import HiveTable
 from catalog.hive.names import name_of
 from catalog.hive.publishing import Comparison, Record, fingerprint
-from catalog.iceberg.json import Json
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
+from server.service.hive.link_store import update_link
 
-KEPT = 1000
-"""Partitions that are noted of one table; what is beyond is tried each time."""
 WORDS = 500
 """As many characters of each reason."""
 _ADVICE = "Change these values, or have Hive write there in Parquet or ORC"
@@ -56,7 +55,7 @@ class Unheld:
 
 
 def unheld(
-    link: Json,
+    link: HiveLink,
     live: Iterable[LiveFile],
     found: Comparison,
     table: HiveTable,
@@ -64,16 +63,16 @@ def unheld(
     formats: Mapping[str, FileFormat],
 ) -> Unheld:
     """What is noted in the books beside what partitions are now; `live` is not looked at where nothing is in Avro."""
-    notes = link.get("unheld", {})
+    notes = link.unrepresentable
     records = names_of(found, table)
     in_avro = {name: one for name, one in records.items() if formats.get(name) is FileFormat.AVRO}
     # What waits for something else now may have no format told: what is noted of it stays.
     unknown = {name: one for name, one in records.items() if name in notes and name not in formats}
     tried = _tried(live, in_avro | unknown, table, schema) if in_avro or unknown else {}
-    holds = {name for name, note in notes.items() if tried.get(name) == note["tried"]}
+    holds = {name for name, note in notes.items() if tried.get(name) == note.tried}
     return Unheld(
         tried={name: tried[name] for name in in_avro},
-        why={name: notes[name]["why"] for name in holds & in_avro.keys()},
+        why={name: notes[name].why for name in holds & in_avro.keys()},
         stale=frozenset(notes.keys() - holds),
     )
 
@@ -102,16 +101,11 @@ def note_unheld(
     uow: UnitOfWork, relation_id: RelationId, tried: Mapping[str, str], left_out: Collection[str], why: str
 ) -> None:
     """A job that was written from what was `tried` has left these partitions out."""
-    new = {name: {"tried": tried[name], "why": why[:WORDS]} for name in sorted(left_out) if name in tried}
-    found = uow.grounds.link(relation_id)
-    if found is not None and new:
-        notes = {**found[0].get("unheld", {}), **new}
-        uow.grounds.put_link(relation_id, {**found[0], "unheld": dict([*notes.items()][:KEPT])}, found[1])
+    new = {name: UnrepresentableNote(tried[name], why[:WORDS]) for name in sorted(left_out) if name in tried}
+    if new:
+        update_link(uow, relation_id, lambda link: link.with_unrepresentable(new))
 
 
 def forget_unheld(uow: UnitOfWork, relation_id: RelationId, names: Collection[str]) -> None:
     """Partitions that are gone, that Hive was given, or that were changed: they are tried again."""
-    found = uow.grounds.link(relation_id)
-    if found is not None:
-        notes = {name: note for name, note in found[0].get("unheld", {}).items() if name not in names}
-        uow.grounds.put_link(relation_id, {**found[0], "unheld": notes}, found[1])
+    update_link(uow, relation_id, lambda link: link.without_unrepresentable(names))

@@ -15,13 +15,13 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 from catalog.datafile import DataFileEntry, FileFormat, FileStats, in_order
 from catalog.errors import CatalogError, Conflict, Invalid, NotFound
-from catalog.hive.columns import stored
 from catalog.hive.ground import Ground, Subdirectories, first_ground
+from catalog.hive.link import HiveLink
 from catalog.hive.mapping import PROPERTY as NAME_MAPPING
 from catalog.hive.mapping import name_mapping
 from catalog.hive.model import HiveTable
@@ -283,7 +283,7 @@ class Upgrades:
             current = attempt.current(uow)
             told = {unit: one.with_digests(tally.digests.get(unit, ())).to_json() for unit, one in grounds.items()}
             uow.grounds.put(relation_id, told)
-            uow.grounds.put_link(relation_id, {**link_of(state.table), "swept_at": now.isoformat()}, now)
+            uow.grounds.put_link(relation_id, HiveLink.of_table(state.table, now))
             found = {"table": str(name), "files": tally.files, "rows": tally.rows}
             result = {**current.result, **found}
             done = replace(current, status=OperationStatus.SUCCEEDED, phase="done", result=result, journal={})
@@ -318,29 +318,6 @@ def hive_schema(table: HiveTable) -> Json:
     """The Iceberg schema of a Hive table: columns in files first, then partition columns."""
     counter = iter(range(1, 1_000_000))
     return {"type": "struct", "schema-id": 0, "fields": iceberg_fields(all_columns(table), lambda: next(counter))}
-
-
-def link_of(table: HiveTable) -> dict[str, Any]:
-    """What a sync compares the table itself with."""
-    return {
-        "columns": stored(table.columns),
-        "partition_columns": stored(table.partition_columns),
-        "former": {},
-        "differences": [],
-        "read_again": [],
-        "held": [],
-        "ddl_time": table.ddl_time,
-        "created": table.created,
-        "generation": 0,
-        "given": 0,
-        "published_at": None,
-        "unlocked": None,
-        "given_head": None,
-        "wish": None,
-        "drift": None,
-        "drift_since": None,
-        "drift_by": None,
-    }
 
 
 def definition_of(table: HiveTable, schema: Json, properties: Mapping[str, str]) -> TableDefinition:

@@ -31,8 +31,8 @@ class PublishedPlace:
 
 def place_of(uow: UnitOfWork, relation: Relation) -> PublishedPlace | None:
     """None for a table that was never published."""
-    found = uow.grounds.link(relation.id)
-    if found is None or found[0]["published_at"] is None:
+    link = uow.grounds.link(relation.id)
+    if link is None or link.published_at is None:
         return None
     location = published_place(uow, relation)
     return PublishedPlace(location, why_published_not_its_own(uow, relation, location))
@@ -51,16 +51,16 @@ class HiveReaders:
         The books come first: a directory goes from them to the metastore, and leaves the books long after that.
         """
         with self.database.reading() as uow:
-            found = uow.grounds.link(relation.id)
+            link = uow.grounds.link(relation.id)
             grounds = [Ground.from_json(stored) for stored in uow.grounds.of(relation.id).values()]
-        if found is None or relation.hive_name is None:
+        if link is None or relation.hive_name is None:
             return None
         try:
             state = read_state(self.index.metastore(relation.catalog), *split_name(relation.hive_name))
         except CatalogError as error:
             log.warning("%s: no file that was published is judged: %s", relation.name, error)
             return None
-        if state.table.created is None or state.table.created != found[0].get("created"):
+        if state.table.created is None or state.table.created != link.created:
             log.warning(
                 "%s: no file that was published is judged: %s was made anew, and what it was may have another name",
                 relation.name,

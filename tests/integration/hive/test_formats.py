@@ -174,7 +174,7 @@ def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no
     again = table.ask_publish()
     assert again["job"] is None, again
     assert again["partitions_wait"] == 2
-    assert all(words in again["did"] and words in done["result"]["waits"] for words in told), again["did"]
+    assert all(words in again["message"] and words in done["result"]["waits"] for words in told), again["message"]
     table.change(f"SELECT {finer.replace('123456', '123457')}")
     in_vain = table.publish()
     assert in_vain["result"]["partitions"] == 0
@@ -185,7 +185,7 @@ def test_values_that_hive_s_avro_cannot_hold_keep_their_partition_waiting_and_no
     table.publish()
     assert table.hive_rows(shown) == table.rows(shown)
     assert [line[0] for line in table.rows()] == [1, 10, 11, 20]
-    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+    assert table.ask_sync(everything=True)["outcome"] == "unchanged"
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])

@@ -36,8 +36,8 @@ def test_hive_sees_what_was_merged_and_its_own_files_stay_as_they_were(orders: H
     assert orders.hive_rows() == orders.rows() == orders.rows(store=".base") == expected
     assert fingerprint(orders.path) == before
     # It is no news to the next sync, and there is nothing to publish any more.
-    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
-    assert orders.ask_publish()["did"] == "nothing to publish"
+    assert orders.ask_sync(everything=True)["outcome"] == "unchanged"
+    assert orders.ask_publish()["outcome"] == "up-to-date"
     orders.change("SELECT 3, 'again', 'z'")
     assert orders.publish()["result"]["partitions"] == 2
     expected = [(1, "mine", "x"), (3, "again", "z"), (4, "new", "x")]
@@ -86,7 +86,7 @@ def test_the_command_merges_first_and_then_publishes(orders: HiveTable) -> None:
     assert said.result().code == 0, said.result().err
     [told] = said.result().json
     assert (told["step"], told["job"]["kind"], told["job"]["status"]) == ("done", "publish", "succeeded")
-    assert told["did"] == "Hive now sees 1 partition as readers here do; it has every change"
+    assert told["message"] == "Hive now sees 1 partition as readers here do; it has every change"
     assert orders.hive_rows() == [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x")]
     assert "Hive has everything already" in command("hive", "publish", orders.name).out
     assert "without a lock: the metastore has no locks: " in command("hive", "show", orders.name).out
@@ -97,7 +97,7 @@ def test_rows_that_hive_has_added_are_not_taken_from_its_readers_until_they_are_
     orders.insert("VALUES (9, 'theirs', 'x')")
     orders.sync()  # its row is pending; base has other files than Hive lists
     outcome = orders.ask_publish(merge=False)
-    assert outcome["did"] == "nothing to publish; 1 partition waits, because Hive has written there a moment ago"
+    assert outcome["message"] == "nothing to publish; 1 partition waits, because Hive has written there a moment ago"
     orders.publish()
     expected = [(1, "mine", "x"), (3, "c", "y"), (4, "new", "x"), (9, "theirs", "x")]
     assert orders.hive_rows() == orders.rows() == expected
@@ -123,7 +123,7 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     orders.publish()
     shutil.copy(next(own.glob("part-*")), old / "late.parquet")  # key 3, as it is in y
     os.utime(old / "late.parquet")
-    assert orders.sync()["did"] == "partitions written to where they were before: 1"
+    assert orders.sync()["message"] == "partitions written to where they were before: 1"
     assert orders.rows() == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # One that overwrites: Hive is to see what it wrote, and what it could not know of is replayed.
     for path in old.glob("*.parquet"):
@@ -135,7 +135,7 @@ def test_writers_that_knew_where_a_partition_was_are_heard(orders: HiveTable) ->
     assert orders.rows() == orders.rows(store=".base") == [(1, "mine", "x"), (3, "c", "x"), (4, "new", "x")]
     # What it overwrote waits; the key that came from the other partition is taken from there.
     asked = orders.ask_publish(merge=False)
-    assert asked["did"].endswith("1 partition waits, because Hive has written there a moment ago")
+    assert asked["message"].endswith("1 partition waits, because Hive has written there a moment ago")
     orders.worked(asked["job"])
     assert orders.hive_rows() == [(3, "c", "x")]
 
@@ -164,7 +164,7 @@ def test_a_key_of_two_files_is_made_one_row_for_both_sides(side: Side) -> None:
     assert len(table.hive_rows()) == 4
     assert table.worked(table.ask_publish()["job"])["result"]["partitions"] == 1
     assert table.hive_rows() == table.rows() == kept
-    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+    assert table.ask_sync(everything=True)["outcome"] == "unchanged"
 
 
 def test_values_of_all_types_come_back_as_they_were(side: Side) -> None:
@@ -199,8 +199,8 @@ def test_partitions_of_all_spellings_are_published_where_they_are_found_again(si
     assert table.publish()["result"]["switched"] == 4
     assert len(table.hive_rows()) == 4
     assert table.hive_rows() == table.rows() == table.rows(store=".base")
-    assert table.ask_sync(everything=True)["did"] == "nothing changed"
-    assert table.ask_publish()["did"] == "nothing to publish"
+    assert table.ask_sync(everything=True)["outcome"] == "unchanged"
+    assert table.ask_publish()["outcome"] == "up-to-date"
     table.insert("VALUES (5, 'theirs', 'a b/ü', 7)")
     table.sync()
     assert table.rows("id, v")[-1] == (5, "theirs")
@@ -230,17 +230,17 @@ def test_columns_go_both_ways_and_no_reader_loses_sight_of_a_value(
     orders.publish()
     assert orders.hive_rows("id, v, own")[-1] == (7, "wide", "kept")
     assert orders.rows("id, renamed, own")[-1] == (7, "wide", "kept")
-    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
+    assert orders.ask_sync(everything=True)["outcome"] == "unchanged"
     # Hive drops it, a merge writes the rows without it, and Hive, whose files still hold it, has it again.
     hive = HiveMetastore(MetastoreSettings.parse(metastore.uri))
     there = hive.table("db", orders.short).columns
     hive.alter_columns("db", orders.short, there[:2], expected=there, cascade=True)
-    assert orders.sync()["did"] == "dropped column own"
+    assert orders.sync()["message"] == "dropped column own"
     orders.change("SELECT 1, 'again', 'x'")
     orders.job("merge")
     hive.alter_columns("db", orders.short, there, expected=there[:2], cascade=True)
     hive.close()
-    assert orders.sync()["did"] == "took column own back; partitions rewritten or moved: 1"
+    assert orders.sync()["message"] == "took column own back; partitions rewritten or moved: 1"
     assert orders.rows("id, renamed, own") == [
         (1, "again", None), (3, "c", None), (4, "new", None), (7, "wide", "kept"),
     ]  # fmt: skip

@@ -24,7 +24,7 @@ def orders(side: Side) -> HiveTable:
 
 def test_files_that_come_are_upserts_whichever_way_they_come(orders: HiveTable) -> None:
     orders.insert("VALUES (4, 'new', 'x'), (3, 'again', 'x')")  # no signal of the metastore tells of it
-    assert orders.sync()["did"] == "partitions new files: 1"
+    assert orders.sync()["message"] == "partitions new files: 1"
     assert orders.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "again", "x"), (4, "new", "x")]
     assert orders.rows("_op, _source LIKE '%/p=x/%#%'", ".change") == [("U", True), ("U", True)]
     # A file that another program drops into the directory, its columns spelled in its own way, its keys repeated.
@@ -33,12 +33,12 @@ def test_files_that_come_are_upserts_whichever_way_they_come(orders: HiveTable) 
     orders.insert("VALUES (6, 'n', NULL)")
     orders.alter("ADD COLUMNS (n INT)")
     orders.side.hive.sql(f"INSERT INTO {orders.name} VALUES (7, 'wide', 70, 'a b/ü')")
-    did = orders.sync(everything=True)["did"]
+    did = orders.sync(everything=True)["message"]
     assert did == "added column n int; partitions new files: 1, new: 2"
     assert orders.rows("id, v, n, p")[3:] == [
         (4, "new", None, "x"), (5, "last", None, "y"), (6, "n", None, None), (7, "wide", 70, "a b/ü"),
     ]  # fmt: skip
-    assert orders.ask_sync()["did"] == "nothing changed"
+    assert orders.ask_sync()["outcome"] == "unchanged"
 
 
 def test_amoro_2909_an_overwritten_partition_is_rebuilt_under_the_changes_that_hive_never_saw(
@@ -48,7 +48,7 @@ def test_amoro_2909_an_overwritten_partition_is_rebuilt_under_the_changes_that_h
     orders.change("SELECT 1, 'mine', 'x' UNION ALL SELECT 5, 'mine too', 'x' UNION ALL SELECT 3, 'moved here', 'x'")
     orders.insert("VALUES (1, 'theirs', 'x'), (9, 'theirs', 'x')", how="OVERWRITE")
     before = fingerprint(orders.path)
-    assert orders.sync()["did"] == "partitions rewritten or moved: 1"
+    assert orders.sync()["message"] == "partitions rewritten or moved: 1"
     expected = [(1, "mine", "x"), (3, "moved here", "x"), (5, "mine too", "x"), (9, "theirs", "x")]
     assert orders.rows() == orders.rows(store=".base") == expected
     # Merged by now, and cleaned: the history still says what Hive was never given.
@@ -68,13 +68,13 @@ def test_rows_that_come_back_or_move_do_not_win_over_changes_made_here(orders: H
     orders.change("SELECT 1, 'mine', 'x'")
     for path in (orders.path / "p=x").glob("part-*"):
         path.unlink()
-    assert orders.sync(everything=True)["did"] == "partitions rewritten or moved: 1"
+    assert orders.sync(everything=True)["message"] == "partitions rewritten or moved: 1"
     assert orders.rows() == [(1, "mine", "x"), (3, "c", "y")]
     orders.insert("VALUES (1, 'theirs', 'x'), (2, 'theirs', 'x')")
-    assert orders.sync(everything=True)["did"] == "partitions rewritten or moved: 1"
+    assert orders.sync(everything=True)["message"] == "partitions rewritten or moved: 1"
     assert orders.rows() == [(1, "mine", "x"), (2, "theirs", "x"), (3, "c", "y")]
     orders.alter("PARTITION (p='x') RENAME TO PARTITION (p='z')")
-    assert orders.sync()["did"] == "partitions rewritten or moved: 1, dropped: 1"
+    assert orders.sync()["message"] == "partitions rewritten or moved: 1, dropped: 1"
     assert orders.rows() == [(1, "mine", "x"), (2, "theirs", "z"), (3, "c", "y")]
 
 
@@ -91,7 +91,7 @@ def test_files_that_are_moved_to_another_partition_under_another_name_take_no_ch
     into = f"INTO TABLE {table.name} PARTITION (p='y')"
     side.hive.sql(f"LOAD DATA INPATH 'file:{x}/000000_0' {into}")
     assert sorted(path.name for path in y.iterdir() if path.name[0] != ".") == ["000000_0", "000000_0_copy_1"]
-    assert table.sync()["did"] == "partitions rewritten or moved: 2"
+    assert table.sync()["message"] == "partitions rewritten or moved: 2"
     assert table.rows() == [(1, "mine", "x"), (2, "b", "y"), (3, "c", "y")]
     table.change("SELECT 2, 'mine too', 'y'")
     (y / "000000_0_copy_1").rename(x / "by hand")
@@ -105,7 +105,7 @@ def test_a_dropped_partition_takes_its_rows_along_but_not_those_of_firn(orders: 
     orders.change("SELECT 4, 'mine', 'y'")
     orders.job("merge")
     orders.alter("DROP PARTITION (p='y')")
-    assert orders.sync()["did"] == "partitions dropped: 1"
+    assert orders.sync()["message"] == "partitions dropped: 1"
     assert orders.rows() == orders.rows(store=".base") == [(1, "a", "x"), (4, "mine", "y")]
     # The source of key 2's change is gone for good, whatever is rebuilt later.
     orders.insert("VALUES (1, 'rewritten', 'x'), (2, 'here again', 'x')", how="OVERWRITE")
@@ -116,7 +116,7 @@ def test_a_dropped_partition_takes_its_rows_along_but_not_those_of_firn(orders: 
 def test_new_rows_of_a_rebuilt_partition_win_keys_that_live_elsewhere(orders: HiveTable) -> None:
     orders.insert("VALUES (3, 'taken over', 'x')", how="OVERWRITE")
     orders.insert("VALUES (7, 'added beside', 'z')")
-    assert orders.sync()["did"] == "partitions new: 1, rewritten or moved: 1"
+    assert orders.sync()["message"] == "partitions new: 1, rewritten or moved: 1"
     assert orders.rows() == [(3, "taken over", "x"), (7, "added beside", "z")]
     assert orders.rows(store=".base") == [(3, "taken over", "x")]  # what is only added comes after, as upserts
     # Partition y still lists key 3. When it is rebuilt, that row has lost its key already.
@@ -132,7 +132,7 @@ def test_a_relocated_partition_and_one_whose_directory_vanished(orders: HiveTabl
     shutil.copytree(orders.path / "p=x", elsewhere)
     orders.alter(f"PARTITION (p='x') SET LOCATION 'file:{elsewhere}'")
     shutil.rmtree(orders.path / "p=y")
-    assert orders.sync(everything=True)["did"] == "partitions rewritten or moved: 2"
+    assert orders.sync(everything=True)["message"] == "partitions rewritten or moved: 2"
     assert orders.rows() == orders.hive_rows() == [(1, "a", "x"), (2, "b", "x")]
 
 
@@ -158,8 +158,8 @@ def test_rows_without_a_key_hold_back_their_partition_in_words_and_change_nothin
     orders.insert("VALUES (NULL, 'no key', 'x'), (7, 'whole', 'y')")
     outcome = orders.ask_sync()
     assert outcome["conflict"]
-    assert "partition p=x is not taken over" in outcome["did"]
-    assert "which no row may lack" in outcome["did"]
+    assert "partition p=x is not taken over" in outcome["message"]
+    assert "which no row may lack" in outcome["message"]
     assert orders.side.worked_on(outcome["job"])["status"] == "succeeded"
     assert orders.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y"), (7, "whole", "y")]
     orders.insert("VALUES (1, 'mended', 'x')", how="OVERWRITE")
@@ -174,7 +174,7 @@ def test_a_pending_sync_keeps_merges_and_other_syncs_away(orders: HiveTable) -> 
     refused = orders.side.server.http.post(f"/api/v1/catalogs/lake/tables/{orders.name}/jobs", json={"kind": "merge"})
     assert refused.status_code == 409
     assert "a sync job is pending" in refused.json()["error"]["message"]
-    assert orders.ask_sync()["did"] == "waits: a sync job is pending"
+    assert orders.ask_sync()["message"] == "a sync job is pending"
     orders.side.server.post(f"jobs/{first['job']['id']}/cancel")
     retried = orders.side.server.http.post(f"/api/v1/jobs/{first['job']['id']}/retry")
     assert retried.status_code == 409

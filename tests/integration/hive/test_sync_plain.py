@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.hive, pytest.mark.spark]
 
 
 def check_synced(table: HiveTable, said: str, *, everything: bool = False) -> None:
-    assert table.sync(everything=everything)["did"] == said
+    assert table.sync(everything=everything)["message"] == said
     assert table.rows() == table.hive_rows()
-    assert table.ask_sync()["did"] == "nothing changed"
+    assert table.ask_sync()["outcome"] == "unchanged"
 
 
 def test_everything_that_hive_does_to_partitions_is_taken_over(side: Side) -> None:
@@ -61,7 +61,7 @@ def test_rows_that_firn_added_stay_and_two_syncs_at_once_do_no_harm(side: Side) 
     table.insert("VALUES (3, 'c', 'x')")
     with ThreadPoolExecutor(3) as threads:
         outcomes = list(threads.map(lambda _: table.ask_sync(), range(3)))
-    assert any(one["did"] == "partitions new files: 1" for one in outcomes)
+    assert any(one["message"] == "partitions new files: 1" for one in outcomes)
     assert not any(one["conflict"] for one in outcomes)
     assert table.rows() == [(2, "b", "x"), (3, "c", "x"), (9, "firn", "x")]
 
@@ -72,9 +72,9 @@ def test_files_that_both_sides_changed_are_a_conflict_that_is_told(side: Side) -
     table.insert("VALUES (3, 'c', 'x')", how="OVERWRITE")
     outcome = table.ask_sync()
     assert outcome["conflict"]
-    assert "changed here too" in outcome["did"]
+    assert "changed here too" in outcome["message"]
     shown = side.server.get(f"catalogs/lake/hive/{table.name}")
-    assert shown["drift"] == outcome["did"]
+    assert shown["drift"] == outcome["message"]
     assert table.rows() == [(2, "b", "y")]
     packed = side.server.http.post(f"/api/v1/catalogs/lake/tables/{table.name}/jobs", json={"kind": "rewrite"})
     assert packed.status_code == 400
@@ -97,7 +97,7 @@ def test_what_engines_wrote_to_a_table_without_a_key_is_published_and_given_back
     expected: Rows = [(2, "b", None, "x"), (3, "c", None, "y"), (4, "mine", None, "x"), (5, "mine", None, "new")]
     assert table.hive_rows("id, v, own, p") == table.rows("id, renamed, own, p") == expected
     assert fingerprint(table.path) == before
-    assert table.ask_sync(everything=True)["did"] == "nothing changed"
+    assert table.ask_sync(everything=True)["outcome"] == "unchanged"
     # Engines and Hive's writers go on, in published partitions too.
     side.hive.sql(f"INSERT INTO {lake} (id, renamed, own, p) VALUES (6, 'mine', 'kept', 'x')")
     table.insert("VALUES (7, 'theirs', 'both', 'x')")

@@ -8,11 +8,13 @@ from uuid import uuid4
 
 from catalog.hive.events import HiveEvent, HiveEventKind, shortened
 from catalog.hive.indexed import DatabaseCounts, HiveTableState, IndexedBlocker, IndexedTable
+from catalog.hive.link import Drift, DriftKind, HiveLink
 from catalog.names import RelationId, TableName
 from catalog.operation import OperationKind, OperationStatus
 from catalog.ports.store import Database, UnitOfWork
 from server.store.hive import EVENTS_KEPT
 from tests.factories import LAKE, a_relation, an_operation
+from tests.hive_tables import a_hive_table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -35,8 +37,8 @@ def an_indexed_table(database: str, name: str, *, blocked: bool = False) -> Inde
 def linked(uow: UnitOfWork, hive_name: str, *, drift: str | None = None) -> RelationId:
     relation = a_relation(name=TableName.parse(hive_name), hive_name=hive_name)
     uow.relations.add(relation)
-    link = {"drift": drift, "drift_since": drift and NOW.isoformat(), "published_at": None, "sources": ["a"]}
-    uow.grounds.put_link(relation.id, link, NOW)
+    differs = None if drift is None else Drift(kind=DriftKind.TABLE, message=drift)
+    uow.grounds.put_link(relation.id, HiveLink.of_table(a_hive_table(), NOW).with_drift(differs, NOW))
     return relation.id
 
 

@@ -2893,6 +2893,12 @@ export interface components {
             why?: string | null;
         };
         /**
+         * DriftKind
+         * @description Where the two sides differ in a way that no sync settles.
+         * @enum {string}
+         */
+        DriftKind: "columns" | "partitions" | "table" | "sync";
+        /**
          * DropOut
          * @description What a drop did: until when it can be taken back, if it can.
          */
@@ -3300,6 +3306,7 @@ export interface components {
             drift: string | null;
             /** Drift By */
             drift_by: string | null;
+            drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
@@ -3333,6 +3340,9 @@ export interface components {
         /**
          * HiveTableOut
          * @description One table of the metastore, as the last listing saw it.
+         *
+         *     `drift` is why an upgraded table and its Hive table differ. Of the kind `columns` it is all in the column
+         *     differences.
          */
         HiveTableOut: {
             /** Blockers */
@@ -3345,6 +3355,7 @@ export interface components {
             drift: string | null;
             /** Drift By */
             drift_by: string | null;
+            drift_kind: components["schemas"]["DriftKind"] | null;
             /** Drift Since */
             drift_since: string | null;
             /** Format */
@@ -4915,12 +4926,13 @@ export interface components {
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
          *     One that `waits`, and what comes after the merge, is remembered, and done by the server; `partitions_wait` are those
-         *     that Hive is not given with this one.
+         *     that Hive is not given with this one. `outcome` is for programs, `message` for people.
          */
         PublishOut: {
-            /** Did */
-            did: string;
             job: components["schemas"]["JobOut"] | null;
+            /** Message */
+            message: string;
+            outcome: components["schemas"]["PublishOutcome"];
             /** Partitions Wait */
             partitions_wait: number;
             /** Table */
@@ -4928,6 +4940,12 @@ export interface components {
             /** Waits */
             waits: boolean;
         };
+        /**
+         * PublishOutcome
+         * @description How a request to publish ended.
+         * @enum {string}
+         */
+        PublishOutcome: "up-to-date" | "merging" | "publishing" | "held-back" | "waiting";
         /**
          * PublishedOut
          * @description What became of a publish job's files. `given_up` are partitions that Hive has changed meanwhile, `left` those
@@ -5641,7 +5659,7 @@ export interface components {
         StatisticsOptionsIn: Record<string, never>;
         /**
          * Step
-         * @description How far a wish is.
+         * @description How far a publish request is.
          * @enum {string}
          */
         Step: "waits" | "merges" | "publishes" | "done" | "failed";
@@ -5678,20 +5696,29 @@ export interface components {
         /**
          * SyncOut
          * @description What a sync did, and the job that goes on with it; one that `waits` is to be asked for again.
+         *
+         *     `outcome` is for programs, `message` for people; a `conflict` may concern a part of the table that was left out.
          */
         SyncOut: {
             /** Changed */
             changed: boolean;
             /** Conflict */
             conflict: boolean;
-            /** Did */
-            did: string;
             job: components["schemas"]["JobOut"] | null;
+            /** Message */
+            message: string;
+            outcome: components["schemas"]["SyncOutcome"];
             /** Table */
             table: string;
             /** Waits */
             waits: boolean;
         };
+        /**
+         * SyncOutcome
+         * @description How a sync ended.
+         * @enum {string}
+         */
+        SyncOutcome: "unchanged" | "synced" | "planned" | "waiting" | "conflict";
         /**
          * TableBlockerOut
          * @description Until when jobs are kept from a table, from whom, and why; no kinds are all of them.
@@ -6347,7 +6374,7 @@ export interface components {
         Why: "gone" | "not at the table's place" | "age unknown" | "young" | "needed" | "put back before" | "noted already" | "Hive may read it" | "not known whether Hive reads it";
         /**
          * WishOut
-         * @description The last publish that somebody has asked for: how far it is, in words too, and the job that it waits for.
+         * @description The last publish that somebody has asked for: how far it is, and the job that it waits for.
          */
         WishOut: {
             /**
@@ -6357,8 +6384,8 @@ export interface components {
             at: string;
             /** Job Id */
             job_id: string | null;
-            /** Said */
-            said: string;
+            /** Message */
+            message: string;
             step: components["schemas"]["Step"];
         };
         /**

@@ -132,9 +132,9 @@ class FirnSide:
         while True:
             self.work_off()
             outcome = self.ask_sync(everything=everything)
-            said.append(outcome["did"])
-            assert not outcome["conflict"], outcome["did"]
-            if outcome["did"] == "nothing changed":
+            said.append(outcome["message"])
+            assert not outcome["conflict"], outcome["message"]
+            if outcome["outcome"] == "unchanged":
                 return "; then ".join(said)
             assert time.monotonic() < give_up, said
 
@@ -144,7 +144,7 @@ class FirnSide:
     def publish(self) -> str:
         """What was merged; what was said."""
         self.work_off()
-        did = str(self.ask_publish()["did"])
+        did = str(self.ask_publish()["message"])
         self.work_off()
         return did
 

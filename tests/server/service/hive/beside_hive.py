@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.blocker import Blocker
+from catalog.hive.checkpoint import Checkpoint, PublishPlan, SyncPlan
 from catalog.hive.ground import Signals
 from catalog.hive.ports import Metastore
 from catalog.iceberg.json import Json
@@ -35,8 +36,9 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.operations import Operations
 from server.service.hive.publish import Publishes
 from server.service.hive.published import PublishedFiles
+from server.service.hive.results import SyncResult
 from server.service.hive.switch import Switches
-from server.service.hive.sync import SyncOutcome, Syncs
+from server.service.hive.sync import Syncs
 from server.service.hive.upgrade import Upgrades
 from server.service.metadata import MetadataFiles
 from server.service.permits import blocked_by
@@ -224,7 +226,7 @@ class BesideHive:
     def table_name(table: HiveFiles) -> TableName:
         return TableName(("db",), table.short)
 
-    def sync(self, table: HiveFiles) -> SyncOutcome:
+    def sync(self, table: HiveFiles) -> SyncResult:
         return self.syncs.sync(LAKE, table.name, everything=True)
 
     def start(self, table: HiveFiles, *key: str) -> Operation:
@@ -400,3 +402,9 @@ def _conversions(
     namespaces, tables = replace(services.namespaces, database=database), replace(tables, database=database)
     keyed = replace(services.keyed, database=database, tables=tables)
     return Conversions(database, tables.metadata, namespaces, keyed, index, files)
+
+
+def checkpoint_of(plan: SyncPlan | PublishPlan | None) -> Checkpoint:
+    """What the commit of a sync job will make true."""
+    assert isinstance(plan, SyncPlan)
+    return plan.checkpoint

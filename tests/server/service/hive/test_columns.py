@@ -14,6 +14,7 @@ import pytest
 
 from catalog.commit import Change
 from catalog.errors import CommitUnknown, Conflict, Invalid, RequirementFailed, Unavailable
+from catalog.hive.checkpoint import PublishPlan, SyncPlan
 from catalog.hive.columns import SchemaDrift
 from catalog.hive.mapping import PROPERTY, known_aliases, name_mapping
 from catalog.hive.model import PROVIDER, HiveColumn
@@ -27,11 +28,19 @@ from server.api.hiveviews import column_differences
 from server.service.commit import CommitRequest
 from server.service.hive.books import advance
 from server.service.hive.columns import note_schema
+from server.service.hive.link_store import update_link
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import columns
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, killed_at_every_step
-from tests.server.service.hive.test_held_back import link_of
+from tests.server.service.hive.beside_hive import (
+    LONG_AGO_NS,
+    BesideHive,
+    HiveFiles,
+    checkpoint_of,
+    killed_at_every_step,
+)
+from tests.server.service.hive.test_held_back import drift_of, link_of
 from tests.server.service.hive.test_publish_steps import merged
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
@@ -98,9 +107,7 @@ def dropped(name: str) -> Callable[[Fields], object]:
 def as_published(beside: BesideHive, table: HiveFiles) -> None:
     with beside.database.writing() as uow:
         relation = relation_of(beside, table)
-        link, at = uow.grounds.link(relation.id) or ({}, None)
-        assert at is not None
-        uow.grounds.put_link(relation.id, {**link, "published_at": at.isoformat()}, at)
+        update_link(uow, relation.id, lambda link: replace(link, published_at=link.synced_at))
 
 
 def put(table: HiveFiles, part: str, file: str, **values: Sequence[Any]) -> None:
@@ -111,13 +118,13 @@ def put(table: HiveFiles, part: str, file: str, **values: Sequence[Any]) -> None
     os.utime(path, ns=(age, age))
 
 
-def staged_for(beside: BesideHive, job: Job | None) -> Json:
+def staged_for(beside: BesideHive, job: Job | None) -> SyncPlan | PublishPlan:
     """What a job was planned with."""
     assert job is not None
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(job.id)
     assert staged is not None
-    return dict(staged)
+    return staged
 
 
 def shown_differences(beside: BesideHive, table: HiveFiles) -> list[tuple[str | None, str | None, str]]:
@@ -134,21 +141,23 @@ def test_a_type_in_conflict_holds_up_only_files_that_do_not_fit_it(beside: Besid
     put(table, "y", "strange", id=[8], v=[8], more=[1])
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert outcome.did.startswith("added column more bigint; partitions new files: 1; column 'v' changed in Hive from ")
-    assert "partition p=y is not taken over" in outcome.did
+    assert outcome.message.startswith(
+        "added column more bigint; partitions new files: 1; column 'v' changed in Hive from "
+    )
+    assert "partition p=y is not taken over" in outcome.message
     assert [one["name"] for one in here(beside, table)] == ["id", "v", "more", "p"]
     if key:
-        task = staged_for(beside, outcome.job)["task"]
+        task = staged_for(beside, outcome.job).task
         assert [unit["values"] for unit in task["units"]] == [["x"]]
         assert [(one["hive"], one["type"]) for one in task["columns"]][:2] == [("id", "bigint"), ("v", "string")]
     else:
         assert {one for one in table.files() if "strange" not in one} == beside.live(table)
-        assert "column 'v' changed" in link_of(beside, table)["drift"]
+        assert "column 'v' changed" in drift_of(beside, table)
         hive_has(beside, table, "id bigint; v string; more bigint")
         (table.path / "p=y" / "strange.parquet").unlink()
         assert not beside.sync(table).conflict
-        assert link_of(beside, table)["drift"] is None
-        assert link_of(beside, table)["differences"] == []
+        assert link_of(beside, table).drift is None
+        assert link_of(beside, table).column_differences == ()
 
 
 def test_a_new_column_of_a_name_that_was_given_here_holds_up_only_files_that_have_it(beside: BesideHive) -> None:
@@ -159,8 +168,8 @@ def test_a_new_column_of_a_name_that_was_given_here_holds_up_only_files_that_hav
     put(table, "x", "without", id=[7], v=["v"])
     put(table, "y", "with", id=[8], v=["v"], w=["w"])
     outcome = beside.sync(table)
-    assert "the table's is what Hive calls 'v'" in outcome.did
-    assert "holds column 'w'" in outcome.did
+    assert "the table's is what Hive calls 'v'" in outcome.message
+    assert "holds column 'w'" in outcome.message
     assert beside.live(table) == {one for one in table.files() if not one.endswith("/with.parquet")}
     alter_here(beside, table, changed("w", name="ours"))
     metadata = beside.metadata(table)
@@ -174,12 +183,12 @@ def test_files_hold_a_column_that_was_renamed_here_under_hives_name(beside: Besi
     table = upgraded(beside)
     alter_here(beside, table, changed("v", name="w"))
     put(table, "x", "new", id=[7], V=["seven"])
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
     metadata = beside.metadata(table)
     assert metadata is not None
     assert (2, "V") in known_aliases(metadata["properties"][PROPERTY])
     put(table, "x", "strange", id=[8], v=[8])
-    assert "column 'v' is a string in the table and a INT64 in the file" in beside.sync(table).did
+    assert "column 'v' is a string in the table and a INT64 in the file" in beside.sync(table).message
 
 
 def test_a_key_that_hive_has_dropped_holds_up_only_files_without_it(beside: BesideHive) -> None:
@@ -189,8 +198,8 @@ def test_a_key_that_hive_has_dropped_holds_up_only_files_without_it(beside: Besi
     put(table, "y", "without", v=["v"])
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "which the table's key needs" in outcome.did
-    task = staged_for(beside, outcome.job)["task"]
+    assert "which the table's key needs" in outcome.message
+    task = staged_for(beside, outcome.job).task
     assert [unit["values"] for unit in task["units"]] == [["x"]]
     assert {one["hive"] for one in task["columns"]} == {"id", "v"}
 
@@ -201,7 +210,7 @@ def test_a_column_that_iceberg_does_not_have_waits_alone(beside: BesideHive) -> 
     table.add("x", 9)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert outcome.did.startswith("added column n int; partitions new files: 1; Hive has a new column 'u'")
+    assert outcome.message.startswith("added column n int; partitions new files: 1; Hive has a new column 'u'")
     assert beside.live(table) == table.files()
 
 
@@ -211,54 +220,54 @@ def test_what_both_have_changed_waits_until_a_policy_says_whose_counts(beside: B
     alter_here(beside, table, changed("v", doc="ours"))
     outcome = beside.sync(table)
     assert outcome.conflict
-    [known] = link_of(beside, table)["differences"]
-    assert (known["column"], known["is_conflict"]) == ("v", True)
+    [known] = link_of(beside, table).column_differences
+    assert (known.column, known.is_conflict) == ("v", True)
     assert shown_differences(beside, table) == [("v string", "v string", "firn.hive.schema-conflict=ask")]
     table.add("x", 9)
-    assert beside.sync(table).did.startswith("partitions new files: 1; the comment of column 'v'")
-    assert link_of(beside, table)["differences"] == [known], "since when stays"
+    assert beside.sync(table).message.startswith("partitions new files: 1; the comment of column 'v'")
+    assert link_of(beside, table).column_differences == (known,), "since when stays"
     policy(beside, table, schema_conflict="hive")
-    assert beside.sync(table).did == "changed the comment of column v"
+    assert beside.sync(table).message == "changed the comment of column v"
     assert here(beside, table)[1]["doc"] == "theirs"
-    assert link_of(beside, table)["differences"] == []
+    assert link_of(beside, table).column_differences == ()
 
 
 def test_a_column_that_hive_drops_and_adds_again_keeps_its_values(beside: BesideHive) -> None:
     table = upgraded(beside)
     before = here(beside, table)
     hive_has(beside, table, "id bigint")
-    assert beside.sync(table).did == "dropped column v"
+    assert beside.sync(table).message == "dropped column v"
     hive_has(beside, table, "id bigint; v string")
-    assert beside.sync(table).did == "took column v back"
+    assert beside.sync(table).message == "took column v back"
     assert here(beside, table) == before
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_rows_that_lost_a_column_while_it_was_gone_are_read_again(beside: BesideHive) -> None:
     """A merge has written them without it; published so, Hive's readers would lose what its files still hold."""
     table = upgraded(beside, "id")
     hive_has(beside, table, "id bigint")
-    assert beside.sync(table).did == "dropped column v"
+    assert beside.sync(table).message == "dropped column v"
     merged(beside, table, "x", 1, 2)
     hive_has(beside, table, "id bigint; v string")
     outcome = beside.sync(table)
-    assert outcome.did == "took column v back; partitions rewritten or moved: 1"
+    assert outcome.message == "took column v back; partitions rewritten or moved: 1"
     staged = staged_for(beside, outcome.job)
-    assert staged["task"]["mode"] == "rebuild"
-    [unit] = staged["task"]["units"]
+    assert staged.task["mode"] == "rebuild"
+    [unit] = staged.task["units"]
     assert (unit["values"], [one["added"] for one in unit["files"]]) == (["x"], [False])
     assert outcome.job is not None
     beside.services.jobs.cancel(outcome.job.id)
-    assert beside.publishes.publish(LAKE, table.name).did.startswith("waits: a sync builds partitions anew")
+    assert beside.publishes.publish(LAKE, table.name).message.startswith("a sync builds partitions anew")
     table.add("x", 9)
     again = beside.sync(table)
-    assert again.did == "partitions rewritten or moved: 1", "until it is done"
+    assert again.message == "partitions rewritten or moved: 1", "until it is done"
     with beside.database.writing() as uow:
-        advance(uow, relation_of(beside, table).id, staged_for(beside, again.job)["books"])
+        advance(uow, relation_of(beside, table).id, checkpoint_of(staged_for(beside, again.job)))
     assert again.job is not None
     beside.services.jobs.cancel(again.job.id)
-    assert link_of(beside, table)["read_again"] == []
-    assert beside.sync(table).did == "partitions new files: 1", "what came meanwhile is newer than all changes"
+    assert link_of(beside, table).read_again == ()
+    assert beside.sync(table).message == "partitions new files: 1", "what came meanwhile is newer than all changes"
 
 
 def test_a_killed_gift_of_columns_is_made_once(beside: BesideHive) -> None:
@@ -269,7 +278,7 @@ def test_a_killed_gift_of_columns_is_made_once(beside: BesideHive) -> None:
         as_published(beside, table)
         beside.fuse.left = died + 1
         try:
-            did = beside.sync(table).did
+            did = beside.sync(table).message
         except Killed:
             died += 1
             beside = beside.restarted()
@@ -285,9 +294,9 @@ def test_a_killed_gift_of_columns_is_made_once(beside: BesideHive) -> None:
 
 def check_given(beside: BesideHive, table: HiveFiles) -> None:
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string"), ("n", "string")]
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     link = link_of(beside, table)
-    assert ([one[0] for one in link["columns"]], link["differences"]) == (["id", "v", "n"], [])
+    assert ([one.name for one in link.columns], link.column_differences) == (["id", "v", "n"], ())
     for part in beside.metastore.partitions("db", table.short, ["p=x", "p=y"]):
         assert [one.name for one in part.storage.columns] == ["id", "v", "n"]
 
@@ -303,8 +312,8 @@ def test_a_sync_that_dies_while_it_takes_columns_takes_them_once(beside: BesideH
         died += 1
         columns = [(one["name"], one["id"]) for one in here(restarted, table)]
         assert columns == [("id", 1), ("n", 4), ("m", 5), ("p", 3)]
-        assert restarted.sync(table).did == "nothing changed"
-        assert link_of(restarted, table)["former"].keys() == {"v"}
+        assert restarted.sync(table).outcome is SyncOutcome.UNCHANGED
+        assert link_of(restarted, table).former_columns.keys() == {"v"}
     assert died >= 4  # the metadata of both stores, the transaction; before and after
 
 
@@ -312,16 +321,16 @@ def test_a_table_that_was_never_published_is_not_altered(beside: BesideHive) -> 
     """Hive has no value of the column, and its writers that name no columns would be refused."""
     table = upgraded(beside, "id")
     alter_here(beside, table, added("n"))
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
-    [shown] = link_of(beside, table)["differences"]
-    assert (shown["what"], shown["is_conflict"]) == ("column 'n' string was added here", False)
+    [shown] = link_of(beside, table).column_differences
+    assert (shown.what, shown.is_conflict) == ("column 'n' string was added here", False)
     assert shown_differences(beside, table) == [(None, "n string", "firn.hive.schema-give=additions")]
-    assert link_of(beside, table)["drift"] is None
+    assert link_of(beside, table).drift is None
     merged(beside, table, "x", 1, 7)
     job = beside.publishes.publish(LAKE, table.name).job
     assert in_hive(beside, table)[-1] == ("n", "string")
-    assert "n" in [one["hive"] for one in staged_for(beside, job)["task"]["columns"]]
+    assert "n" in [one["hive"] for one in staged_for(beside, job).task["columns"]]
 
 
 def test_nothing_is_given_where_the_policy_says_so(beside: BesideHive) -> None:
@@ -329,7 +338,7 @@ def test_nothing_is_given_where_the_policy_says_so(beside: BesideHive) -> None:
     policy(beside, table, schema_give="none")
     alter_here(beside, table, added("n"))
     as_published(beside, table)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
 
 
@@ -337,13 +346,13 @@ def test_what_takes_something_from_hives_readers_is_given_only_when_the_policy_s
     table = upgraded(beside, "id")
     as_published(beside, table)
     alter_here(beside, table, dropped("v"))
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
     merged_into = merged(beside, table, "x", 1, 7)
     with pytest.raises(Conflict, match="has columns that"):
         beside.publishes.publish(LAKE, table.name)
     policy(beside, table, schema_give="all")
-    assert beside.sync(table).did == "dropped column v in Hive"
+    assert beside.sync(table).message == "dropped column v in Hive"
     assert in_hive(beside, table) == [("id", "bigint")]
     assert merged_into in beside.live(table)
 
@@ -356,7 +365,7 @@ def test_partitions_with_columns_of_their_own_keep_them(beside: BesideHive) -> N
     beside.metastore.add_partition("db", table.short, replace(old, storage=storage))
     alter_here(beside, table, added("n"))
     as_published(beside, table)
-    assert beside.sync(table).did == "gave Hive column n string"
+    assert beside.sync(table).message == "gave Hive column n string"
     [kept] = beside.metastore.partitions("db", table.short, ["p=x"])
     assert kept.storage == storage
 
@@ -379,7 +388,7 @@ def test_what_the_metastore_refuses_holds_nothing_else_up_and_is_shown(
     monkeypatch.setattr(beside.metastore, "alter_columns", picky)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert outcome.did.startswith("gave Hive column n string; partitions new files: 1; the Hive metastore refuses")
+    assert outcome.message.startswith("gave Hive column n string; partitions new files: 1; the Hive metastore refuses")
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string"), ("n", "string")]
     assert outcome.job is not None
 
@@ -403,10 +412,12 @@ def test_an_answer_that_was_lost_is_made_good_by_the_next_sync(
     with monkeypatch.context() as once:
         once.setattr(beside.metastore, "alter_columns", lost)
         outcome = beside.sync(table)
-    assert outcome.did == "partitions new files: 1; no answer"
+    assert outcome.message == "partitions new files: 1; no answer"
     assert outcome.job is not None
     beside.services.jobs.cancel(outcome.job.id)
-    assert beside.sync(table).did.startswith("partitions" if has_landed else "gave Hive column n string; partitions")
+    assert beside.sync(table).message.startswith(
+        "partitions" if has_landed else "gave Hive column n string; partitions"
+    )
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string"), ("n", "string")]
 
 
@@ -423,7 +434,7 @@ def test_columns_that_hive_changes_meanwhile_are_not_overwritten(beside: BesideH
         beside.sync(table)
         assert {name for name, _ in in_hive(beside, table)} == {"id", "v", "n", "theirs"}
         assert {one["name"] for one in here(beside, table)} == {"id", "v", "n", "theirs", "p"}
-        assert beside.sync(table).did == "nothing changed"
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert 5 < moment < 29
 
 
@@ -440,7 +451,7 @@ def test_published_files_are_read_with_the_columns_that_hive_does_not_know(besid
     for path in (table.path / "p=x").iterdir():
         path.unlink()
     put(table, "x", "published", id=[1], v=["v"], n=["kept"])
-    task = staged_for(beside, beside.sync(table).job)["task"]
+    task = staged_for(beside, beside.sync(table).job).task
     assert {"hive": "n", "type": "string", "name": "n"} in task["columns"]
 
 
@@ -477,7 +488,7 @@ def test_a_table_goes_back_to_hive_with_its_columns_or_not_at_all(beside: Beside
     ended = beside.operation(operation)
     if gives == "none":
         assert ended.error == "Hive's readers could not see everything: column 'n' string was added here"
-        assert link_of(beside, table)["drift"] is None
+        assert link_of(beside, table).drift is None
     else:
         assert (ended.status, ended.error) == (OperationStatus.SUCCEEDED, None)
         assert in_hive(beside, table)[-1] == ("n", "string")
@@ -491,14 +502,14 @@ def test_columns_that_spark_keeps_elsewhere_are_not_altered(beside: BesideHive) 
     as_published(beside, table)
     alter_here(beside, table, added("n"))
     outcome = beside.sync(table)
-    assert outcome.did == f"Spark keeps the columns of {table.name} itself: alter them there"
+    assert outcome.message == f"Spark keeps the columns of {table.name} itself: alter them there"
     assert in_hive(beside, table) == [("id", "bigint"), ("v", "string")]
 
 
 def test_a_sync_that_was_overtaken_does_not_take_back_what_is_in_step(beside: BesideHive) -> None:
     """Or a column that the other one has taken would pass for one that was added here."""
     table = upgraded(beside)
-    before = link_of(beside, table)["columns"]
+    before = link_of(beside, table).columns
     metadata = beside.metadata(table)
     assert metadata is not None
     stale = SchemaDrift(schema=current_schema(metadata), last_column_id=9, aliases=[])
@@ -506,4 +517,4 @@ def test_a_sync_that_was_overtaken_does_not_take_back_what_is_in_step(beside: Be
     beside.sync(table)
     with beside.database.writing() as uow, pytest.raises(RequirementFailed):
         note_schema(uow, relation_of(beside, table).id, before, stale)
-    assert len(link_of(beside, table)["columns"]) == 3
+    assert len(link_of(beside, table).columns) == 3

@@ -13,6 +13,7 @@ from catalog.datafile import DataFileEntry
 from catalog.iceberg.json import Json
 from catalog.iceberg.table import current_schema
 from server.service.commit import CommitRequest
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 
@@ -61,10 +62,10 @@ def test_hive_wins_whole_partitions_where_it_may_and_only_those_in_conflict(
     act(table)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "firn.hive.overwrite-wins=true" in outcome.did
+    assert "firn.hive.overwrite-wins=true" in outcome.message
     assert beside.live(table) == before
     committed(beside, table, [], [{"action": "set-properties", "updates": {"firn.hive.overwrite-wins": "true"}}])
     assert not beside.sync(table).conflict
     # What was added here to p=y, whose files this side had left alone, stays.
     assert beside.live(table) == {*table.files(), uri(beside.directory / "own y.parquet")}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED

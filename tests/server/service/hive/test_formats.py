@@ -86,7 +86,7 @@ def test_each_file_is_registered_as_what_it_is(beside: BesideHive, mixed: HiveFi
     assert '"names":["id","ID"]' in metadata["properties"]["schema.name-mapping.default"]
     write_orc(mixed, "g", 7, 8)
     write_avro(mixed, "g", 9)
-    assert beside.sync(mixed).did == "partitions new files: 2"
+    assert beside.sync(mixed).message == "partitions new files: 2"
     assert registered(beside, mixed) == found | {"/p=orc/g": ("ORC", 2), "/p=avro/g": ("AVRO", 1)}
 
 
@@ -113,10 +113,10 @@ def test_trusted_files_go_into_base_as_what_they_are_if_they_have_keys(
     beside.upgrades.activate()
     set_property(beside, mixed, "firn.hive.keyed-sync", "trust")
     write(mixed, "g", 7, 8)
-    assert beside.sync(mixed).did == "partitions new files: 1"
+    assert beside.sync(mixed).message == "partitions new files: 1"
     assert registered(beside, mixed)[f"/p={part}/g"] == (part.upper(), 2)
     write(mixed, "h", None)
-    assert "holds nulls in 'id'" in beside.sync(mixed).did
+    assert "holds nulls in 'id'" in beside.sync(mixed).message
 
 
 def test_a_file_in_another_format_than_its_partition_s_is_named(beside: BesideHive, mixed: HiveFiles) -> None:
@@ -143,15 +143,15 @@ def test_a_publish_keeps_each_partition_s_format_and_leaves_out_what_avro_cannot
 
 def formats_asked_for(beside: BesideHive, table: HiveFiles, lacks: str | None = None) -> dict[str, str]:
     outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.job is not None, outcome.did
+    assert outcome.job is not None, outcome.message
     if lacks is not None:
         words = f"; 1 partition waits, because Hive has Avro there, which cannot hold {lacks}"
-        assert outcome.did.endswith(words)
+        assert outcome.message.endswith(words)
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
-    return {one["name"]: one["format"] for one in staged["task"]["partitions"]}
+    return {one["name"]: one["format"] for one in staged.task["partitions"]}
 
 
 def test_a_downgrade_that_would_never_end_is_refused(beside: BesideHive, mixed: HiveFiles) -> None:

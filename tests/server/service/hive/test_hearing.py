@@ -155,7 +155,7 @@ def test_a_table_that_is_renamed_is_missed_at_once_under_its_old_name(listener: 
     assert listener.hears().hinted == 1
     assert listener.indexed() == {"renamed"}
     assert listener.synced()[0] == 1
-    assert "is gone" in listener.beside.syncs.sync(LAKE, table.name).did
+    assert "is gone" in listener.beside.syncs.sync(LAKE, table.name).message
 
 
 def test_a_metastore_without_a_log_is_asked_rarely(listener: Listener) -> None:

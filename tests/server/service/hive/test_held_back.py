@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from catalog.errors import AlreadyExists, Unavailable
+from catalog.hive.link import HiveLink
 from catalog.names import CatalogName, TableName
-from server.service.hive.sync import SyncOutcome
+from server.service.hive.link_store import load_link, update_link
+from server.service.hive.results import SyncOutcome, SyncResult
 from tests.factories import LAKE
 from tests.hive_tables import TEXT, a_hive_partition, a_hive_table, a_storage, columns
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
@@ -24,22 +27,26 @@ def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
 
 
 def drift_of(beside: BesideHive, table: HiveFiles) -> Any:
-    return link_of(beside, table)["drift"]
+    drift = link_of(beside, table).drift
+    return None if drift is None else drift.message
 
 
-def link_of(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
+def link_of(beside: BesideHive, table: HiveFiles) -> HiveLink:
     with beside.database.reading() as uow:
         relation = uow.relations.find(LAKE, beside.table_name(table))
         assert relation is not None
-        found = uow.grounds.link(relation.id)
-    assert found is not None
-    return found[0]
+        return load_link(uow, relation.id)
 
 
-def check_held(beside: BesideHive, table: HiveFiles, words: str, *, key: bool = False) -> SyncOutcome:
+def likely_author(beside: BesideHive, table: HiveFiles) -> str | None:
+    drift = link_of(beside, table).drift
+    return None if drift is None else drift.likely_author
+
+
+def check_held(beside: BesideHive, table: HiveFiles, words: str, *, key: bool = False) -> SyncResult:
     """The outcome says so, and so does the table until a later sync finds it mended."""
     outcome = beside.sync(table)
-    assert words in outcome.did
+    assert words in outcome.message
     assert outcome.conflict
     if not key:
         assert words in drift_of(beside, table)
@@ -72,7 +79,7 @@ def test_other_partitions_are_taken_over_while_one_is_held(beside: BesideHive) -
     beside.metastore.add_partition("db", table.short, a_hive_partition("z", storage=text))
     table.add("y", 9)
     outcome = check_held(beside, table, "stored as text: p=z")
-    assert outcome.did.startswith("partitions new files: 1; ")
+    assert outcome.message.startswith("partitions new files: 1; ")
     assert beside.live(table) == table.files()
 
 
@@ -85,7 +92,7 @@ def test_partitions_of_the_same_value_wait_both_and_lose_no_row(beside: BesideHi
     for path in (table.path / "p=01").iterdir():
         path.unlink()
     outcome = check_held(beside, table, "have the same values spelled differently")
-    assert outcome.did.endswith("1 more partition waits too")
+    assert outcome.message.endswith("1 more partition waits too")
     assert beside.live(table) == before
 
 
@@ -111,7 +118,7 @@ def test_an_alias_of_a_partition_that_moves_on_takes_no_rows_with_it(beside: Bes
     beside.metastore.add_partition("db", table.short, a_hive_partition("latest", storage=moved))
     check_held(beside, table, "share the directory")
     beside.metastore.drop_partition("db", table.short, "p=latest")
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.live(table) == table.files()
 
 
@@ -135,7 +142,7 @@ def test_a_table_that_was_made_anew_otherwise_is_not_followed(
     check_held(beside, table, words)
     assert beside.live(table) == before
     beside.metastore.add_table(there)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_table_that_was_made_anew_alike_is_followed(beside: BesideHive) -> None:
@@ -146,7 +153,7 @@ def test_a_table_that_was_made_anew_alike_is_followed(beside: BesideHive) -> Non
     beside.metastore.drop_table("db", table.short)
     beside.metastore.add_table(there)
     table.add("z", 8)
-    assert beside.sync(table).did == "partitions new: 1, dropped: 2"
+    assert beside.sync(table).message == "partitions new: 1, dropped: 2"
     assert beside.live(table) == table.files()
 
 
@@ -187,9 +194,7 @@ def test_a_writer_that_moves_no_signal_is_seen_by_the_next_sweep(
     with beside.database.writing() as uow:
         relation = uow.relations.find(LAKE, beside.table_name(table))
         assert relation is not None
-        link, at = uow.grounds.link(relation.id) or ({}, None)
-        assert at is not None
-        uow.grounds.put_link(relation.id, {**link, "swept_at": "2020-01-01T00:00:00+00:00"}, at)
+        update_link(uow, relation.id, lambda link: replace(link, swept_at=datetime(2020, 1, 1, tzinfo=UTC)))
     assert beside.syncs.activate().changed == 1
     assert beside.live(table) == table.files()
     table.add("x", 5)
@@ -210,7 +215,7 @@ def test_what_waits_is_listed_again_where_no_signal_tells_of_it(
     young = table.add("y", 7)
     os.utime(young)
     outcome = beside.sync(table)
-    assert "partition p=x is not taken over" in outcome.did
+    assert "partition p=x is not taken over" in outcome.message
     os.utime(young, ns=(10**18, 10**18))
     assert beside.syncs.activate().conflicts == 1
     assert "partition p=x is not taken over" in drift_of(beside, table)
@@ -225,15 +230,15 @@ def test_since_when_both_sides_differ_is_known_whatever_the_words_become(beside:
     there = beside.metastore.table("db", table.short)
     beside.metastore.add_table(replace(there, type="VIRTUAL_VIEW"))
     beside.sync(table)
-    since = link_of(beside, table)["drift_since"]
+    since = link_of(beside, table).drift_since
     assert since is not None
     beside.metastore.add_table(replace(there, parameters={"transactional": "true"}))
     beside.sync(table)
     assert "transactional" in drift_of(beside, table)
-    assert link_of(beside, table)["drift_since"] == since
+    assert link_of(beside, table).drift_since == since
     beside.metastore.add_table(there)
     beside.sync(table)
-    assert link_of(beside, table)["drift_since"] is None
+    assert link_of(beside, table).drift_since is None
 
 
 def test_an_unreachable_metastore_is_told_to_whoever_asks(beside: BesideHive) -> None:
@@ -276,12 +281,12 @@ def test_who_may_know_of_a_difference_is_told(beside: BesideHive) -> None:
     beside.metastore.add_table(replace(there, type="VIRTUAL_VIEW", parameters={**there.parameters, **altered}))
     beside.sync(table)
     words = "was last altered by bea, 2023-11-14 22:13 UTC; the Hive table's owner is ann"
-    assert link_of(beside, table)["drift_by"] == f"the Hive table {words}"
+    assert likely_author(beside, table) == f"the Hive table {words}"
     beside.metastore.add_table(there)
     text = a_storage(uri(table.path / "p=z"), serde=TEXT)
     beside.metastore.add_partition("db", table.short, replace(a_hive_partition("z", storage=text), parameters=altered))
     beside.sync(table)
-    assert link_of(beside, table)["drift_by"] == f"the partition {words}"
+    assert likely_author(beside, table) == f"the partition {words}"
     beside.metastore.drop_partition("db", table.short, "p=z")
     beside.sync(table)
-    assert link_of(beside, table)["drift_by"] is None
+    assert likely_author(beside, table) is None

@@ -53,7 +53,7 @@ def resolved(beside: BesideHive, table: HiveFiles, part: str, *ids: int) -> Chan
 def test_hive_is_given_the_partition_without_its_surplus_rows(beside: BesideHive) -> None:
     """Nothing was changed through the change store: it is published by itself because of the job, and by its files."""
     table = upgraded(beside, "id")
-    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)))
     assert beside.publishes.activate().planned == 0  # no change has come
     lease = leased(beside, table)
     change = resolved(beside, table, "x", 1, 2)
@@ -63,7 +63,7 @@ def test_hive_is_given_the_partition_without_its_surplus_rows(beside: BesideHive
     job = active(beside, relation_of(beside, table))
     assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
     beside.services.jobs.cancel(job.id)
-    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    note(beside, table, published_at=datetime.now(UTC))
     assert beside.publishes.activate().planned == 0
 
 
@@ -71,6 +71,6 @@ def test_a_sync_waits_while_keys_are_counted(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     lease = leased(beside, table)
     table.add("x", 4)
-    assert beside.sync(table).did == "waits: a keys job is committing"
+    assert beside.sync(table).message == "a keys job is committing"
     beside.services.jobs.report(lease, None, error=None, result={})
     assert beside.sync(table).job is not None

@@ -15,6 +15,7 @@ from catalog.hive.names import partition_name
 from catalog.hive.ports import Place
 from catalog.job import JobKind
 from catalog.operation import OperationStatus
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.hive_tables import ORC, a_hive_partition, a_hive_table, a_storage
@@ -76,7 +77,7 @@ def test_amoro_1815_and_352_partitions_of_several_levels_and_odd_spellings_are_u
     assert metadata is not None
     found = {file.partition for file in beside.upgrades.files.live_files(metadata)}
     assert found == {("2026-01-01", "a/b"), ("ü=1", "50%"), (None, " x ")}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_amoro_312_a_table_that_cannot_be_upgraded_is_not_touched_before_that_is_found_out(
@@ -111,7 +112,7 @@ def test_amoro_748_a_table_that_was_made_anew_is_upgraded_again(beside: BesideHi
     assert beside.operation(operation).status is OperationStatus.SUCCEEDED
     assert beside.live(table) == table.files()
     table.add("z", 9)
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -127,7 +128,7 @@ def test_amoro_1378_what_is_written_to_a_table_that_was_empty_at_its_upgrade_sta
     beside.upgrades.activate()
     location = merged(beside, table, "x", 1, 2)
     for _ in range(2):
-        assert beside.sync(table).did == "nothing changed"
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
         assert beside.live(table) == {location}
         beside = beside.restarted()
 
@@ -140,7 +141,7 @@ def test_amoro_1263_a_sync_without_change_commits_nothing_however_many_there_are
     before = beside.metadata(table)
     for moment in range(1, 4):
         beside.fuse.meanwhile(moment, partial(beside.restarted().sync, table))
-        assert beside.sync(table).did == "nothing changed"
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     make_due(beside, table)
     assert beside.syncs.activate().changed == 0
     assert beside.metadata(table) == before
@@ -164,7 +165,7 @@ def test_amoro_1880_what_hive_writes_to_a_partition_that_was_given_to_it_is_take
     merged_into = f"{job.location}/p=x"
     table.add_at(merged_into, 12)
     outcome = beside.sync(table)
-    assert outcome.did == "partitions new files: 1"
+    assert outcome.message == "partitions new files: 1"
     assert outcome.job is not None
     assert outcome.job.kind is JobKind.SYNC
 

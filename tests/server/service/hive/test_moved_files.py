@@ -12,6 +12,7 @@ import pytest
 
 from catalog.hive.ground import Ground
 from server.files.listing import Listings
+from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
 from tests.server.service.hive.test_publish_steps import leased, merged
 from tests.server.service.hive.test_sync_steps import relation_of, taken_over
@@ -56,7 +57,7 @@ def test_load_data_of_a_partition_s_own_file_into_another_renames_it_and_adds_no
     task = taken_over(beside, table)
     assert task["mode"] == "rebuild"
     assert units(task) == [("x", [], 0), ("y", [("000000_0", False), ("000000_0_copy_1", False)], 0)]
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -88,7 +89,7 @@ def test_a_file_that_is_copied_to_another_disk_with_its_time_is_known_there(besi
     assert (task["mode"], units(task)) == ("rebuild", [("y", [("000000_0", False), ("renamed", True)], 0)])
     place(table, "x").unlink()
     assert taken_over(beside, table)["mode"] == "rebuild"
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_file_that_holds_the_same_and_was_written_anew_brings_upserts(beside: BesideHive) -> None:
@@ -117,7 +118,7 @@ def test_where_moves_are_copies_a_file_is_known_by_what_it_holds_alone(
     place(table, "x").rename(place(table, "y", "renamed"))
     aged(place(table, "y", "renamed"), LONG_AGO_NS + 10**12)
     assert taken_over(beside, table)["mode"] == "rebuild"
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_file_that_is_moved_while_its_partition_waits_is_no_addition_meanwhile(beside: BesideHive) -> None:
@@ -151,7 +152,7 @@ def test_a_table_without_keys_follows_a_move(beside: BesideHive) -> None:
     place(table, "x").rename(place(table, "y", "000000_0_copy_1"))
     assert beside.sync(table).changed
     assert {path.rpartition("/")[2] for path in beside.live(table)} == {"000000_0", "000000_0_copy_1"}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_what_is_moved_to_where_a_partition_was_before_a_publish_holds_it_back(beside: BesideHive) -> None:
@@ -164,8 +165,8 @@ def test_what_is_moved_to_where_a_partition_was_before_a_publish_holds_it_back(b
     place(table, "y").rename(place(table, "x", "lost"))
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "for example lost, were moved to" in outcome.did
-    assert f"move it to {job.location}/p=x, where Hive reads" in outcome.did
+    assert "for example lost, were moved to" in outcome.message
+    assert f"move it to {job.location}/p=x, where Hive reads" in outcome.message
     assert grounds(beside, table)["p=x"].files[0].digest is not None, "published files are known again too"
 
 
@@ -197,12 +198,12 @@ def test_a_file_that_is_moved_out_of_a_partition_that_is_held_back_waits_with_it
     added = table.add("z", 9)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "nobody has said whether the files in them count" in outcome.did
+    assert "nobody has said whether the files in them count" in outcome.message
     assert outcome.job is not None
     with beside.database.writing() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     assert staged is not None
-    assert (staged["task"]["mode"], units(staged["task"])) == ("upsert", [("z", [(added.name, True)], 0)])
+    assert (staged.task["mode"], units(staged.task)) == ("upsert", [("z", [(added.name, True)], 0)])
     beside.services.jobs.cancel(outcome.job.id)
     (table.path / "p=x" / "below").rmdir()
     assert taken_over(beside, table)["mode"] == "rebuild"

@@ -13,6 +13,7 @@ from catalog.hive.owner import OWNER
 from catalog.keyed.spec import KeySpec
 from server.files.locations import local_path
 from server.service.hive.owners import Marks, MarkStatus
+from server.service.hive.results import PublishOutcome
 from server.store.session import Sessions, open_engine
 from server.store.uow import SqlDatabase
 from tests.factories import LAKE
@@ -56,7 +57,7 @@ def mark(beside: BesideHive, table: HiveFiles) -> str | None:
 def test_an_upgrade_leaves_no_mark_and_the_first_publish_does(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     before = beside.metastore.table("db", table.short)
-    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+    assert beside.publishes.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
     assert beside.metastore.table("db", table.short) == before
     merged(beside, table, "x", 1, 7)
     leased(beside, table, x=(1, 7))
@@ -72,7 +73,7 @@ def test_the_second_firn_is_refused_and_follows_what_the_first_publishes(beside:
         other.publishes.publish(LAKE, table.name)
     assert "UNSET TBLPROPERTIES ('firn.owner')" in (refused.value.hint or "")
     aged(Path(str(local_path(f"{job.location}/p=x/a.parquet"))), LONG_AGO_NS)
-    assert other.sync(table).did == "partitions rewritten or moved: 1"
+    assert other.sync(table).message == "partitions rewritten or moved: 1"
     assert beside.where(table, "x") == f"{job.location}/p=x"
 
 
@@ -113,7 +114,7 @@ def test_one_that_publishes_no_more_points_no_partition_back(beside: BesideHive,
     overwritten(table)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "published by another table: theirs" in outcome.did
+    assert "published by another table: theirs" in outcome.message
     assert beside.where(table, "x") == f"{job.location}/p=x"
 
 
@@ -156,7 +157,7 @@ def test_a_mark_without_an_answer_is_asked_for_again(
     with monkeypatch.context() as patched:
         patched.setattr(beside.metastore, "set_table_parameters", unanswered)
         outcome = beside.publishes.publish(LAKE, table.name)
-    assert (outcome.job, outcome.did) == (None, "waits: no answer")
+    assert (outcome.job, outcome.message) == (None, "no answer")
     assert beside.publishes.publish(LAKE, table.name).job is not None
     assert mark(beside, table) is not None
 

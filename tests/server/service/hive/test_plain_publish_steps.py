@@ -21,6 +21,7 @@ from catalog.job import JobKind
 from catalog.places import canonical
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
+from server.service.hive.results import PublishOutcome, SyncOutcome
 from tests.factories import LAKE
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
 from tests.server.service.hive.test_downgrade_steps import appended, published
@@ -74,11 +75,11 @@ def test_what_is_only_added_to_a_partition_meanwhile_stays_and_is_published_next
     other = appended(beside, table, None, 6)
     assert accepted(beside, job)["switched"] == 1
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", other}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     job = leased(beside, table, x=(1, 2, 5, 6))
     assert accepted(beside, job)["switched"] == 1
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
-    assert beside.publishes.publish(LAKE, table.name).did == "nothing to publish"
+    assert beside.publishes.publish(LAKE, table.name).outcome is PublishOutcome.UP_TO_DATE
     assert own not in beside.live(table)
 
 
@@ -89,7 +90,7 @@ def test_what_hive_makes_of_a_partition_leaves_rows_that_were_added_while_it_was
     accepted(beside, job)
     there = replace(table, elsewhere=Path(str(local_path(job.location))))
     overwritten(there)
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
     assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), other}))
 
 
@@ -119,7 +120,7 @@ def test_what_hive_has_changed_meanwhile_is_synced_first(beside: BesideHive, act
     act(table)
     failed(beside, job, "Hive has changed p=x meanwhile")
     outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.did == (
+    assert outcome.message == (
         "nothing to publish; 1 partition waits, because of changes of Hive's that no sync has taken over"
     )
     assert not beside.sync(table).conflict
@@ -137,20 +138,20 @@ def test_what_hive_does_to_a_published_partition_is_taken_over_and_rows_that_it_
     act(there)
     assert not beside.sync(table).conflict
     assert set(map(canonical, beside.live(table))) == set(map(canonical, {*within(table, "y"), *there.files(), own}))
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_late_row_is_here_at_once_and_in_hive_with_the_next_publish(beside: BesideHive) -> None:
     table = upgraded(beside)
     job = published(beside, table, x=(1, 2, 5))
     late = uri(table.add("x", 9))
-    assert beside.sync(table).did == "partitions written to where they were before: 1"
+    assert beside.sync(table).message == "partitions written to where they were before: 1"
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", late}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     again = leased(beside, table, x=(1, 2, 5, 9))
     assert accepted(beside, again)["switched"] == 1
     assert beside.live(table) == {*within(table, "y"), f"{again.location}/p=x/a.parquet"}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_late_row_that_is_taken_away_again_is_gone_here_too(beside: BesideHive) -> None:
@@ -160,13 +161,13 @@ def test_a_late_row_that_is_taken_away_again_is_gone_here_too(beside: BesideHive
     late = table.add("x", 9)
     beside.sync(table)
     late.unlink()
-    assert beside.sync(table).did == "partitions lost files where they were before: 1"
+    assert beside.sync(table).message == "partitions lost files where they were before: 1"
     given = {*within(table, "y"), f"{job.location}/p=x/a.parquet"}
     assert beside.live(table) == given
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     for one in own:  # by whoever clears up where nobody reads
         Path(str(local_path(one))).unlink()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.live(table) == given
 
 
@@ -183,7 +184,7 @@ def test_an_overwrite_that_did_not_know_of_a_publish_is_a_conflict_that_hive_may
     set_property(beside, table, "firn.hive.overwrite-wins", "true")
     assert not beside.sync(table).conflict
     assert beside.live(table) == table.files()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_metastore_that_is_pointed_back_takes_no_published_row_away(beside: BesideHive) -> None:
@@ -193,7 +194,7 @@ def test_a_metastore_that_is_pointed_back_takes_no_published_row_away(beside: Be
     job = published(beside, table, x=(1, 2, 5))
     beside.metastore.move("db", table.short, Place(values=("x",), location=f"{job.location}/p=x"), old, {})
     new = uri(table.add("x", 9))
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
     assert beside.live(table) == {*within(table, "y"), f"{job.location}/p=x/a.parquet", new}
     again = leased(beside, table, x=(1, 2, 5, 9))
     assert accepted(beside, again)["switched"] == 1
@@ -237,7 +238,7 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
 def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive) -> None:
     table = upgraded(beside)
     own = appended(beside, table, None, 8, part="")
-    assert beside.publishes.publish(LAKE, table.name).did == (
+    assert beside.publishes.publish(LAKE, table.name).message == (
         "nothing to publish; 1 partition waits, because Hive can have none of the values"
     )
     _, job = written(beside, table)
@@ -248,9 +249,9 @@ def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive)
 def test_it_is_published_as_often_as_its_policy_says_when_it_has_changed(beside: BesideHive) -> None:
     table = upgraded(beside)
     appended(beside, table, None, 5)
-    long_ago = (datetime.now(UTC) - timedelta(minutes=11)).isoformat()
+    long_ago = datetime.now(UTC) - timedelta(minutes=11)
     assert beside.publishes.activate().planned == 0  # nobody has ever asked for it
-    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    note(beside, table, published_at=datetime.now(UTC))
     assert beside.publishes.activate().planned == 0  # it was published a moment ago
     note(beside, table, published_at=long_ago)
     assert beside.publishes.activate().planned == 1

@@ -10,7 +10,9 @@ from catalog.errors import CommitUnknown, Conflict, Unavailable
 from catalog.hive.ground import Ground, Signals
 from catalog.hive.owner import OWNER
 from server.service.hive import switch
+from server.service.hive.link_store import load_link
 from server.service.hive.published import Published
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
@@ -41,10 +43,7 @@ def at(beside: BesideHive, table: HiveFiles, job: Leased) -> set[str]:
 
 def unlocked(beside: BesideHive, table: HiveFiles) -> str | None:
     with beside.database.reading() as uow:
-        found = uow.grounds.link(relation_of(beside, table).id)
-    assert found is not None
-    why: str | None = found[0]["unlocked"]
-    return why
+        return load_link(uow, relation_of(beside, table).id).lock_warning
 
 
 def waiting(beside: BesideHive, table: HiveFiles) -> set[str]:
@@ -78,11 +77,11 @@ def test_what_others_have_locked_waits_and_the_rest_is_published(beside: BesideH
         told = accepted(beside, job)
         assert (told.switched, told.given_up, told.left) == (2, 0, 2)
         assert at(beside, table, job) == {"y", "newer"}
-        why = "waits: 2 partitions, which others have locked in the metastore: hive@elsewhere"
-        assert beside.publishes.publish(LAKE, table.name).did == why
-        assert beside.sync(table).did == why
+        why = "2 partitions, which others have locked in the metastore: hive@elsewhere"
+        assert beside.publishes.publish(LAKE, table.name).message == why
+        assert beside.sync(table).message == why
         assert waiting(beside, table) == {"p=x", "p=new"}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert at(beside, table, job) == {"x", "y", "new", "newer"}
     assert waiting(beside, table) == set()
 
@@ -108,7 +107,7 @@ def test_a_lock_that_lasts_holds_up_no_sync_for_ever(beside: BesideHive, monkeyp
         assert beside.sync(table).waits
         monkeypatch.setattr(switch, "LONGEST_LOCKED_NS", 0)
         outcome = beside.sync(table)
-    assert outcome.job is not None, outcome.did
+    assert outcome.job is not None, outcome.message
     assert at(beside, table, job) == set()
     assert waiting(beside, table) == set()
 
@@ -130,7 +129,7 @@ def test_where_locks_are_required_nothing_is_planned_without(beside: BesideHive)
     beside.metastore.locks.are_had, beside.metastore.locks.are_needed = False, True
     assert accepted(beside, job).left == 4  # it was planned while there were some
     beside.metastore.locks.are_had = True
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     merged(beside, table, "x", 1, 13)
     beside.metastore.locks.are_had = False
     with pytest.raises(Unavailable, match="locks are required, and the metastore has no locks"):
@@ -179,7 +178,7 @@ def test_a_lock_that_is_not_given_back_makes_the_next_publish_wait(beside: Besid
     again = leased(beside, table, x=(1, 14))
     assert accepted(beside, again).left == 1
     beside.metastore.locks.time_out()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == f"{again.location}/p=x"
 
 

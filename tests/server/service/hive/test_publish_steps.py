@@ -28,12 +28,13 @@ from catalog.relation import Relation
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.hive.books import advance
-from server.service.hive.sync import SyncOutcome
+from server.service.hive.link_store import update_link
+from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, uri
+from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, checkpoint_of, uri
 from tests.server.service.hive.test_sync_steps import relation_of, upgraded
 
 
@@ -77,7 +78,7 @@ def write(location: str, *ids: int) -> None:
 def leased(beside: BesideHive, table: HiveFiles, **rows: tuple[int, ...]) -> Leased:
     """A publish up to asking the server, its optimizer having written these ids by partition."""
     outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.job is not None, outcome.did
+    assert outcome.job is not None, outcome.message
     about = Coming(group="default", host="here", pid=1, version=version("firn"), protocol=PROTOCOL)
     taken = beside.services.jobs.take(beside.services.optimizers.register(about).id, [JobKind.PUBLISH])
     assert taken is not None
@@ -166,7 +167,7 @@ def test_a_metastore_that_is_away_is_told_later(beside: BesideHive, key: tuple[s
     assert (told.switched, told.left) == (0, 1)
     beside.metastore.answers = True
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    assert beside.sync(table).did.startswith(("nothing changed", "partitions"))
+    assert beside.sync(table).message.startswith(("nothing changed", "partitions"))
     assert beside.where(table, "x") == f"{job.location}/p=x"
 
 
@@ -219,10 +220,10 @@ def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) ->
     job = leased(beside, table, x=(1, 7), y=(3,))
     beside.published.accept(job.lease, job.location, rows=job.rows)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     table.add("x", 9)
     outcome = beside.sync(table)
-    assert outcome.did == "partitions written to where they were before: 1"
+    assert outcome.message == "partitions written to where they were before: 1"
     assert outcome.job is not None
     beside.services.jobs.cancel(outcome.job.id)
     with beside.database.writing() as uow:  # a day later
@@ -231,7 +232,7 @@ def test_a_directory_that_was_left_is_watched_for_a_while(beside: BesideHive) ->
             ground = Ground.from_json(stored)
             old = tuple(replace(one, since_ns=one.since_ns - 86_401 * 10**9) for one in ground.watched)
             uow.grounds.put(relation.id, {name: replace(ground, watched=old).to_json()})
-    assert beside.sync(table).did == outcome.did  # what came in time is not forgotten
+    assert beside.sync(table).message == outcome.message  # what came in time is not forgotten
     with beside.database.reading() as uow:
         grounds = {name: Ground.from_json(one) for name, one in uow.grounds.of(relation.id).items()}
     assert [len(grounds[name].watched) for name in ("p=x", "p=y")] == [1, 1]  # nothing is noted before the job's commit
@@ -252,14 +253,14 @@ def test_hive_is_pointed_back_to_what_a_writer_has_overwritten_unknowingly(besid
         beside = beside.restarted()
     outcome = beside.sync(table)
     assert beside.where(table, "x") == where
-    assert outcome.did == "partitions rewritten or moved: 1"
+    assert outcome.message == "partitions rewritten or moved: 1"
     assert outcome.job is not None
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     assert staged is not None
-    assert staged["task"]["since"] == 0
-    [watched] = staged["books"]["grounds"]["p=x"]["watched"]
-    assert watched["location"] == f"{job.location}/p=x"
+    assert staged.task["since"] == 0
+    [watched] = checkpoint_of(staged).baselines["p=x"].watched
+    assert watched.location == f"{job.location}/p=x"
 
 
 def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
@@ -281,23 +282,23 @@ def test_a_metastore_that_spells_places_its_own_way_is_pointed_back_once(
 
     monkeypatch.setattr(beside.metastore, "move", spelled)
     outcome = beside.sync(table)
-    assert outcome.did == "partitions rewritten or moved: 1"
+    assert outcome.message == "partitions rewritten or moved: 1"
     assert outcome.job is not None
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     assert staged is not None
-    assert [source.rpartition("/")[0] for source in staged["task"]["dead"]] == [str(table.path / "p=x")]
+    assert [source.rpartition("/")[0] for source in staged.task["dead"]] == [str(table.path / "p=x")]
     taken_over(beside, outcome)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
-def taken_over(beside: BesideHive, outcome: SyncOutcome) -> None:
+def taken_over(beside: BesideHive, outcome: SyncResult) -> None:
     """As if the sync's job had committed."""
     assert outcome.job is not None
     with beside.database.writing() as uow:
         staged = uow.grounds.staged(outcome.job.id)
         assert staged is not None
-        advance(uow, outcome.job.relation_id, staged["books"])
+        advance(uow, outcome.job.relation_id, checkpoint_of(staged))
     beside.services.jobs.cancel(outcome.job.id)
 
 
@@ -314,20 +315,20 @@ def test_a_partition_that_hive_makes_again_where_it_was_before_is_not_watched_th
     taken_over(beside, beside.sync(table))
     overwritten(table)
     outcome = beside.sync(table)
-    assert outcome.did == "partitions rewritten or moved: 1"
+    assert outcome.message == "partitions rewritten or moved: 1"
     taken_over(beside, outcome)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) -> None:
     table = upgraded(beside, "id")
     merged(beside, table, "x", 1, 7)
     relation = relation_of(beside, table)
-    note(beside, table, given=-1)  # as if a merge had moved the watermark beyond it
+    note(beside, table, published_through=-1)  # as if a merge had moved the watermark beyond it
     assert beside.publishes.activate().planned == 0  # nobody has ever asked for it
-    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=9)).isoformat())
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=9)))
     assert beside.publishes.activate().planned == 0  # it was published a moment ago
-    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=11)).isoformat())
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(minutes=11)))
     wait_for_merge(beside, relation)
     assert beside.publishes.activate().planned == 1
     assert active(beside, relation).kind is JobKind.PUBLISH  # what is pending is merged when its own policy says so
@@ -342,9 +343,9 @@ def test_a_table_is_published_as_often_as_its_policy_says(beside: BesideHive) ->
     assert (job.kind, job.reason) == (JobKind.PUBLISH, "partitions that differ from what Hive lists: 1")
     assert beside.publishes.activate().planned == 0  # it is under way
     beside.services.jobs.cancel(job.id)
-    note(beside, table, published_at=datetime.now(UTC).isoformat())
+    note(beside, table, published_at=datetime.now(UTC))
     assert beside.publishes.activate().planned == 0  # it was published a moment ago
-    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)).isoformat())
+    note(beside, table, published_at=(datetime.now(UTC) - timedelta(hours=1)))
     wait_for_merge(beside, relation)
     assert beside.publishes.activate().planned == 1
     assert active(beside, relation).kind is JobKind.MERGE  # only what is merged can be given to Hive
@@ -364,12 +365,10 @@ def active(beside: BesideHive, relation: Relation) -> Job:
     return job
 
 
-def note(beside: BesideHive, table: HiveFiles, **told: object) -> None:
+def note(beside: BesideHive, table: HiveFiles, **told: Any) -> None:
     relation = relation_of(beside, table)
     with beside.database.writing() as uow:
-        found = uow.grounds.link(relation.id)
-        assert found is not None
-        uow.grounds.put_link(relation.id, {**found[0], **told}, found[1])
+        update_link(uow, relation.id, lambda link: replace(link, **told))
 
 
 def set_property(beside: BesideHive, table: HiveFiles, key: str, value: str) -> None:
@@ -397,7 +396,7 @@ def test_whoever_clears_up_where_a_partition_was_takes_no_rows_away(beside: Besi
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     for path in (table.path / "p=x").iterdir():
         path.unlink()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == f"{job.location}/p=x"
     assert f"{job.location}/p=x/a.parquet" in beside.live(table)
 
@@ -410,7 +409,7 @@ def test_a_writer_into_a_partition_that_hive_has_dropped_since_is_heard(beside: 
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
     beside.metastore.drop_partition("db", table.short, "p=x")
     overwritten(table)
-    assert beside.sync(table).did.startswith("partitions dropped: 1")
+    assert beside.sync(table).message.startswith("partitions dropped: 1")
 
 
 @pytest.mark.parametrize("part", ["x", "new"])
@@ -430,7 +429,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
         patched.setattr(beside.metastore, "move", unanswered)
         assert beside.published.accept(job.lease, job.location, rows=job.rows).left == 1
         beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-        assert beside.sync(table).did == "nothing changed"
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     table.add("x", 9)
     beside.metastore.move(*asked[0])  # it arrives after all
     time.sleep(1.02 - time.time() % 1)  # until what was published is old enough to be believed
@@ -441,7 +440,7 @@ def test_a_metastore_that_gives_no_answer_holds_up_no_sync_and_may_still_have_mo
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     assert staged is not None
-    read = {file["location"] for unit in staged["task"]["units"] for file in unit["files"]}
+    read = {file["location"] for unit in staged.task["units"] for file in unit["files"]}
     if part == "x":  # what came where it had been is heard, and what was published is known
         assert read == {one for one in table.files() if "p=x" in one} - {asked[0][3]} - first_of(table)
     else:
@@ -466,5 +465,5 @@ def test_a_metastore_that_refuses_a_move_holds_up_no_sync(beside: BesideHive, mo
     told = beside.published.accept(job.lease, job.location, rows=job.rows)
     assert (told.given_up, told.left) == (1, 0)
     beside.services.jobs.report(job.lease, outcome=None, error=None, result={})
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert beside.where(table, "x") == where

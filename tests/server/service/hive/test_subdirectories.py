@@ -14,6 +14,7 @@ from catalog.job import JobKind
 from catalog.operation import BLOCKED, Operation, OperationStatus
 from server.files.listing import Listings
 from server.service.hive.operations import Wanted
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_hive_table, a_storage
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, killed_at_every_step, uri
@@ -111,7 +112,7 @@ def test_files_at_every_level_are_registered_where_they_are_read(beside: BesideH
     table = upgraded(beside, "read", *key)
     assert beside.live(table) == table.files()
     assert len(beside.live(table)) == 4
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -120,7 +121,7 @@ def test_they_are_passed_over_where_they_are_ignored(beside: BesideHive, key: tu
     assert beside.live(table) == flat(table)
     below(table, 6)
     below(table, 7, sub="another")
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_what_the_catalog_says_holds_for_its_upgrades_and_syncs(beside: BesideHive) -> None:
@@ -136,7 +137,7 @@ def test_every_movement_below_is_taken_over(beside: BesideHive) -> None:
     table = upgraded(beside, "read")
 
     def check(did: str) -> None:
-        assert beside.sync(table).did == did
+        assert beside.sync(table).message == did
         assert beside.live(table) == table.files()
 
     below(table, 6, sub="new/deeper")
@@ -172,7 +173,7 @@ def test_a_table_without_partitions_is_read_below_too(beside: BesideHive) -> Non
     assert outcome(beside, table, "read").status is OperationStatus.SUCCEEDED
     (table.path / "2026" / "12").mkdir()
     table.add_at(uri(table.path / "2026" / "12"), 2)
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
     assert beside.live(table) == table.files()
 
 
@@ -182,7 +183,7 @@ def test_hidden_names_count_at_no_level(beside: BesideHive) -> None:
         below(table, 9, sub=sub)
     table.add_at(uri(table.path / "p=x" / UNION), 9, file="_metadata")
     table.add_at(uri(table.path / "p=x" / UNION), 9, file=".part.crc")
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_keyed_table_gets_the_rows_of_files_that_come_below_as_upserts(beside: BesideHive) -> None:
@@ -230,12 +231,12 @@ def test_partitions_whose_directories_lie_in_each_other_are_never_counted_twice(
     table.add("y", 7)
     told = beside.sync(table)
     assert told.conflict
-    assert "partitions p=x, p=inner have directories in each other" in told.did
+    assert "partitions p=x, p=inner have directories in each other" in told.message
     assert beside.live(table) == before | {uri(path) for path in (table.path / "p=y").iterdir()}
     report = beside.upgrades.checks.report(LAKE, table.name, (), {RULE: "read"})
     assert "shared_location" in {one.code for one in report.checks if one.status == "blocked"}
     beside.metastore.drop_partition("db", table.short, "p=inner")
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
     assert beside.live(table) == table.files()
 
 
@@ -243,7 +244,7 @@ def test_such_partitions_are_each_their_own_files_where_sub_directories_are_igno
     table = upgraded(beside, "ignore")
     storage = a_storage(uri(table.path / "p=x" / UNION), "id bigint; v string")
     beside.metastore.add_partition("db", table.short, a_hive_partition("inner", storage=storage))
-    assert beside.sync(table).did == "partitions new: 1"
+    assert beside.sync(table).message == "partitions new: 1"
     assert beside.live(table) == flat(table) | {uri(path) for path in (table.path / "p=x" / UNION).glob("*.parquet")}
 
 
@@ -260,14 +261,14 @@ def test_firns_own_files_are_never_taken_for_hives(beside: BesideHive) -> None:
     beside.upgrades.activate()
     before = beside.live(table)
     set_property(beside, table, RULE, "read")
-    assert "where Firn writes, lies in" in beside.sync(table).did
+    assert "where Firn writes, lies in" in beside.sync(table).message
     assert beside.live(table) == before
 
 
 def test_files_that_were_ignored_come_as_rows_that_were_there_all_the_time(beside: BesideHive) -> None:
     table = upgraded(beside, "ignore", "id")
     settle(table)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     set_property(beside, table, RULE, "read")
     scheduled(beside, table)  # no signal has moved but the rule
     with beside.database.reading() as uow:
@@ -275,17 +276,17 @@ def test_files_that_were_ignored_come_as_rows_that_were_there_all_the_time(besid
         assert job is not None
         staged = uow.grounds.staged(job.id)
     assert staged is not None
-    assert (job.kind, staged["task"]["mode"]) == (JobKind.SYNC, "rebuild")
-    files = [file for unit in staged["task"]["units"] for file in unit["files"]]
+    assert (job.kind, staged.task["mode"]) == (JobKind.SYNC, "rebuild")
+    files = [file for unit in staged.task["units"] for file in unit["files"]]
     assert sorted(file["added"] for file in files) == [False, True, True]
 
 
 def test_a_plain_table_registers_files_that_were_ignored(beside: BesideHive) -> None:
     table = upgraded(beside, "ignore")
     set_property(beside, table, RULE, "read")
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
     assert beside.live(table) == table.files()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -298,13 +299,13 @@ def test_files_that_were_read_go_only_when_somebody_asks_for_it(beside: BesideHi
     assert beside.live(table) == before
     set_property(beside, table, RULE, "ask")
     held = beside.sync(table)
-    assert "nobody has said whether the files in them count" in held.did
+    assert "nobody has said whether the files in them count" in held.message
     assert beside.live(table) == before
     set_property(beside, table, RULE, "ignore")
     if key:
         assert taken_over(beside, table)["mode"] == "rebuild"
         return
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
     assert beside.live(table) == flat(table)
     set_property(beside, table, RULE, "read")  # and back again
     beside.sync(table)
@@ -325,7 +326,7 @@ def test_a_partition_that_waited_goes_on_once_it_is_said(beside: BesideHive) -> 
             with beside.database.reading() as uow:
                 staged = uow.grounds.staged(told.job.id)
             assert staged is not None
-            assert staged["task"]["mode"] == "upsert", "it came after the upgrade"
+            assert staged.task["mode"] == "upsert", "it came after the upgrade"
 
 
 def test_a_killed_sync_of_files_below_is_made_good(beside: BesideHive) -> None:
@@ -340,7 +341,7 @@ def test_a_killed_sync_of_files_below_is_made_good(beside: BesideHive) -> None:
     for restarted, table in killed_at_every_step(beside, written_below, BesideHive.sync):
         died += 1
         assert restarted.live(table) == table.files()
-        assert restarted.sync(table).did == "nothing changed"
+        assert restarted.sync(table).outcome is SyncOutcome.UNCHANGED
     assert died >= 6
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from catalog.errors import LocationRefused
 from catalog.operation import OperationStatus
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.service.hive.beside_hive import BesideHive, uri
@@ -39,7 +40,7 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
     beside.services.jobs.reap()
     assert beside.where(table, "x") == f"{job.location}/p=x"
     assert ground_of(beside, table).below == ()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     settle(table)
     beside.sync(table)
     late = below(table, 8)
@@ -49,7 +50,7 @@ def test_a_published_partition_is_flat_and_what_late_writers_put_below_is_heard(
         told = uow.jobs.active_of(relation_of(beside, table).id)
         staged = uow.grounds.staged(told.id) if told else None
     assert staged is not None, "its directory's own time tells of it"
-    assert [file["location"] for unit in staged["task"]["units"] for file in unit["files"]] == [uri(late)]
+    assert [file["location"] for unit in staged.task["units"] for file in unit["files"]] == [uri(late)]
 
 
 def test_a_partition_made_where_another_one_was_is_no_late_news_of_that(beside: BesideHive) -> None:
@@ -59,7 +60,7 @@ def test_a_partition_made_where_another_one_was_is_no_late_news_of_that(beside: 
     storage = a_storage(uri(came.parent), "id bigint; v string")
     beside.metastore.add_partition("db", table.short, a_hive_partition("mine", storage=storage))
     told = beside.sync(table)
-    assert told.did == "partitions new: 1"
+    assert told.message == "partitions new: 1"
 
 
 def test_ignoring_what_was_read_points_hive_back_nowhere(beside: BesideHive) -> None:
@@ -69,7 +70,7 @@ def test_ignoring_what_was_read_points_hive_back_nowhere(beside: BesideHive) -> 
     set_property(beside, table, RULE, "ignore")
     table.add("x", 8)
     told = beside.sync(table)
-    assert told.did == "partitions written to where they were before: 1"
+    assert told.message == "partitions written to where they were before: 1"
     assert beside.where(table, "x") == f"{job.location}/p=x"
 
 
@@ -88,7 +89,7 @@ def test_hives_readers_lose_sight_of_nothing_that_may_count(beside: BesideHive) 
     assert beside.sync(table).conflict
     waits = beside.publishes.publish(LAKE, table.name)
     assert (waits.job, waits.partitions_wait) == (None, 1)
-    assert "what Hive has there is not taken over" in waits.did
+    assert "what Hive has there is not taken over" in waits.message
 
 
 def test_a_directory_that_comes_where_a_partition_was_is_told(beside: BesideHive) -> None:
@@ -96,13 +97,13 @@ def test_a_directory_that_comes_where_a_partition_was_is_told(beside: BesideHive
     outcome(beside, table, None, "id")
     published(beside, table, x=(1, 2, 7))
     settle(table)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     below(table, 8)
     for _ in range(2):
         scheduled(beside, table)
         assert "it was at that directory before it was published" in (drift_of(beside, table) or "")
     set_property(beside, table, RULE, "read")
-    assert beside.sync(table).did == "partitions written to where they were before: 1"
+    assert beside.sync(table).message == "partitions written to where they were before: 1"
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])

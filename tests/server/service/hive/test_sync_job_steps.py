@@ -21,6 +21,7 @@ from catalog.optimizer import PROTOCOL
 from catalog.relation import Relation
 from server.service.commit import CommitRequest
 from server.service.facts import load_metadata
+from server.service.hive.results import SyncOutcome
 from server.service.optimizers import Coming
 from tests.factories import LAKE
 from tests.server.faults import Killed
@@ -63,11 +64,11 @@ class Optimizer:
         with beside.database.reading() as uow:
             staged = uow.grounds.staged(lease.job_id)
             assert staged is not None
-            store = store_of(beside, self.table, CHANGE if staged["task"]["mode"] == "upsert" else BASE)
+            store = store_of(beside, self.table, CHANGE if staged.task["mode"] == "upsert" else BASE)
             relation = uow.relations.get(store.id)
         metadata: Json = load_metadata(beside.syncs.metadata, relation)
         head = str(metadata.get("current-snapshot-id") or "none")
-        marks = {"firn.writer-id": staged["task"]["writer"], "firn.batch-id": staged["task"]["batch"]}
+        marks = {"firn.writer-id": staged.task["writer"], "firn.batch-id": staged.task["batch"]}
         snapshot = beside.upgrades.files.write_snapshot(
             metadata,
             [],
@@ -89,7 +90,7 @@ def store_of(beside: BesideHive, table: HiveFiles, store: str) -> Relation:
 def taken_over(beside: BesideHive, table: HiveFiles, optimizer: Optimizer) -> None:
     """Sync, and have the job worked off; asked again after a death, both go on."""
     outcome = None if optimizer.lease else beside.sync(table)
-    assert outcome is None or outcome.job is not None or "a sync job is" in outcome.did
+    assert outcome is None or outcome.job is not None or "a sync job is" in outcome.message
     optimizer.work(beside)
 
 
@@ -135,4 +136,4 @@ def assert_taken_over(beside: BesideHive, table: HiveFiles) -> None:
     assert last.status is JobStatus.SUCCEEDED
     listed = {f"{one.location}/{file.path}" for one in grounds.values() for file in one.files}
     assert listed == table.files()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED

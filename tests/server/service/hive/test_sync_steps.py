@@ -15,15 +15,18 @@ import pytest
 
 from catalog.blocker import Blocker, BlockerId
 from catalog.errors import Conflict, NotFound, RequirementFailed, Unavailable
+from catalog.hive.link import Drift, DriftKind
 from catalog.job import JobKind, JobStatus, canceled
 from catalog.relation import Away, Relation
 from server.files.listing import Listings
 from server.service.hive.books import advance
-from server.service.hive.sync import SyncOutcome, Syncs
+from server.service.hive.link_store import load_link, update_link
+from server.service.hive.results import SyncOutcome, SyncResult
+from server.service.hive.sync import Syncs
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage, columns
 from tests.server.faults import Killed
-from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, uri
+from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged, checkpoint_of, uri
 
 
 def upgraded(beside: BesideHive, *key: str) -> HiveFiles:
@@ -78,8 +81,8 @@ def test_a_killed_sync_is_made_good_by_the_next(beside: BesideHive, act: Callabl
             beside.fuse.left = None
             break
         assert beside.live(table) == table.files()
-        assert beside.sync(table).did == "nothing changed"
-    assert outcome.did.startswith("partitions")
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
+    assert outcome.message.startswith("partitions")
     assert died >= 6  # before and after: manifests, metadata, the transaction
 
 
@@ -101,7 +104,7 @@ def test_a_keyed_table_gets_one_job_for_what_two_syncs_saw(beside: BesideHive) -
     first, second = beside.sync(table), beside.sync(table)
     assert first.job is not None
     assert first.job.kind is JobKind.SYNC
-    assert (second.job, second.did) == (None, "waits: a sync job is pending")
+    assert (second.job, second.message) == (None, "a sync job is pending")
 
 
 def test_a_listing_that_another_sync_has_overtaken_is_not_taken_over(beside: BesideHive) -> None:
@@ -113,9 +116,9 @@ def test_a_listing_that_another_sync_has_overtaken_is_not_taken_over(beside: Bes
     with beside.database.writing() as uow:
         staged = uow.grounds.staged(linked[0].job.id) if linked[0].job else None
         assert staged is not None
-        advance(uow, relation_id, staged["books"])
+        advance(uow, relation_id, checkpoint_of(staged))
         with pytest.raises(RequirementFailed, match="another sync"):
-            advance(uow, relation_id, staged["books"])
+            advance(uow, relation_id, checkpoint_of(staged))
 
 
 def test_a_vanished_table_is_told_and_nothing_is_changed(beside: BesideHive) -> None:
@@ -124,7 +127,7 @@ def test_a_vanished_table_is_told_and_nothing_is_changed(beside: BesideHive) -> 
     beside.metastore.drop_table("db", table.short)
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert "is gone" in outcome.did
+    assert "is gone" in outcome.message
     assert beside.live(table) == before
 
 
@@ -162,7 +165,7 @@ def test_a_table_that_breaks_the_sync_is_told_and_holds_up_no_other(
         make_due(beside, table)
     whole = Syncs._round
 
-    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncOutcome:
+    def fails(syncs: Syncs, relation: Relation, *, everything: bool, only_schema: bool, may_leave: bool) -> SyncResult:
         if relation.name == beside.table_name(broken):
             raise KeyError("nobody has thought of it")
         return whole(syncs, relation, everything=everything, only_schema=only_schema, may_leave=may_leave)
@@ -205,9 +208,7 @@ def make_due(beside: BesideHive, table: HiveFiles) -> None:
     """As if it had been synced long ago."""
     relation_id = relation_of(beside, table).id
     with beside.database.writing() as uow:
-        books = uow.grounds.link(relation_id)
-        assert books is not None
-        uow.grounds.put_link(relation_id, books[0], books[1].replace(year=2020))
+        update_link(uow, relation_id, lambda link: replace(link, synced_at=link.synced_at.replace(year=2020)))
 
 
 def test_a_table_that_is_not_linked_cannot_be_synced(beside: BesideHive) -> None:
@@ -231,9 +232,8 @@ def test_a_blocked_keyed_table_gets_no_sync_job_and_the_schedule_says_why(beside
     make_due(beside, table)
     assert beside.syncs.activate().changed == 0
     with beside.database.writing() as uow:
-        books = uow.grounds.link(relation.id)
-        assert books is not None
-        assert books[0]["drift"] == f"the table is {blocker}"
+        drift = load_link(uow, relation.id).drift
+        assert drift == Drift(kind=DriftKind.SYNC, message=f"the table is {blocker}")
         uow.blockers.remove(relation.id)
     assert beside.sync(table).job is not None
 
@@ -248,9 +248,8 @@ def test_the_schedule_backs_off_from_a_table_whose_syncs_fail_and_says_so(beside
     make_due(beside, table)
     assert beside.syncs.activate().changed == 0
     with beside.database.reading() as uow:
-        books = uow.grounds.link(job.relation_id)
-    assert books is not None
-    assert books[0]["drift"] == "sync has failed once: a row has no key"
+        drift = load_link(uow, job.relation_id).drift
+    assert drift == Drift(kind=DriftKind.SYNC, message="sync has failed once: a row has no key")
     assert beside.sync(table).job is not None  # asked for, it is tried at once
 
 
@@ -264,12 +263,12 @@ def test_a_directory_that_is_gone_has_changed_though_the_metastore_says_nothing(
         aged(part, LONG_AGO_NS)
     beside.start(table, *key)
     beside.upgrades.activate()
-    assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+    assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
     shutil.rmtree(table.path / "p=x")
-    assert beside.syncs.sync(LAKE, table.name).did == "partitions rewritten or moved: 1"
+    assert beside.syncs.sync(LAKE, table.name).message == "partitions rewritten or moved: 1"
     if not key:
         assert beside.live(table) == {*table.files()}
-        assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+        assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
 
 
 def test_after_a_failed_job_every_directory_is_listed_for_no_signal_may_tell_what_it_missed(
@@ -281,14 +280,14 @@ def test_after_a_failed_job_every_directory_is_listed_for_no_signal_may_tell_wha
     beside.start(table, "id")
     beside.upgrades.activate()
     shutil.rmtree(table.path / "p=x")
-    assert beside.syncs.sync(LAKE, table.name).did == "nothing changed"
+    assert beside.syncs.sync(LAKE, table.name).outcome is SyncOutcome.UNCHANGED
     table.drop("y")
     job = beside.syncs.sync(LAKE, table.name).job
     assert job is not None
     assert job.reason == "partitions dropped: 1"
     with beside.database.writing() as uow:
         uow.jobs.put(replace(job, status=JobStatus.FAILED, ended_at=uow.now(), error="a file is gone"))
-    assert beside.syncs.sync(LAKE, table.name).did == "partitions rewritten or moved: 1, dropped: 1"
+    assert beside.syncs.sync(LAKE, table.name).message == "partitions rewritten or moved: 1, dropped: 1"
 
 
 def test_an_overwrite_that_is_seen_in_two_halves_is_a_rebuild_twice(beside: BesideHive) -> None:
@@ -312,7 +311,7 @@ def test_a_renamed_partition_is_rebuilt_and_brings_no_upserts(beside: BesideHive
     task = taken_over(beside, table)
     assert task["mode"] == "rebuild"
     assert sorted((unit["values"], len(unit["files"])) for unit in task["units"]) == [(["x"], 0), (["z"], 1)]
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
@@ -322,9 +321,9 @@ def taken_over(beside: BesideHive, table: HiveFiles) -> dict[str, Any]:
     with beside.database.writing() as uow:
         staged = uow.grounds.staged(job.id)
         assert staged is not None
-        advance(uow, job.relation_id, staged["books"])
+        advance(uow, job.relation_id, checkpoint_of(staged))
         uow.jobs.put(canceled(job, uow.now()))
-    task: dict[str, Any] = staged["task"]
+    task: dict[str, Any] = staged.task
     return task
 
 
@@ -335,10 +334,10 @@ def test_a_sync_of_the_schema_alone_looks_at_no_file(beside: BesideHive) -> None
     there = beside.metastore.table("db", table.short)
     wider = replace(there.storage, columns=(*there.columns, *columns("n int")))
     beside.metastore.add_table(replace(there, storage=wider))
-    assert beside.syncs.sync(LAKE, table.name, only_schema=True).did == "added column n int"
+    assert beside.syncs.sync(LAKE, table.name, only_schema=True).message == "added column n int"
     assert not beside.syncs.sync(LAKE, table.name, only_schema=True).changed
     assert beside.live(table) == before
-    assert beside.sync(table).did == "partitions new files: 1"
+    assert beside.sync(table).message == "partitions new files: 1"
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -350,6 +349,6 @@ def test_files_that_are_too_young_to_be_believed_are_said_to_wait(beside: Beside
     aged(young, ahead)
     outcome = beside.sync(table)
     assert (outcome.waits, outcome.changed) == (True, False)
-    assert outcome.did == "waits: 1 files are too young to be told from what may replace them"
+    assert outcome.message == "1 files are too young to be told from what may replace them"
     aged(young, LONG_AGO_NS)
     assert beside.sync(table).changed

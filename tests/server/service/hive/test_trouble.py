@@ -17,6 +17,7 @@ from catalog.hive.owner import OWNER
 from catalog.operation import Operation, OperationStatus
 from server.files.storage import Storage
 from server.files.table_files import TableFiles
+from server.service.hive.results import SyncOutcome
 from tests.factories import LAKE
 from tests.fingerprints import fingerprint
 from tests.hive_tables import a_hive_partition, a_storage
@@ -37,7 +38,7 @@ def check_upgraded_by_the_next_try(beside: BesideHive, table: HiveFiles, *key: s
     assert beside.written() == set()
     assert carried_out(beside, beside.start(table, *key)).status is OperationStatus.SUCCEEDED
     assert beside.live(table) == table.files()
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     assert fingerprint(table.path) == before
 
 
@@ -143,7 +144,7 @@ def test_a_file_that_grows_while_a_table_is_upgraded_is_read_again(
     table = beside.hive_table()
     meanwhile(monkeypatch, lambda: grown(table))
     assert carried_out(beside, beside.start(table, *key)).status is OperationStatus.SUCCEEDED
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
 
 
 def test_a_file_that_grows_while_it_is_synced_is_read_again(
@@ -152,12 +153,12 @@ def test_a_file_that_grows_while_it_is_synced_is_read_again(
     table = upgraded(beside)
     path = table.add("z", 4)
     meanwhile(monkeypatch, lambda: table.add("z", 4, 5, 6, file=path.name))
-    assert beside.sync(table).did == "partitions new: 1"
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions new: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
     metadata = beside.metadata(table)
     assert metadata is not None
     assert metadata["snapshots"][-1]["summary"]["total-records"] == "6"
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def linked(beside: BesideHive, table: HiveFiles) -> Path:
@@ -183,15 +184,15 @@ def test_links_are_followed_to_what_they_lead_to_and_no_further(beside: BesideHi
     assert carried_out(beside, beside.start(table)).status is OperationStatus.SUCCEEDED
     found = {one for one in beside.live(table) if "/p=link/" in one}
     assert found == {uri(table.path / "p=link" / name) for name in ("own.parquet", "link.parquet")}
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
     # The file behind a link is another one: that is a change like any other.
     far = beside.directory / "far.parquet"
     pq.write_table(pa.table({"id": pa.array([11, 12], pa.int64()), "v": ["v", "v"]}), far)
     aged(far, LONG_AGO_NS + 10**9)
-    assert beside.sync(table).did == "partitions rewritten or moved: 1"
+    assert beside.sync(table).message == "partitions rewritten or moved: 1"
     (real / "nowhere.parquet").unlink()
     (real / "round").symlink_to(real)
-    assert "its directory holds others, for example round/" in beside.sync(table).did
+    assert "its directory holds others, for example round/" in beside.sync(table).message
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
@@ -206,7 +207,7 @@ def test_a_renamed_table_or_database_is_told_and_followed_again_under_its_name(
     beside.metastore.add_table(replace(there, database="moved"))
     outcome = beside.sync(table)
     assert outcome.conflict
-    assert outcome.did == (
+    assert outcome.message == (
         f"the Hive table {table.name} is gone; nothing was changed here. If it was renamed: rename it back, or upgrade "
         "it under its new name; changes that were not published are here alone"
     )
@@ -215,7 +216,7 @@ def test_a_renamed_table_or_database_is_told_and_followed_again_under_its_name(
     beside.metastore.add_table(there)
     for one in partitions:
         beside.metastore.add_partition("db", table.short, one)
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_a_keyed_table_that_was_made_anew_under_its_name_is_rebuilt_and_marked_again(beside: BesideHive) -> None:
@@ -231,12 +232,12 @@ def test_a_keyed_table_that_was_made_anew_under_its_name_is_rebuilt_and_marked_a
     beside.metastore.add_table(replace(there, parameters={}))
     table.add("z", 8)
     outcome = beside.sync(table)
-    assert outcome.did == "partitions new: 1, dropped: 2"
+    assert outcome.message == "partitions new: 1, dropped: 2"
     assert outcome.job is not None
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     assert staged is not None
-    assert staged["task"]["mode"] == "rebuild"
+    assert staged.task["mode"] == "rebuild"
     beside.services.jobs.cancel(outcome.job.id)
     merged(beside, table, "z", 8, 9)
     assert beside.publishes.publish(LAKE, table.name).job is not None

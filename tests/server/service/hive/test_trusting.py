@@ -8,6 +8,7 @@ from catalog.errors import CommitRefused
 from catalog.job import JobKind
 from catalog.keyed.guard import watermark_of
 from catalog.keyed.spec import BASE, CHANGE
+from server.service.hive.results import SyncOutcome
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles, killed_at_every_step
 from tests.server.service.hive.test_downgrade_steps import appended
 from tests.server.service.hive.test_publish_steps import set_property
@@ -26,12 +27,12 @@ def test_files_that_hive_has_added_are_in_base_without_a_job(beside: BesideHive)
     table.add("x", 4)
     table.add("new", 5)
     outcome = beside.sync(table)
-    assert (outcome.did, outcome.job) == ("partitions new files: 1, new: 1", None)
+    assert (outcome.message, outcome.job) == ("partitions new files: 1, new: 1", None)
     assert beside.live(table) == table.files()
     metadata = beside.metadata(table)
     assert metadata is not None
     assert watermark_of(metadata) == 0  # what was pending is pending
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 def test_what_is_more_than_an_addition_is_built_anew_as_ever(beside: BesideHive) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from catalog.errors import Conflict
-from server.service.hive.wishes import wish_of
+from server.service.hive.link_store import load_link
 from tests.factories import LAKE
 from tests.hive_tables import a_hive_partition, a_storage
 from tests.server.faults import Killed
@@ -26,21 +26,19 @@ def planned(beside: BesideHive, table: HiveFiles) -> set[str]:
     """What a publish would write now; its job is given up."""
     outcome = beside.publishes.publish(LAKE, table.name)
     if outcome.job is None:
-        assert outcome.did.startswith(WAITS), outcome.did
+        assert outcome.message.startswith(WAITS), outcome.message
         assert (outcome.partitions_wait, WHY in (outcome.never or "")) == (1, True)
         return set()
     with beside.database.reading() as uow:
         staged = uow.grounds.staged(outcome.job.id)
     beside.services.jobs.cancel(outcome.job.id)
     assert staged is not None
-    return {one["name"] for one in staged["task"]["partitions"]}
+    return {one["name"] for one in staged.task["partitions"]}
 
 
 def noted(beside: BesideHive, table: HiveFiles) -> set[str]:
     with beside.database.reading() as uow:
-        found = uow.grounds.link(relation_of(beside, table).id)
-    assert found is not None
-    return set(found[0].get("unheld", {}))
+        return set(load_link(uow, relation_of(beside, table).id).unrepresentable)
 
 
 def left_out(beside: BesideHive, job: Leased) -> None:
@@ -68,11 +66,9 @@ def test_a_job_that_has_left_out_all_is_not_made_again(beside: BesideHive, waiti
     assert planned(beside, waiting) == set()
     assert (beside.where(waiting, "avro"), beside.live(waiting)) == (where, live)
     with beside.database.reading() as uow:
-        found = uow.grounds.link(relation_of(beside, waiting).id)
-    assert found is not None
-    wish = wish_of(found[0])
-    assert wish is not None
-    assert wish.said.startswith(WAITS)
+        request = load_link(uow, relation_of(beside, waiting).id).publish_request
+    assert request is not None
+    assert request.message.startswith(WAITS)
     with pytest.raises(Conflict, match=WHY):
         beside.downgrades.start(LAKE, waiting.name)
     assert WHY in (beside.downgrades.left_to_do(LAKE, waiting.name).blocked or "")

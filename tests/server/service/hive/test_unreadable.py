@@ -16,7 +16,7 @@ from catalog.errors import Unavailable
 from catalog.job import Job
 from catalog.optimizer import PROTOCOL
 from server.files.storage import Storage
-from server.service.hive.sync import SyncOutcome
+from server.service.hive.results import SyncOutcome, SyncResult
 from server.service.optimizers import Coming
 from tests.server.service.hive.beside_hive import LONG_AGO_NS, BesideHive, HiveFiles, aged
 from tests.server.service.hive.test_columns import staged_for
@@ -64,7 +64,7 @@ SPOILT = [
 ]
 
 
-def carried_out(beside: BesideHive, table: HiveFiles, outcome: SyncOutcome) -> set[str]:
+def carried_out(beside: BesideHive, table: HiveFiles, outcome: SyncResult) -> set[str]:
     """The partitions that a sync's job was to read; it is worked off."""
     if outcome.job is None:
         return set()
@@ -75,7 +75,7 @@ def carried_out(beside: BesideHive, table: HiveFiles, outcome: SyncOutcome) -> s
 
 
 def parts_of(beside: BesideHive, job: Job) -> set[str]:
-    return {unit["values"][0] for unit in staged_for(beside, job)["task"]["units"]}
+    return {unit["values"][0] for unit in staged_for(beside, job).task["units"]}
 
 
 @pytest.mark.parametrize("made", [plain, keyed, trusting])
@@ -98,11 +98,11 @@ def test_only_the_partition_of_an_unreadable_file_waits_until_it_is_mended(
         spoil(bad, spoilt)
         outcome = beside.sync(table)
         assert outcome.conflict
-        assert outcome.did.startswith("partitions new files: 1; partition p=x is not taken over: ")
+        assert outcome.message.startswith("partitions new files: 1; partition p=x is not taken over: ")
         for words in (bad.name, what, do, f"The file is {bad.owner()}'s"):
-            assert words in outcome.did
+            assert words in outcome.message
         assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
-        assert outcome.did.endswith(drift_of(beside, table))
+        assert outcome.message.endswith(drift_of(beside, table))
         if made is not keyed:
             assert beside.live(table) == table.files() - {f"file:{bad}"}
         again = beside.sync(table)
@@ -137,9 +137,9 @@ def test_a_file_that_vanishes_while_it_is_looked_into_holds_up_its_partition_alo
     table.add("y", 5)
     meanwhile(monkeypatch, gone.unlink)
     outcome = beside.sync(table)
-    assert (outcome.did, outcome.conflict) == ("partitions new files: 1", False)
+    assert (outcome.message, outcome.conflict) == ("partitions new files: 1", False)
     assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
-    assert beside.sync(table).did == "nothing changed"
+    assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
 
 
 @pytest.mark.parametrize("made", [plain, keyed])
@@ -152,8 +152,8 @@ def test_a_directory_that_may_not_be_listed_holds_up_its_partition_alone(
         patched.setattr(os, "scandir", refusing("p=x", os.scandir))
         table.add("y", 5)
         outcome = beside.sync(table)
-        assert "partition p=x is not taken over: cannot list" in outcome.did
-        assert "check owner and mode" in outcome.did
+        assert "partition p=x is not taken over: cannot list" in outcome.message
+        assert "check owner and mode" in outcome.message
         assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
         assert before <= beside.live(table), "a directory that is not shown is not empty"
     make_due(beside, table)
@@ -184,7 +184,7 @@ def test_rows_without_a_key_hold_up_their_partition_alone(
     bad = table.add("x", None)
     table.add("y", 5)
     outcome = beside.sync(table)
-    assert f"partition p=x is not taken over: file:{bad} holds nulls in 'id' (1 found)" in outcome.did
+    assert f"partition p=x is not taken over: file:{bad} holds nulls in 'id' (1 found)" in outcome.message
     assert carried_out(beside, table, outcome) == ({"y"} if made is keyed else set())
     bad.unlink()
     assert not beside.sync(table).conflict
@@ -195,7 +195,7 @@ def test_a_partition_without_a_key_in_its_name_waits(beside: BesideHive) -> None
     table.add("__HIVE_DEFAULT_PARTITION__", 4)
     table.add("y", 5)
     outcome = beside.sync(table)
-    assert "its value of 'p' is null" in outcome.did
+    assert "its value of 'p' is null" in outcome.message
     assert carried_out(beside, table, outcome) == {"y"}
 
 
@@ -216,8 +216,8 @@ def test_nothing_is_built_anew_while_base_lacks_files_of_a_partition_that_waits(
     overwritten(table, "y", 5)
     table.add("z", 6)
     outcome = beside.sync(table)
-    assert "partition p=x is not taken over" in outcome.did
-    assert "1 more partition waits too" in outcome.did
+    assert "partition p=x is not taken over" in outcome.message
+    assert "1 more partition waits too" in outcome.message
     assert carried_out(beside, table, outcome) == {"z"}
     bad.write_bytes(whole)
     aged(bad, LONG_AGO_NS + 10**9)

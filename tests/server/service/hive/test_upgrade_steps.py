@@ -11,6 +11,7 @@ from catalog.errors import CommitUnknown, Conflict
 from catalog.operation import OperationStatus
 from server.service.hive import upgrade
 from server.service.hive.attempt import LISTING, Attempt, Paused
+from server.service.hive.results import SyncOutcome
 from tests.fingerprints import fingerprint
 from tests.server.faults import FaultyDatabase, Killed
 from tests.server.service.hive.beside_hive import BesideHive, HiveFiles
@@ -49,7 +50,7 @@ def test_a_killed_upgrade_is_finished_by_the_next_process(beside: BesideHive, ke
             break
         assert beside.operation(operation).status is OperationStatus.SUCCEEDED
         check_upgraded(beside, table)
-        assert beside.sync(table).did == "nothing changed"
+        assert beside.sync(table).outcome is SyncOutcome.UNCHANGED
         assert fingerprint(table.path) == before
     assert died >= 15  # before and after: journal, progress, manifests, manifest list, metadata, namespace, the table
 

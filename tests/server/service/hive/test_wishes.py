@@ -10,9 +10,11 @@ import pytest
 
 from catalog.commit import Outcome
 from catalog.errors import CatalogError, Conflict, Unavailable
+from catalog.hive.publish_request import PublishRequest, Step
 from catalog.job import Job, JobId, JobKind, Lease
 from catalog.optimizer import PROTOCOL
-from server.service.hive.wishes import LASTS, Step, Wish, wish_of
+from server.service.hive.link_store import load_link
+from server.service.hive.wishes import LASTS
 from server.service.optimizers import Coming
 from server.service.planner import asked_for, facts_of
 from tests.factories import LAKE
@@ -40,13 +42,11 @@ def pending(beside: BesideHive, table: HiveFiles, through: int, *, merged_to: in
         uow.keyed.put(replace(keyed, change_sequence=through, watermark=merged_to, pending_commits=commits))
 
 
-def wish(beside: BesideHive, table: HiveFiles) -> Wish:
+def wish(beside: BesideHive, table: HiveFiles) -> PublishRequest:
     with beside.database.reading() as uow:
-        found = uow.grounds.link(relation_of(beside, table).id)
-    assert found is not None
-    told = wish_of(found[0])
-    assert told is not None
-    return told
+        request = load_link(uow, relation_of(beside, table).id).publish_request
+    assert request is not None
+    return request
 
 
 def job_of(beside: BesideHive, job_id: JobId | None) -> Job:
@@ -93,7 +93,7 @@ def test_what_is_pending_is_merged_and_then_published(beside: BesideHive) -> Non
     assert not beside.publishes.is_asked_for(relation_of(beside, table).id)
     told_at_the_end = wish(beside, table)
     assert told_at_the_end.step is Step.DONE
-    assert told_at_the_end.said == "Hive now sees 1 partition as readers here do; it has every change"
+    assert told_at_the_end.message == "Hive now sees 1 partition as readers here do; it has every change"
 
 
 def test_whoever_dies_before_the_publish_loses_no_wish(beside: BesideHive) -> None:
@@ -142,7 +142,10 @@ def test_a_merge_that_fails_ends_the_wish_and_says_why(beside: BesideHive) -> No
     asks(beside, table)
     beside.services.jobs.report(begun(beside, JobKind.MERGE), Outcome.REFUSED, error="disk full", result={})
     assert beside.publishes.activate().planned == 0
-    assert (wish(beside, table).step, wish(beside, table).said) == (Step.FAILED, "its merge job has failed: disk full")
+    assert (wish(beside, table).step, wish(beside, table).message) == (
+        Step.FAILED,
+        "its merge job has failed: disk full",
+    )
 
 
 def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> None:
@@ -150,7 +153,7 @@ def test_whoever_cancels_the_merge_cancels_the_publish(beside: BesideHive) -> No
     asks(beside, table)
     beside.services.jobs.cancel(job_of(beside, wish(beside, table).job).id)
     assert beside.publishes.activate().planned == 0
-    assert wish(beside, table).said == "its merge job was canceled: Hive has what it had before"
+    assert wish(beside, table).message == "its merge job was canceled: Hive has what it had before"
 
 
 def test_a_merge_that_leaves_some_is_followed_by_another(beside: BesideHive) -> None:
@@ -193,12 +196,12 @@ def test_a_merge_that_has_begun_may_not_have_read_all(beside: BesideHive) -> Non
     asks(beside, table)
     assert beside.publishes.publish(LAKE, table.name).job is not None  # nobody has begun it: it will do
     begun(beside, JobKind.MERGE)
-    assert beside.publishes.publish(LAKE, table.name).did == "waits: a merge job is running"
+    assert beside.publishes.publish(LAKE, table.name).message == "a merge job is running"
 
 
 def test_what_is_refused_is_not_remembered(beside: BesideHive) -> None:
     table = changed(beside)
-    note(beside, table, wish=None)
+    note(beside, table, publish_request=None)
     name = beside.table_name(table)
     until = datetime.now(UTC) + timedelta(hours=1)
     beside.services.blockers.block(LAKE, name, reason="we look at it", until=until)
@@ -210,7 +213,7 @@ def test_what_is_refused_is_not_remembered(beside: BesideHive) -> None:
 @pytest.mark.parametrize(
     ("error", "step", "words"),
     [
-        (Unavailable("the metastore is away"), Step.WAITS, "waits: the metastore is away"),
+        (Unavailable("the metastore is away"), Step.WAITS, "the metastore is away"),
         (Conflict("it differs", hint="sync it"), Step.FAILED, "it differs; sync it"),
     ],
 )
@@ -227,18 +230,18 @@ def test_what_keeps_it_from_being_planned_is_told(
     with monkeypatch.context() as patched:
         patched.setattr(type(beside.publishes), "plan", fails)
         assert beside.publishes.activate().planned == 0
-        assert (wish(beside, table).step, wish(beside, table).said) == (step, words)
+        assert (wish(beside, table).step, wish(beside, table).message) == (step, words)
         if step is Step.WAITS:
             asked_long_ago(beside, table)
             beside.publishes.activate()
-            assert wish(beside, table).said == f"not done within a day: {words}"
+            assert wish(beside, table).message == f"not done within a day: {words}"
             return
     assert not is_wished(beside, table)
 
 
 def asked_long_ago(beside: BesideHive, table: HiveFiles) -> None:
     now = wish(beside, table)
-    note(beside, table, wish=replace(now, at=now.at - LASTS - timedelta(minutes=1)).to_json())
+    note(beside, table, publish_request=replace(now, at=now.at - LASTS - timedelta(minutes=1)))
 
 
 def test_a_downgrade_makes_its_own_wishes(beside: BesideHive) -> None:

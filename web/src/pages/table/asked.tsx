@@ -42,7 +42,7 @@ export function AskedPublish({ catalog, hive }: { catalog: string; hive: string 
       <div className="stack" role="status" aria-label="publish that was asked for">
         {asked.job_id !== null && isOpen(asked) && <AskedJob id={asked.job_id} />}
         <span className={asked.step === 'failed' ? 'accent' : ''}>
-          <Words>{asked.said}</Words>
+          <Words>{asked.message}</Words>
         </span>
         {isOpen(asked) && <span className="dim">Closing this page does not stop it: the server goes on{asked.step === 'merges' && ', and publishes after the merge by itself'}.</span>}
       </div>

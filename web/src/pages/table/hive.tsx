@@ -40,7 +40,7 @@ function Standing({ catalog, data }: { catalog: string; data: HiveTableDetail })
             </>
           }
         >
-          {isOfColumns(data) ? whatToDo(data) : <Words>{data.drift}</Words>}
+          {data.drift_kind === 'columns' ? whatToDo(data) : <Words>{data.drift}</Words>}
           {data.drift_by !== null && <div className="dim">Who may know of it: {data.drift_by}.</div>}
         </Note>
       )}
@@ -81,11 +81,6 @@ function Behind({ catalog, data: of }: { catalog: string; data: HiveTableDetail 
       )}
     </span>
   );
-}
-
-/** Whether all that differs is in the table of columns below: then it is not told twice. */
-function isOfColumns({ drift, column_differences: columns }: HiveTableDetail): boolean {
-  return drift === columns.filter((one) => one.is_conflict).map((one) => one.what).join('; ');
 }
 
 function whatToDo({ column_differences: columns }: HiveTableDetail): string {

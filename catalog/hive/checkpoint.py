@@ -1,0 +1,197 @@
+"""Checkpoints and plans: what becomes true of a linked table with the commit of a sync or publish, as values.
+
+A sync or publish computes them from what it has read, and a job's commit makes them true much later, in its own
+transaction; until then the database keeps them beside the job. This module is the only one that knows the stored form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+
+from catalog.hive.change_sources import ChangeSources
+from catalog.hive.events import HiveEvent, HiveEventKind
+from catalog.hive.former import RetiredTotals
+from catalog.hive.ground import Ground
+from catalog.hive.link import Drift, DriftKind, HiveLink
+from catalog.iceberg.json import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a sync has taken over, for the link and the baselines of a table; it was made from one generation of them.
+
+    `retired` and `sources` are None where a sync leaves them as they are.
+    """
+
+    since: int
+    """The generation that it was made from: any other refuses it."""
+    generation: int
+    baselines: Mapping[str, Ground] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    """Partitions that are remembered no more."""
+    appended: tuple[str, ...] = ()
+    """Partitions whose new rows the sync appends to the change store, if it appends any."""
+    drift: Drift | None = None
+    ddl_time: int | None = None
+    held_partitions: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    retired: RetiredTotals | None = None
+    sources: ChangeSources | None = None
+    is_to_compare: bool = False
+    """Whether a publish has to compare the table with Hive again."""
+    is_complete: bool = True
+    """Whether nothing was left for a later sync: only then the table counts as synced."""
+    is_sweep: bool = False
+    """Whether the sync listed every directory."""
+    events: tuple[HiveEvent, ...] = ()
+
+    def applied(self, link: HiveLink, now: datetime) -> HiveLink:
+        """The link once this was taken over."""
+        return replace(
+            link.with_drift(self.drift, now),
+            ddl_time=self.ddl_time,
+            generation=self.generation,
+            held_partitions=self.held_partitions,
+            read_again=self.read_again,
+            retired=link.retired if self.retired is None else self.retired,
+            sources=link.sources if self.sources is None else self.sources,
+            published_snapshot_id=None if self.is_to_compare else link.published_snapshot_id,
+            synced_at=now if self.is_complete else link.synced_at,
+            swept_at=now if self.is_complete and self.is_sweep else link.swept_at,
+        )
+
+    def next_baselines(self, appended_through: int = 0) -> dict[str, Ground]:
+        """The baselines once the rows of added files are in the change store up to there, where any were appended."""
+        if not appended_through:
+            return dict(self.baselines)
+        appended = {name: replace(self.baselines[name], appended_through=appended_through) for name in self.appended}
+        return {**self.baselines, **appended}
+
+    def to_json(self) -> Json:
+        """As the database keeps it beside a job."""
+        drift, retired, sources = self.drift, self.retired, self.sources
+        return {
+            "since": self.since,
+            "generation": self.generation,
+            "baselines": {name: baseline.to_json() for name, baseline in self.baselines.items()},
+            "removed": list(self.removed),
+            "appended": list(self.appended),
+            "drift": None if drift is None else [str(drift.kind), drift.message, drift.likely_author],
+            "ddl_time": self.ddl_time,
+            "held_partitions": list(self.held_partitions),
+            "read_again": list(self.read_again),
+            "retired": None if retired is None else [retired.directories, retired.bytes],
+            "sources": None if sources is None else [sorted(sources.live), sorted(sources.dead)],
+            "is_to_compare": self.is_to_compare,
+            "is_complete": self.is_complete,
+            "is_sweep": self.is_sweep,
+            "events": [[str(event.kind), event.partition, event.files] for event in self.events],
+        }
+
+    @classmethod
+    def from_json(cls, kept: Json) -> Self:
+        """As it was kept."""
+        return cls(
+            since=kept["since"],
+            generation=kept["generation"],
+            baselines={name: Ground.from_json(baseline) for name, baseline in kept["baselines"].items()},
+            removed=tuple(kept["removed"]),
+            appended=tuple(kept["appended"]),
+            drift=_drift(kept["drift"]),
+            ddl_time=kept["ddl_time"],
+            held_partitions=tuple(kept["held_partitions"]),
+            read_again=tuple(kept["read_again"]),
+            retired=_retired(kept["retired"]),
+            sources=_sources(kept["sources"]),
+            is_to_compare=kept["is_to_compare"],
+            is_complete=kept["is_complete"],
+            is_sweep=kept["is_sweep"],
+            events=tuple(
+                HiveEvent(kind=HiveEventKind(kind), partition=name, files=files) for kind, name, files in kept["events"]
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """What a sync job does, and what its commit makes true."""
+
+    checkpoint: Checkpoint
+    task: Json
+    """What the optimizer is told."""
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether its rows are appended to the change store; else it builds partitions of base anew."""
+        return bool(self.task["mode"] == "upsert")
+
+    def to_json(self) -> Json:
+        """As the database keeps it beside the job."""
+        return {"checkpoint": self.checkpoint.to_json(), "task": self.task}
+
+    @classmethod
+    def from_json(cls, kept: Json) -> Self:
+        """As it was kept."""
+        return cls(checkpoint=Checkpoint.from_json(kept["checkpoint"]), task=kept["task"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishPlan:
+    """What a publish job writes, and what its commit is judged by."""
+
+    task: Json
+    """What the optimizer is told."""
+    head: int | None
+    """The snapshot that it reads."""
+    sequence: int
+    """That snapshot's sequence number."""
+    schema_id: int
+    through: int
+    """The change sequence that this snapshot contains."""
+    same: tuple[str, ...]
+    """Partitions that stand on Hive's own files: they have these changes without being written."""
+    tried: Mapping[str, str] = field(default_factory=dict)
+    """A digest of what each partition in Avro is written from: its format may not hold all of its values."""
+    files: str | None = None
+    """A digest of the files of a plain table's partitions, to which anybody may commit meanwhile."""
+
+    def to_json(self) -> Json:
+        """As the database keeps it beside the job."""
+        return {
+            "task": self.task,
+            "head": self.head,
+            "sequence": self.sequence,
+            "schema_id": self.schema_id,
+            "through": self.through,
+            "same": list(self.same),
+            "tried": dict(self.tried),
+            "files": self.files,
+        }
+
+    @classmethod
+    def from_json(cls, kept: Json) -> Self:
+        """As it was kept."""
+        return cls(**{**kept, "same": tuple(kept["same"])})
+
+
+def _drift(kept: list[str] | None) -> Drift | None:
+    if kept is None:
+        return None
+    kind, message, likely_author = kept
+    return Drift(kind=DriftKind(kind), message=message, likely_author=likely_author)
+
+
+def _retired(kept: list[int] | None) -> RetiredTotals | None:
+    return None if kept is None else RetiredTotals(directories=kept[0], bytes=kept[1])
+
+
+def _sources(kept: list[list[str]] | None) -> ChangeSources | None:
+    return None if kept is None else ChangeSources(live=frozenset(kept[0]), dead=frozenset(kept[1]))
+
+
+def plan_from_json(kept: Json) -> SyncPlan | PublishPlan:
+    """The plan of a job, of either kind."""
+    return SyncPlan.from_json(kept) if "checkpoint" in kept else PublishPlan.from_json(kept)

@@ -1,0 +1,79 @@
+"""What a sync or a publish of one table came to: an outcome for programs, and a message for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from catalog.job import Job
+
+
+class SyncOutcome(StrEnum):
+    """How a sync ended."""
+
+    UNCHANGED = "unchanged"
+    """The table has everything that Hive has."""
+    SYNCED = "synced"
+    """The table took over what Hive has changed."""
+    PLANNED = "planned"
+    """A job takes it over."""
+    WAITING = "waiting"
+    """Something else has to end first, or time to pass."""
+    CONFLICT = "conflict"
+    """Nothing was taken over: somebody has to decide or to mend something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncResult:
+    """What one sync of one table did; a `conflict` may concern a part of the table that was left out."""
+
+    table: str
+    outcome: SyncOutcome
+    message: str
+    job: Job | None = None
+    conflict: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is to be asked for again."""
+        return self.outcome is SyncOutcome.WAITING
+
+    @property
+    def changed(self) -> bool:
+        """Whether Hive's side has changed anything, taken over or not."""
+        return self.outcome not in (SyncOutcome.UNCHANGED, SyncOutcome.WAITING)
+
+
+class PublishOutcome(StrEnum):
+    """How a request to publish ended."""
+
+    UP_TO_DATE = "up-to-date"
+    """Hive has everything."""
+    MERGING = "merging"
+    """A job merges pending changes first."""
+    PUBLISHING = "publishing"
+    """A job writes what differs."""
+    HELD_BACK = "held-back"
+    """None of the partitions that differ can be published now."""
+    WAITING = "waiting"
+    """Something else has to end first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishResult:
+    """What one publish of one table did, or began."""
+
+    table: str
+    outcome: PublishOutcome
+    message: str
+    job: Job | None = None
+    held_back: str = ""
+    """Why partitions are not published with this one, and what to do; empty when all are."""
+    partitions_wait: int = 0
+    never: str | None = None
+    """Why some of these wait for what time does not bring, and what to do."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether something else has to end first."""
+        return self.outcome is PublishOutcome.WAITING
