@@ -26,10 +26,10 @@ from catalog.iceberg.json import Json
 from catalog.job import Job
 from catalog.keyed.spec import KeySpec
 from catalog.names import RelationId
-from catalog.places import canonical
 from catalog.planning import TableFacts
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
+from firn.protocol.locations import canonical
 from server.service.hive.look import Changed, Late, Looked, Times
 from server.service.hive.state import HiveState, join
 from server.service.planner import facts_of
