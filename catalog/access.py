@@ -21,8 +21,9 @@ from uuid import UUID
 from catalog.dropped import Dropped, DroppedKind
 from catalog.errors import Invalid
 from catalog.keyed.spec import BASE, CHANGE
-from catalog.names import CatalogName, Namespace, TableName, dotted
+from catalog.names import CatalogName, Namespace, TableName
 from catalog.operation import Operation, OperationKind
+from firn.protocol.names import dotted
 
 PrincipalId = NewType("PrincipalId", UUID)
 RoleName = NewType("RoleName", str)

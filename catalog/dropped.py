@@ -15,10 +15,12 @@ from uuid import UUID
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
-from catalog.names import CatalogName, TableName, dotted
-from catalog.places import canonical, data_paths, lies_in
+from catalog.names import CatalogName, TableName
+from catalog.places import data_paths
 from catalog.policy.policy import PROTECTED
 from catalog.policy.units import parse_duration
+from firn.protocol.locations import canonical, lies_in
+from firn.protocol.names import dotted
 
 RETENTION = "firn.drop.retention"
 DEFAULT_RETENTION = "7 d"

@@ -18,8 +18,9 @@ from urllib.parse import unquote
 
 from catalog.errors import LocationRefused
 from catalog.iceberg.json import Json
-from catalog.places import DATA_PATHS, canonical, lies_in
+from catalog.places import DATA_PATHS
 from catalog.ports.files import Links
+from firn.protocol.locations import canonical, lies_in
 
 QUARANTINE = "_firn_quarantine"
 """The directory of a catalog's warehouse that files which nobody refers to are moved into."""

@@ -7,15 +7,15 @@ backticks, as in Spark SQL, so that a dotted name always means one table.
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NewType
 from urllib.parse import unquote
 from uuid import UUID
 
 from catalog.errors import Invalid
+from firn.protocol import names
+from firn.protocol.names import dotted
 
 CatalogName = NewType("CatalogName", str)
 RelationId = NewType("RelationId", UUID)
@@ -28,7 +28,6 @@ LONGEST_NAME = 512
 LONGEST_NAMESPACE = 1_024
 """In bytes of UTF-8, and of the folded name too: together they have to fit into one entry of a database index."""
 
-_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 _FORBIDDEN_KINDS = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode's control characters, halves of surrogate pairs, line and paragraph separators."""
 
@@ -53,25 +52,12 @@ def decode_parent(text: str, client: str) -> Namespace:
     return checked_namespace(tuple(map(unquote, parts)) if client.startswith("PyIceberg/") else parts)
 
 
-def dotted(parts: Sequence[str]) -> str:
-    """Names one below the other as people write them: `sales.orders`; see `parts_of` for the way back."""
-    return ".".join("`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part for part in parts)
-
-
 def parts_of(text: str) -> tuple[str, ...]:
     """The parts of a dotted name; Invalid when a part is empty or backticks do not match."""
-    parts, at = [], 0
-    while at <= len(text):
-        found = _PART.match(text, at)
-        if found is None or (found.end() < len(text) and text[found.end()] != "."):
-            raise Invalid(
-                f"invalid name {text!r}: its parts are divided by dots, and each needs at least one character",
-                hint="write a part with a dot or a backtick between backticks, doubling those inside: `a.b`.orders",
-            )
-        inside, plain = found.groups()
-        parts.append(plain if inside is None else inside.replace("``", "`"))
-        at = found.end() + 1
-    return tuple(parts)
+    try:
+        return names.parts_of(text)
+    except names.InvalidName as error:
+        raise Invalid(error.message, hint=error.hint) from error
 
 
 def parse_namespace(text: str) -> Namespace:

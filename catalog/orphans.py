@@ -17,7 +17,7 @@ from catalog.iceberg.json import Json
 from catalog.job import JobId
 from catalog.judge import OLDEST_LEASE
 from catalog.names import CatalogName, RelationId
-from catalog.places import canonical, lies_in
+from firn.protocol.locations import canonical, lies_in
 
 BATCH = 200
 """Files that one report names, and that are moved while nobody can add a table or end the lease."""

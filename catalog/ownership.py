@@ -10,8 +10,8 @@ from typing import Any
 
 from catalog.dropped import Place
 from catalog.locations import QUARANTINE, readings
-from catalog.places import canonical, lies_in, overlaps
 from catalog.relation import COLLECTED, Relation, RelationKind
+from firn.protocol.locations import canonical, lies_in, overlaps
 
 
 def quarantine_of(warehouse: str) -> str:

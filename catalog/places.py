@@ -6,12 +6,12 @@ places are never changed.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from urllib.parse import urlsplit
 
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
+from firn.protocol.locations import canonical, lies_in
 
 DEFAULT_METASTORE_PORT = 9083
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -57,49 +57,6 @@ def metastore_address(uri: str) -> tuple[str, int]:
     if parts is None or parts.scheme != "thrift" or not host:
         raise Invalid(f"{uri!r} is not the address of a metastore", hint="Write thrift://HOST:PORT.")
     return host, port
-
-
-_SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abfss": "abfs"}
-
-
-def canonical(location: str) -> str:
-    """One text for all ways to write a place: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
-    scheme, sign, rest = location.partition("://")
-    if not sign and location.startswith("file:"):
-        scheme, rest = "file", location.removeprefix("file:")
-    elif not sign:
-        scheme, rest = "file", location
-    if scheme == "file":
-        return _clean(rest.removeprefix("localhost"))
-    host, _, path = rest.partition("/")
-    return f"{_SAME_STORE.get(scheme, scheme)}://{host}{_clean('/' + path)}".rstrip("/")
-
-
-def spellings(location: str) -> frozenset[str]:
-    """The regular ways to write a place down: by each scheme, with and without a slash at the end."""
-    own = canonical(location)
-    scheme, sign, rest = own.partition("://")
-    if sign:
-        found = {
-            f"{one}://{rest}" for one in (scheme, *(other for other, same in _SAME_STORE.items() if same == scheme))
-        }
-    else:
-        found = {own, f"file:{own}", f"file://{own}", f"file://localhost{own}"}
-    return frozenset(found | {f"{one}/" for one in found})
-
-
-def _clean(path: str) -> str:
-    return posixpath.normpath("/" + path.lstrip("/"))
-
-
-def lies_in(location: str, directory: str) -> bool:
-    """Whether a place is the directory or something below it; both canonical."""
-    return location == directory or location.startswith(directory.rstrip("/") + "/")
-
-
-def overlaps(one: str, other: str) -> bool:
-    """Whether one of two places holds the other; both canonical."""
-    return lies_in(one, other) or lies_in(other, one)
 
 
 DATA_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")

@@ -33,7 +33,8 @@ from firn.hive import Hive
 from firn.imports import Imports
 from firn.jobs import Jobs, Operations
 from firn.linked import AutoSync, followed
-from firn.names import dotted, parts_of
+from firn.names import parts_of
+from firn.protocol.names import dotted
 from firn.tablejobs import TableJobs
 from firn.transport import Json, Transport
 from firn.wire import Blocker, Drop, Health, Job, Next, Table, TableRow

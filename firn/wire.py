@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from firn.names import dotted
+from firn.protocol.names import dotted
 
 
 class Wire(BaseModel):

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.spark import JobSession
 
 _SERDE = "org.apache.hadoop.hive.serde2.avro.AvroSerDe"

@@ -20,7 +20,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.places import canonical, lies_in, prefixes
+from firn.protocol.locations import canonical, lies_in, prefixes
 from optimizer.client import ServerApi
 from optimizer.wire import Lease
 

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.names import dotted
-from firn.places import may_be_same
+from firn.protocol.locations import may_be_same
+from firn.protocol.names import dotted
 from optimizer.confinement import lies_plainly_in
 from optimizer.errors import Refused
 from optimizer.needed import needed_files

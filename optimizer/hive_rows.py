@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.avro_rows import read_avro
 from optimizer.errors import Refused
 from optimizer.spark import JobSession

@@ -18,7 +18,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.hive_rows import KNEW
 from optimizer.sync_task import Behind
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.wire import PartitionField
 
 Value = str | None

@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from firn.names import sql_name
+from firn.protocol.names import sql_name
 from firn.spark.errors import reason
 from firn.spark.jars import spark_conf
 from firn.spark.sessions import DEFAULTS, Connection, catalog_conf, loopback_if_local

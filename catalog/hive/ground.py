@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from catalog.iceberg.json import Json
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 
 TICK_NS = 1_000_000_000
 """Modification times of many file systems have seconds."""

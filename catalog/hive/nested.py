@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 
 
 def groups(locations: Sequence[str]) -> Iterator[list[int]]:

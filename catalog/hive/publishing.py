@@ -15,7 +15,7 @@ from typing import Any
 from catalog.datafile import LiveFile
 from catalog.errors import Conflict
 from catalog.hive.ground import Directory, Ground, Signals
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 
 _EQUALITY_DELETES = 2
 Record = tuple[Any, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from catalog.names import Namespace, TableName, dotted
+from catalog.names import Namespace, TableName
 from catalog.operation import OperationId
+from firn.protocol.names import dotted
 
 
 class EntryKind(StrEnum):

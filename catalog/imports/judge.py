@@ -8,8 +8,8 @@ from enum import StrEnum
 from catalog.iceberg.json import Json
 from catalog.imports.entry import EntryState
 from catalog.imports.newest import Header, base_name
-from catalog.places import canonical, lies_in
 from catalog.relation import Relation, RelationKind
+from firn.protocol.locations import canonical, lies_in
 
 
 class Act(StrEnum):

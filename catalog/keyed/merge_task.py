@@ -23,7 +23,8 @@ from catalog.keyed.view_sql import (
     quoted,
     touched_sql,
 )
-from catalog.names import TableName, dotted
+from catalog.names import TableName
+from firn.protocol.names import dotted
 
 JOB_CATALOG = "firn_job"
 """The Spark catalog under which an optimizer finds the tables of the job at hand."""

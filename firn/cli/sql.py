@@ -15,7 +15,7 @@ from firn.embedded.process import require_java
 from firn.embedded.quiet import stderr_into
 from firn.errors import FirnError, Invalid
 from firn.linked import AutoSync
-from firn.names import dotted
+from firn.protocol.names import dotted
 from firn.spark.jars import cache_dir
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.types import LongType, NestedField
 
 from firn.errors import ServerFault
-from firn.names import dotted
+from firn.protocol.names import dotted
 
 ROW_ID = "_row_id"
 SEQUENCE = "_last_updated_sequence_number"

@@ -21,7 +21,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, FileScanTask, Table
 
 from firn.errors import Invalid, NotFound, Refused, Unavailable
-from firn.names import dotted
+from firn.protocol.names import dotted
 from firn.scan import filters
 from firn.scan.avro import READ_BY_SPARK, avro_rows
 from firn.scan.lineage import SEQUENCE, LineageFile, lineage_files, read_rows

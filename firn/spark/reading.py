@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from firn.linked import AutoSync
-from firn.names import parts_of, sql_name
+from firn.names import parts_of
+from firn.protocol.names import sql_name
 from firn.spark.hive import before_read
 
 

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from firn.client import Client, connect
 from firn.errors import Invalid
-from firn.names import dotted, parts_of
+from firn.names import parts_of
+from firn.protocol.names import dotted
 from firn.spark.jars import spark_conf
 from firn.transport import is_loopback
 

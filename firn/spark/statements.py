@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from firn.client import Client
 from firn.errors import Invalid, NotFound
 from firn.linked import AutoSync, Linked, linked
-from firn.names import dotted
+from firn.protocol.names import dotted
 from firn.spark.sessions import client_of
 
 _RELATION = re.compile(r"'UnresolvedRelation \[(.*?)\]")

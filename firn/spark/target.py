@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField
 
 from firn.errors import Invalid
-from firn.names import parts_of, sql_name
+from firn.names import parts_of
+from firn.protocol.names import sql_name
 from firn.spark.errors import NotKeyed
 from firn.spark.quiet_logs import silence_failure_logs
 

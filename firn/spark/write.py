@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from firn.linked import AutoSync
-from firn.names import quoted
+from firn.protocol.names import quoted
 from firn.spark.errors import (
     BAD_REQUEST,
     CommitRefused,

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import StructField, StructType
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.convert_task import Column, ConvertTask, Layout
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type

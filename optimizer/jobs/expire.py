@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firn.names import dotted
+from firn.protocol.names import dotted
 from optimizer.deleting import Freed, delete_unneeded
 from optimizer.errors import Refused, Unknown
 from optimizer.job import OptimizerJob

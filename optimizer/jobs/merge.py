@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.errors import Refused, Unknown
 from optimizer.failures import explain_failure
 from optimizer.job import OptimizerJob

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 from pyspark.sql.types import BinaryType, DataType
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.avro_writing import AvroColumn, lost_in, write_avro
 from optimizer.errors import Refused
 from optimizer.hive_rows import check_zone, spark_type

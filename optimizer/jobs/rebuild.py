@@ -19,7 +19,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
-from firn.names import quoted
+from firn.protocol.names import quoted
 from optimizer.errors import Refused
 from optimizer.hive_rows import ADDED, KNEW, HiveRows
 from optimizer.jobs.merge import as_text, signature, signed

@@ -16,7 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from firn.names import dotted
+from firn.protocol.names import dotted
 from firn.spark.errors import reason
 from optimizer.errors import LeaseLost, Refused, Unknown
 from optimizer.failures import explain_failure

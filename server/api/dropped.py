@@ -11,7 +11,8 @@ from fastapi import APIRouter, Query, Request
 
 from catalog.access import Securable, formerly
 from catalog.dropped import Dropped, DroppedKind, DroppedState
-from catalog.names import TableName, dotted, parse_namespace
+from catalog.names import TableName, parse_namespace
+from firn.protocol.names import dotted
 from server.api.deps import CatalogDep, In, Out, PageOut, PagingDep, ServicesDep, TableDep, VisibleDep
 from server.api.errors import refusals
 from server.service.services import Services

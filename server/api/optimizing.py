@@ -9,8 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from catalog.job import JobKind, JobStatus
-from catalog.names import dotted
 from catalog.queue import Done
+from firn.protocol.names import dotted
 from server.api.deps import Out, ServicesDep
 from server.api.groups import GroupOut
 from server.service.optimizing import DAY, HOUR, Load, Overview

@@ -22,7 +22,7 @@ from catalog.job import Job, JobKind
 from catalog.keyed.spec import KeyedTable
 from catalog.keyed.uniqueness import uniqueness
 from catalog.maintenance import KINDS
-from catalog.names import CatalogName, Namespace, RelationId, TableName, dotted, parse_namespace
+from catalog.names import CatalogName, Namespace, RelationId, TableName, parse_namespace
 from catalog.planning import Due, NotDue
 from catalog.ports.page import Page
 from catalog.ports.store import UnitOfWork
@@ -30,6 +30,7 @@ from catalog.ports.work import Listing
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.schematext import partition_text, type_text
 from catalog.standing import Sort, Standing
+from firn.protocol.names import dotted
 from server.api.deps import Out, PageOut, Paging
 from server.api.jobs import JobOut
 from server.api.keyviews import KeysOut

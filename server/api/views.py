@@ -10,9 +10,10 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from catalog.history.views import schema_of_version, sql_by_dialect
 from catalog.iceberg.json import Json
-from catalog.names import TableName, dotted
+from catalog.names import TableName
 from catalog.schematext import type_text
 from catalog.stats import engine_named
+from firn.protocol.names import dotted
 from server.api.deps import CatalogDep, In, Out, ServicesDep
 from server.api.errors import refusals
 from server.api.historyviews import ChangeOut

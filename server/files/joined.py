@@ -13,9 +13,9 @@ from catalog.errors import Invalid, NotFound
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.iceberg.structure import FIRST_VERSION_WITH_ROW_LINEAGE
-from catalog.places import canonical, lies_in
 from catalog.ports.manifests import NewDeletes
 from catalog.rebase import JoinedList, OvertakenAppend
+from firn.protocol.locations import canonical, lies_in
 from server.files.avro_container import Most
 from server.files.manifest_records import MALFORMED, Damaged, avro_records, named_manifests
 from server.files.manifests import Content, ManifestFile, Manifests, Status, give_row_ids

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from catalog.errors import Invalid
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import snapshot_by_id, unlisted_manifests
-from catalog.places import canonical, lies_in
 from catalog.ports.manifests import NewDeletes
+from firn.protocol.locations import canonical, lies_in
 from server.files.manifests import Content, ManifestFile, Manifests, Status
 from server.files.storage import Storage
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from catalog.errors import AlreadyExists, NotFound
 from catalog.orphans import SeenFile
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 from server.files.arrow import RemoteDirectories
 from server.files.locations import local_path
 from server.files.storage import Storage, told

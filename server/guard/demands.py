@@ -15,16 +15,9 @@ from starlette.datastructures import QueryParams
 from catalog.access import SERVER, Privilege, Securable, formerly, worked_on
 from catalog.errors import CatalogError, Invalid, NoSuchCatalog, NoSuchNamespace, NoSuchTable, NoSuchView, NotFound
 from catalog.job import JobId
-from catalog.names import (
-    CatalogName,
-    Namespace,
-    TableName,
-    decode_namespace,
-    decode_parent,
-    dotted,
-    parse_namespace,
-)
+from catalog.names import CatalogName, Namespace, TableName, decode_namespace, decode_parent, parse_namespace
 from catalog.operation import BatchId, OperationId
+from firn.protocol.names import dotted
 from server.service.access.access import Access
 from server.service.hive.state import split_name
 from server.service.services import Services

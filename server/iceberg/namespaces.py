@@ -9,8 +9,9 @@ from fastapi import APIRouter, Header, Query, Response
 
 from catalog.access import Securable
 from catalog.errors import NoSuchNamespace
-from catalog.names import Namespace, decode_parent, dotted
+from catalog.names import Namespace, decode_parent
 from catalog.ports.page import Page
+from firn.protocol.names import dotted
 from server.iceberg.once import OnceDep, OnceWithBodyDep, done
 from server.iceberg.wire import (
     DEFAULT_PAGE,

@@ -14,9 +14,10 @@ from catalog.errors import CommitRefused, Invalid
 from catalog.iceberg.updates import parsed_updates
 from catalog.job import Lease
 from catalog.keyed.spec import BASE, KeySpec
-from catalog.names import CatalogName, TableName, dotted
+from catalog.names import CatalogName, TableName
 from catalog.relation import RelationKind
 from catalog.scan.mode import planning_config
+from firn.protocol.names import dotted
 from server.iceberg.clients import config_told
 from server.iceberg.compression import Compressed, accepts_gzip
 from server.iceberg.delegation import (

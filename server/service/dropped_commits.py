@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from catalog.commit import Change
 from catalog.judge import added_snapshots, brought_by
-from catalog.names import CatalogName, RelationId, TableName, dotted
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.store import Database, UnitOfWork
+from firn.protocol.names import dotted
 
 _MOST = 50
 """Drops of one name that are looked at, newest first."""

@@ -14,9 +14,10 @@ from catalog.judge import Facts, LeaseFacts, added_snapshots, writer_and_batch
 from catalog.keyed.guard import StoreCommit
 from catalog.keyed.spec import KeyedTable
 from catalog.maintenance import kind_of
-from catalog.names import CatalogName, TableName, dotted
+from catalog.names import CatalogName, TableName
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from firn.protocol.names import dotted
 from server.service.metadata import MetadataFiles
 
 

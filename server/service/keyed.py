@@ -14,9 +14,10 @@ from catalog.iceberg.table import apply_updates, current_schema, empty_table, ne
 from catalog.keyed.schema import base_schema, change_schema
 from catalog.keyed.spec import BASE, CHANGE, KeyedTable, KeySpec
 from catalog.keyed.view_sql import Pair, merged_sql, pinned_name, quoted
-from catalog.names import CatalogName, RelationId, TableName, dotted, same_but_for_case
+from catalog.names import CatalogName, RelationId, TableName, same_but_for_case
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from firn.protocol.names import dotted
 from server.service.facts import check_namespace, existing_table, load_metadata
 from server.service.job_fencing import end_jobs, rename_jobs
 from server.service.metadata import MetadataFiles

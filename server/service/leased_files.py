@@ -17,11 +17,11 @@ from catalog.job import Job, JobKind, Lease, check_lease
 from catalog.locations import FileRule, own_locations
 from catalog.maintenance.context import JobContext
 from catalog.names import TableName
-from catalog.places import canonical
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
 from catalog.vending.storage import StorageConfig
 from catalog.vending.storage import Vending as Mode
+from firn.protocol.locations import canonical
 from server.service.facts import load_metadata
 from server.service.locations import allowed_locations, hive_in_tables, rule_in, storage_of
 from server.service.metadata import MetadataFiles

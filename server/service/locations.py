@@ -14,10 +14,11 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import unlisted_manifests
 from catalog.locations import PUBLISH_LOCATION, AllowedLocations, FileRule, lineage, own_locations, readings
 from catalog.names import CatalogName
-from catalog.places import DATA_PATHS, canonical, lies_in
+from catalog.places import DATA_PATHS
 from catalog.ports.files import Links
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical, lies_in
 from server.service.allowed import allowed_locations, check_published, storage_of
 from server.service.hive.places import publish_location, published_place
 

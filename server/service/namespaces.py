@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 
 from catalog.dropped import check_catalog_properties, is_protected
 from catalog.errors import AlreadyExists, Conflict, Contradiction, Invalid, NoSuchNamespace, Protected
-from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace, dotted
+from catalog.names import LONGEST_CATALOG, CatalogName, Namespace, TableName, checked_namespace
 from catalog.places import checked_warehouse, metastore_uris
 from catalog.policy.policy import PROTECTED
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import CASE_INSENSITIVE, Catalog, RelationKind, check_case_setting
 from catalog.vending.storage import StorageConfig
+from firn.protocol.names import dotted
 from server.service.once import Idempotency, remember
 from server.service.tables import default_directory
 

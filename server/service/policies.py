@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import Invalid, NoSuchNamespace
-from catalog.names import CatalogName, Namespace, dotted
+from catalog.names import CatalogName, Namespace
 from catalog.policy.policy import Policy, check_policy, layered
 from catalog.ports.files import Links
 from catalog.ports.store import Database, Scope, UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.names import dotted
 from server.service.allowed import check_published
 
 

@@ -16,11 +16,12 @@ from catalog.history.tables import created, state_of
 from catalog.iceberg.json import Json
 from catalog.job import JobStatus
 from catalog.locations import own_locations
-from catalog.names import CatalogName, RelationId, TableName, dotted
+from catalog.names import CatalogName, RelationId, TableName
 from catalog.ports.files import Links
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind, TableStats
 from catalog.stats import advanced, event_of_snapshots
+from firn.protocol.names import dotted
 from server.service.caller import caller
 from server.service.job_fencing import end_jobs
 from server.service.locations import check_directories, check_published, check_registered, dropped_around

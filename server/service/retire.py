@@ -17,9 +17,9 @@ from catalog.history.change import Change, ChangeKind
 from catalog.keyed.spec import BASE
 from catalog.locations import readings
 from catalog.names import RelationId
-from catalog.places import overlaps
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation, RelationKind
+from firn.protocol.locations import overlaps
 from server.service.caller import caller
 from server.service.facts import load_metadata
 from server.service.job_fencing import end_jobs

@@ -19,11 +19,11 @@ from catalog.iceberg.reading import unlisted_manifests
 from catalog.iceberg.table import current_snapshot
 from catalog.locations import FileRule, own_locations
 from catalog.names import CatalogName, RelationId, TableName, decode_namespace, encode_namespace
-from catalog.places import canonical, spellings
 from catalog.ports.dropped import ReachableFiles
 from catalog.ports.page import Page
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation, RelationKind
+from firn.protocol.locations import canonical, spellings
 from server.service.allowed import allowed_locations
 from server.service.keyed import check_no_namespace
 from server.service.metadata import MetadataFiles

@@ -17,13 +17,13 @@ from catalog.names import (
     CatalogName,
     Namespace,
     decode_namespace,
-    dotted,
     encode_namespace,
     normalized,
     same_but_for_case,
 )
 from catalog.ports.page import Page
 from catalog.relation import Away, Catalog
+from firn.protocol.names import dotted
 from server.store import cursor as cursors
 from server.store.prepared import Prepared
 from server.store.rows import CatalogRow, NamespaceRow, RelationRow

@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 
 from catalog.dropped import Dropped, DroppedKind, DroppedState, Place, PurgeProgress
 from catalog.errors import NoSuchTable, NotFound
-from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace, dotted
+from catalog.names import SEPARATOR, CatalogName, RelationId, decode_namespace
 from catalog.ports.page import Page
 from catalog.relation import Relation
+from firn.protocol.names import dotted
 from server.store import cursor as cursors
 from server.store.file_layouts import SqlFileLayouts
 from server.store.hive import SqlGrounds

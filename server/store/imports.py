@@ -12,8 +12,8 @@ from sqlalchemy import delete, or_, select, update
 from catalog.imports.entry import Entry, EntryKind, EntryState
 from catalog.names import SEPARATOR, encode_namespace
 from catalog.operation import OperationId, OperationKind
-from catalog.places import spellings
 from catalog.ports.page import Page
+from firn.protocol.locations import spellings
 from server.store import cursor as cursors
 from server.store.session import ReadSession
 from server.store.upsert import upsert

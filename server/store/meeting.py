@@ -12,8 +12,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from catalog.dropped import DroppedState, Place
 from catalog.locations import ANY_HOST, lineage, readings
-from catalog.places import overlaps, spellings
 from catalog.relation import Relation
+from firn.protocol.locations import overlaps, spellings
 from server.store.catalogs import begins
 from server.store.relations import relation_from
 from server.store.rows import (

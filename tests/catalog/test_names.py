@@ -13,12 +13,12 @@ from catalog.names import (
     TableName,
     checked_namespace,
     decode_namespace,
-    dotted,
     encode_namespace,
     folded,
     parse_namespace,
     parts_of,
 )
+from firn.protocol.names import dotted
 
 
 def _may_be_a_part(text: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import Invalid
-from catalog.places import checked_warehouse, metastore_uris, spellings
+from catalog.places import checked_warehouse, metastore_uris
+from firn.protocol.locations import spellings
 
 
 @pytest.mark.parametrize(

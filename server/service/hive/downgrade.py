@@ -23,11 +23,11 @@ from catalog.hive.publishing import Comparison, compared
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, RelationId
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
-from catalog.places import canonical, lies_in
 from catalog.planning.need import counted
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical, lies_in
 from server.service.blockers import put_blocker
 from server.service.caller import caller
 from server.service.facts import load_metadata

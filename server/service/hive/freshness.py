@@ -13,9 +13,9 @@ from catalog.hive.publishing import Comparison, Record, compared
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import sequence_number
 from catalog.names import CatalogName
-from catalog.places import canonical
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
+from firn.protocol.locations import canonical
 from server.service.facts import load_metadata
 from server.service.hive.books import linked_table
 from server.service.hive.index import HiveIndex

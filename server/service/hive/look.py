@@ -27,8 +27,8 @@ from catalog.hive.link import DriftKind, HiveLink
 from catalog.hive.model import HiveTable
 from catalog.hive.nested import innermost
 from catalog.hive.publishing import most_given
-from catalog.places import canonical
 from catalog.ports.hive import TableFiles
+from firn.protocol.locations import canonical
 from server.service.hive.moving import Moving
 from server.service.hive.state import HiveState, Unit, join
 

@@ -10,9 +10,9 @@ from catalog.errors import Conflict, NotFound
 from catalog.hive.nested import innermost
 from catalog.locations import PUBLISH_LOCATION, PUBLISHED
 from catalog.names import RelationId
-from catalog.places import canonical, lies_in
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical, lies_in
 from server.service.planner import facts_of
 
 

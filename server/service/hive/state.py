@@ -13,8 +13,8 @@ from catalog.hive.model import HivePartition, HiveStorage, HiveTable
 from catalog.hive.names import partition_name
 from catalog.hive.nested import innermost
 from catalog.hive.ports import Metastore
-from catalog.places import canonical
 from catalog.ports.hive import TableFiles
+from firn.protocol.locations import canonical
 
 WHOLE_TABLE = ""
 """The name of an unpartitioned table's one unit."""

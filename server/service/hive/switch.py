@@ -23,11 +23,11 @@ from catalog.hive.names import partition_values
 from catalog.hive.ports import Lock, Metastore, Move, Place
 from catalog.hive.publishing import given
 from catalog.names import RelationId
-from catalog.places import canonical
 from catalog.planning.need import counted
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
+from firn.protocol.locations import canonical
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
 from server.service.hive.owners import Owners

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from catalog.errors import Conflict
 from catalog.job import Job, Lease, check_lease
 from catalog.ownership import quarantine_of
-from catalog.places import canonical, lies_in
 from catalog.ports.store import UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical, lies_in
 from server.service.facts import load_metadata
 from server.service.metadata import MetadataFiles
 from server.service.orphans.published import PublishedPlace, place_of

@@ -33,10 +33,10 @@ from catalog.orphans import (
     older_than,
     why_kept,
 )
-from catalog.places import canonical
 from catalog.ports.orphans import NamedFiles, QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical
 from server.service.metadata import MetadataFiles
 from server.service.orphans.moment import Moment, leased_moment, moment_of
 from server.service.orphans.needed import Needed, why_foreign

@@ -20,11 +20,11 @@ from catalog.iceberg.json import Json
 from catalog.job import JobId, Lease, check_lease
 from catalog.names import RelationId
 from catalog.orphans import BatchState, OrphanBatch, ReportedFile, SeenFile
-from catalog.places import canonical
 from catalog.ports.files import Files
 from catalog.ports.orphans import QuarantineFiles
 from catalog.ports.store import Database, UnitOfWork
 from catalog.relation import Relation
+from firn.protocol.locations import canonical
 from server.service.orphans.moment import Moment
 from server.service.ownership import SHARED, why_published_not_its_own
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import firn
-from firn.names import dotted, sql_name
+from firn.protocol.names import dotted, sql_name
 from firn.spark.reading import read
 from firn.spark.write import upsert
 from optimizer.worker import Worker

@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from catalog.names import dotted
 from catalog.ports.store import Database
 from catalog.relation import CASE_INSENSITIVE
+from firn.protocol.names import dotted
 from tests.server.lake import COLUMNS, Lake, a_lake
 
 ODD = [

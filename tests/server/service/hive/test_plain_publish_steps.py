@@ -18,7 +18,7 @@ from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema
 from catalog.job import JobKind
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.hive.results import PublishOutcome, SyncOutcome

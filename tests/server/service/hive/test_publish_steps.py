@@ -23,8 +23,8 @@ from catalog.hive.ports import Place
 from catalog.iceberg.table import current_schema
 from catalog.job import Job, JobKind, Lease
 from catalog.optimizer import PROTOCOL
-from catalog.places import canonical
 from catalog.relation import Relation
+from firn.protocol.locations import canonical
 from server.files.locations import local_path
 from server.service.commit import CommitRequest
 from server.service.hive.books import advance

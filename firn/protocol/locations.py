@@ -1,4 +1,8 @@
-"""Places of files, however they are written: the same rules as the server's (catalog/places.py; a test compares)."""
+"""Locations of files, however they are written: which texts name one location, and which location holds another.
+
+Programs write one location in several ways: `s3a` for `s3`, `file:/` for `file:///`. The canonical text is the one that
+every part of Firn compares.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ _SAME_STORE = {"s3a": "s3", "s3n": "s3", "viewfs": "hdfs", "wasbs": "wasb", "abf
 
 
 def canonical(location: str) -> str:
-    """One text for all ways to write a place: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
+    """One text for all ways to write a location: `file:/a`, `file:///a/` and `/a`, `s3a://b/c` and `s3://b//c`."""
     scheme, sign, rest = location.partition("://")
     if not sign and location.startswith("file:"):
         scheme, rest = "file", location.removeprefix("file:")
@@ -22,8 +26,25 @@ def canonical(location: str) -> str:
 
 
 def lies_in(location: str, directory: str) -> bool:
-    """Whether a place is the directory or something below it; both canonical."""
+    """Whether a location is the directory or something below it; both canonical."""
     return location == directory or location.startswith(directory.rstrip("/") + "/")
+
+
+def overlaps(one: str, other: str) -> bool:
+    """Whether one of two locations holds the other; both canonical."""
+    return lies_in(one, other) or lies_in(other, one)
+
+
+def spellings(location: str) -> frozenset[str]:
+    """The regular ways to write a location down: by each scheme, with and without a slash at the end."""
+    own = canonical(location)
+    scheme, sign, rest = own.partition("://")
+    if sign:
+        schemes = (scheme, *(other for other, same in _SAME_STORE.items() if same == scheme))
+        found = {f"{one}://{rest}" for one in schemes}
+    else:
+        found = {own, f"file:{own}", f"file://{own}", f"file://localhost{own}"}
+    return frozenset(found | {f"{one}/" for one in found})
 
 
 def prefixes(location: str) -> tuple[str, ...]:

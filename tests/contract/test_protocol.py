@@ -1,0 +1,37 @@
+"""The protocol package is what both sides share: it depends on neither, and importing it costs next to nothing."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import firn.protocol
+
+MODULES = sorted(Path(firn.protocol.__file__).parent.glob("*.py"))
+ALLOWED = {"firn.protocol", "pydantic"}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports anywhere, from outside of the standard library."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return {name for name in found if name.partition(".")[0] not in sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_of_the_protocol_imports_nothing_of_ours_but_the_protocol(path: Path) -> None:
+    assert {name for name in imported(path) if not name.startswith(tuple(ALLOWED))} == set()
+
+
+def test_importing_firn_or_a_name_rule_imports_no_model() -> None:
+    code = "import sys, firn, firn.protocol.names, firn.protocol.locations; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n"
