@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from catalog.hive.ground import ListedFile
 from catalog.hive.nested import innermost
-from catalog.places import canonical
+from firn.protocol.locations import canonical
 
 
 def source_of(location: str, file: ListedFile) -> str:
