@@ -50,7 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier = config.getoption("tier")
     kept = [item for item in items if tier in {"all", _tier(item)} or _is_below(item.path, SECOND_TIER)]
     if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        those = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in those])
     # The long histories first: with several processes, what begins last decides how long all of it takes.
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("model") is None)
 

@@ -11,7 +11,7 @@ from tests.command_line import Command
 from tests.fingerprints import fingerprint
 from tests.hive_lake import HiveTable, Side
 
-pytestmark = [pytest.mark.hive, pytest.mark.spark]
+pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
 
 ORDERS = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
 
@@ -43,7 +43,7 @@ def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveT
     assert orders.rows(store=".base") != expected
 
     # Jobs maintain it.
-    assert orders.job("merge")["result"]["merged_rows"] == 4
+    assert orders.job("merge")["result"]["pending_rows"] == 4
     assert orders.rows() == orders.rows(store=".base") == expected
     assert orders.job("rewrite")["status"] == "succeeded"
     at_once = "'firn.expire.max-age'='0 s', 'firn.expire.min-snapshots'='1'"
