@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -79,3 +80,10 @@ def serving(data_dir: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen
         finally:
             process.terminate()
             process.wait(30)
+
+
+def a_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -6,8 +6,12 @@ docs/testing.md describes the two tiers.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+import httpx
+import httpx._transports.default
 import pytest
 from hypothesis import settings
 
@@ -46,7 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier = config.getoption("tier")
     kept = [item for item in items if tier in {"all", _tier(item)} or _is_below(item.path, SECOND_TIER)]
     if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        those = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in those])
     # The long histories first: with several processes, what begins last decides how long all of it takes.
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("model") is None)
 
@@ -71,6 +76,15 @@ def _marks_of_the_function(item: pytest.Item) -> set[str]:
 
 def _is_below(path: Path, folder: Path) -> bool:
     return folder in path.parents
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_disks_and_certificates() -> Iterator[None]:
+    """No test pulls the plug; no server of the tests has a certificate, and each client would read all of the world."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        patch.setattr(httpx._transports.default, "create_ssl_context", cache(httpx.create_ssl_context))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import firn
-from tests.command_line import Command, serving
+from tests.command_line import Command, a_free_port, serving
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +25,8 @@ def run(server: str) -> Command:
 def client(server: str) -> Iterator[firn.Client]:
     with firn.connect(server) as connected:
         yield connected
+
+
+@pytest.fixture
+def free_port() -> int:
+    return a_free_port()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import NoSuchTableError
 
 import firn
-from firn.wire import ImportOptions
 from tests.command_line import Command, serving
 from tests.server.service.imports.importing import Elsewhere
 
@@ -104,27 +100,3 @@ def test_a_table_is_registered_by_its_file(run: Command, client: firn.Client, tm
     assert (refused.code, "--overwrite" in refused.err) == (1, True)
     assert run(*replaced, "--overwrite").code == 0
     assert client.tables["byfile.a"].show().location == f"{elsewhere.uri}/x/b"
-
-
-def test_an_import_goes_on_after_its_server_was_killed(tmp_path: Path) -> None:
-    elsewhere = Elsewhere(tmp_path / "w")
-    for number in range(150):
-        elsewhere.table(f"n{number % 3}/t{number}")
-    with serving(tmp_path / "data") as (url, process):
-        client = firn.connect(url)
-        options = ImportOptions(allow_locations=[elsewhere.uri])
-        operation = client.imports.start("lake", "warehouse", elsewhere.uri, options)
-        while client.operations.get(operation.id).done < 20:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        process.wait(10)
-        client.close()
-    with serving(tmp_path / "data") as (url, _):
-        with firn.connect(url) as client:
-            ended = client.operations.wait(operation.id, seconds=120)
-            assert (ended.status, ended.done) == ("succeeded", 150)
-            assert ended.result["counts"] == {"registered": 150}
-        catalog = RestCatalog("lake", uri=f"{url}/iceberg", warehouse="lake")
-        assert sum(len(catalog.list_tables(f"n{number}")) for number in range(3)) == 150
-        with pytest.raises(NoSuchTableError):
-            catalog.load_table("n0.t1")

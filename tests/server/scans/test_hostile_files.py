@@ -120,13 +120,13 @@ def test_a_manifest_list_that_is_no_regular_file_is_refused_at_once(lake: Lake, 
     assert answer.status_code == 400, answer.text
 
 
-HOSTILE = {
-    "a type that holds itself": container(NESTED, 1, b"\x02" * 3_000_000 + b"\x00"),
-    "a list of a type without bytes": container(EMPTY_ITEMS, 1, number(1 << 40) + b"\x00"),
-    "more records than bytes": container(LINE, 1 << 40, b"\x02a"),
-    "a block that unpacks to 200 MiB": container(LINE, 1, packed_zeros(200 << 20), b"deflate"),
-    "lines without a path": container({**LINE, "fields": [{"name": "other", "type": "string"}]}, 1, b"\x02a"),
-    "no Avro at all": b"{}",
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a type that holds itself": lambda: container(NESTED, 1, b"\x02" * 3_000_000 + b"\x00"),
+    "a list of a type without bytes": lambda: container(EMPTY_ITEMS, 1, number(1 << 40) + b"\x00"),
+    "more records than bytes": lambda: container(LINE, 1 << 40, b"\x02a"),
+    "a block that unpacks to 200 MiB": lambda: container(LINE, 1, packed_zeros(200 << 20), b"deflate"),
+    "lines without a path": lambda: container({**LINE, "fields": [{"name": "other", "type": "string"}]}, 1, b"\x02a"),
+    "no Avro at all": lambda: b"{}",
 }
 
 
@@ -135,7 +135,7 @@ def test_a_hostile_manifest_list_is_damaged_and_the_server_lives(lake: Lake, kin
     """A type that held itself ended the process; the others took all memory, or time without end."""
     listed = committed(lake)
     listed.parent.mkdir(parents=True, exist_ok=True)
-    listed.write_bytes(HOSTILE[kind])
+    listed.write_bytes(HOSTILE[kind]())
     answer = lake.client.post(PLAN, json={})
     assert answer.status_code in (400, 503), answer.text
     assert str(listed.name) in answer.text

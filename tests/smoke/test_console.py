@@ -1,0 +1,98 @@
+"""Every page of the console loads in a real browser: heading, no complaint in its console, and what axe finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from firn.embedded.metastore import EmbeddedMetastore
+from tests.browser import OpenPage, settled, violations_in_light
+from tests.hive_data import FULL_NAME, make_orders
+from tests.spark_fixtures import ServerProcess, server_process
+
+pytestmark = [pytest.mark.browser, pytest.mark.hive]
+
+ROUTES = Path(__file__).parents[2] / "web" / "src" / "routes.tsx"
+KEYED = {
+    "name": "web.visits",
+    "columns": [{"name": "id", "type": "long"}, {"name": "page", "type": "string"}],
+    "primary_key": ["id"],
+}
+OPEN = {
+    "/": "/",
+    "/c/:catalog": "/c/lake",
+    "/c/:catalog/tables": "/c/lake/tables",
+    "/c/:catalog/tables/:table": "/c/lake/tables/web.visits",
+    "/c/:catalog/policies": "/c/lake/policies",
+    "/c/:catalog/hive": "/c/lake/hive",
+    "/c/:catalog/hive/upgrade": f"/c/lake/hive/upgrade?tables={FULL_NAME}",
+    "/c/:catalog/hive/:table/upgrade": f"/c/lake/hive/{FULL_NAME}/upgrade",
+    "/c/:catalog/import": "/c/lake/import",
+    "/optimizing": "/optimizing",
+    "/jobs": "/jobs",
+    "/jobs/:id": "/jobs/{job}",
+    "/optimizers": "/optimizers",
+    "/settings": "/settings",
+    "*": "/nowhere",
+}
+"""Routes of an open server, and an address of each."""
+GUARDED = {
+    "/access": "/access",
+    "/access/people": "/access/people",
+    "/access/tokens": "/access/tokens",
+    "/access/roles": "/access/roles",
+    "/access/roles/:role": "/access/roles/admin",
+    "/access/audit": "/access/audit",
+}
+"""Those of a server with access control."""
+TABS = ["layout", "snapshots", "jobs", "policy", "properties", "use"]
+
+
+@pytest.fixture(scope="module")
+def job(metastore: EmbeddedMetastore, server: ServerProcess) -> str:
+    """A waiting job of a keyed table, beside Hive tables."""
+    make_orders(metastore.uri, metastore.warehouse)
+    server.post("catalogs/lake/hive/refresh")
+    server.post("catalogs/lake/tables", KEYED)
+    return str(server.post("catalogs/lake/tables/web.visits/rewrite")["id"])
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_process(tmp_path_factory.mktemp("guarded") / "data", FIRN_ACCESS__ENABLED="true") as running:
+        yield running
+
+
+def test_every_route_is_here() -> None:
+    routes = set(re.findall(r"path: '([^']+)'", ROUTES.read_text(encoding="utf-8")))
+    assert routes == OPEN.keys() | GUARDED.keys()
+
+
+@pytest.mark.parametrize("route", OPEN)
+def test_a_page_loads(server: ServerProcess, job: str, open_page: OpenPage, route: str) -> None:
+    page = open_page(server.url + OPEN[route].format(job=job))
+    settled(page)
+    assert violations_in_light(page) == []
+
+
+def test_every_tab_of_a_table_loads(server: ServerProcess, job: str, open_page: OpenPage) -> None:
+    page = open_page(f"{server.url}/c/lake/tables/web.visits")
+    for tab in TABS:
+        page.goto(f"{server.url}/c/lake/tables/web.visits?tab={tab}")
+        settled(page)
+        assert violations_in_light(page) == [], tab
+
+
+def test_every_page_of_access_control_loads(guarded: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page(guarded.url)
+    page.get_by_role("textbox", name="Token").fill(guarded.first_token or "")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("button", name=re.compile("signed in as"))).to_be_visible()
+    for address in GUARDED.values():
+        page.goto(guarded.url + address)
+        settled(page)
+        assert violations_in_light(page) == [], address

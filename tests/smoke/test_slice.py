@@ -1,0 +1,76 @@
+"""One Hive table through everything that Firn does, on a real metastore and a real Spark.
+
+The second tier has each step with its edge cases; this shows that the parts fit together.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.command_line import Command
+from tests.fingerprints import fingerprint
+from tests.hive_lake import HiveTable, Side
+
+pytestmark = [pytest.mark.hive, pytest.mark.spark, pytest.mark.timeout(600)]
+
+ORDERS = "VALUES (1, 'a', 'x'), (2, 'b', 'x'), (3, 'c', 'y')"
+
+
+@pytest.fixture(scope="module")
+def orders(side: Side) -> HiveTable:
+    """Three keys in two partitions, upgraded by the API."""
+    return side.table("id BIGINT, v STRING", "p STRING", ORDERS).upgrade("id")
+
+
+def test_a_hive_table_is_upgraded_written_maintained_and_published(orders: HiveTable) -> None:
+    side, table = orders.side, f"lake.{orders.name}"
+    before = fingerprint(orders.path)
+    assert orders.rows() == [(1, "a", "x"), (2, "b", "x"), (3, "c", "y")]
+
+    # Hive writes, and a sync takes that over.
+    orders.insert("VALUES (4, 'hive', 'y')")
+    orders.sync()
+    assert orders.rows()[3:] == [(4, "hive", "y")]
+
+    # Firn's client writes: readers see it before it is merged, once however often the batch is sent.
+    changed = [(1, "mine", "x"), (5, "new", "x")]
+    columns = "id BIGINT, v STRING, p STRING"
+    assert side.hive.write("upsert", table, columns, changed, "b1") is False
+    assert side.hive.write("upsert", table, columns, changed, "b1") is True
+    side.hive.write("delete", table, "id BIGINT", [(2,)], "b2")
+    expected = [(1, "mine", "x"), (3, "c", "y"), (4, "hive", "y"), (5, "new", "x")]
+    assert orders.rows() == expected
+    assert orders.rows(store=".base") != expected
+
+    # Jobs maintain it.
+    assert orders.job("merge")["result"]["pending_rows"] == 4
+    assert orders.rows() == orders.rows(store=".base") == expected
+    assert orders.job("rewrite")["status"] == "succeeded"
+    at_once = "'firn.expire.max-age'='0 s', 'firn.expire.min-snapshots'='1'"
+    side.hive.sql(f"ALTER TABLE {table}.base SET TBLPROPERTIES ({at_once})")
+    assert orders.job("expire")["result"]["expired_snapshots"] > 0
+    assert orders.rows() == expected
+
+    # Hive is given what it does not have; its own files stay as they were.
+    published = orders.publish()
+    assert published["result"]["switched"] >= 1
+    assert orders.hive_rows() == orders.rows() == expected
+    now = fingerprint(orders.path)
+    assert before.items() <= now.items()
+    assert orders.ask_sync(everything=True)["did"] == "nothing changed"
+    assert orders.ask_publish()["did"] == "nothing to publish"
+
+    # People ask the command line for the same.
+    command = Command(side.server.url)
+    shown = command("hive", "show", orders.name, "--json").json
+    assert shown["state"] == "upgraded"
+    assert command("table", "show", orders.name, "--json").json["records"] == len(expected)
+
+
+def test_a_plain_table_is_created_and_read_by_spark(side: Side) -> None:
+    side.hive.sql("CREATE NAMESPACE IF NOT EXISTS lake.plain", "CREATE TABLE lake.plain.t (id INT) USING iceberg")
+    side.hive.sql("INSERT INTO lake.plain.t VALUES (1)", "INSERT INTO lake.plain.t VALUES (2)")
+    assert side.hive.sql("SELECT id FROM lake.plain.t VERSION AS OF 'main'") == [(1,), (2,)]
+    job = side.server.post("catalogs/lake/tables/plain.t/rewrite", {})
+    assert side.worked_on(job)["status"] == "succeeded"
+    assert side.hive.sql("SELECT count(*) FROM lake.plain.t.files") == [(1,)]
