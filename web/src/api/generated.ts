@@ -3257,6 +3257,12 @@ export interface components {
             version: string;
         };
         /**
+         * HealthPart
+         * @description What can be wrong with a table.
+         * @enum {string}
+         */
+        HealthPart: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
+        /**
          * HiveEventKind
          * @description What happened to a partition.
          * @enum {string}
@@ -4087,7 +4093,7 @@ export interface components {
             lost: number;
             /** Of */
             of: number;
-            part: components["schemas"]["Part"];
+            part: components["schemas"]["HealthPart"];
         };
         /**
          * ManifestsJobIn
@@ -4669,12 +4675,6 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /**
-         * Part
-         * @description What can be wrong with a table.
-         * @enum {string}
-         */
-        Part: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
         /**
          * PartitionOut
          * @description The live files of one partition of one store; `partition` is '' for a table without partitions.
