@@ -17,9 +17,21 @@ from uuid import UUID, uuid4
 
 from catalog.blocker import LONGEST, Blocker, BlockerId
 from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, Unavailable
+from catalog.hive.decision import filtered
 from catalog.hive.ground import Directory
+from catalog.hive.model import HiveTable
 from catalog.hive.names import records_of
+from catalog.hive.publish_decisions import (
+    candidates_of,
+    decide,
+    filter_unnameable,
+    filters_by_format,
+    formats_to_write,
+    held_back,
+    why_never,
+)
 from catalog.hive.publishing import Comparison, compared
+from catalog.iceberg.json import Json
 from catalog.job import Job, JobId, JobKind, JobStatus
 from catalog.names import CatalogName, RelationId
 from catalog.operation import Operation, OperationId, OperationKind, OperationStatus
@@ -37,7 +49,6 @@ from server.service.hive.index import HiveIndex
 from server.service.hive.operations import check_unworked
 from server.service.hive.places import published_place
 from server.service.hive.publish import Publishes
-from server.service.hive.publishable import named_in_hive, no_avro, why_never, writable
 from server.service.hive.results import PublishOutcome, SyncOutcome
 from server.service.hive.state import read_some, split_name
 from server.service.hive.sync import Syncs
@@ -295,17 +306,21 @@ class Downgrades:
     def _compared(self, relation: Relation) -> _Compared:
         with self.database.reading() as uow:
             linked = linked_table(uow, uow.relations.get(relation.id))
-        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        table = metastore.table(*names)
+        table, metadata = self.index.table(relation), load_metadata(self.metadata, linked.target)
         records = records_of(table.partition_columns, linked.grounds)
-        metadata = load_metadata(self.metadata, linked.target)
         found = compared(self.files.live_files(metadata), linked.grounds, records)
-        state, strange = read_some(metastore, *names, [*found.differing]), no_avro(metadata)
-        named = named_in_hive(found, table)
-        _, formats = writable(named, state, strange)
+        return _Compared(linked, found, self._why_never(linked, table, metadata, found))
+
+    def _why_never(self, linked: Linked, table: HiveTable, metadata: Json, found: Comparison) -> str | None:
+        """Why Hive cannot be given some partition as it is, whatever a sync or time brings."""
+        metastore, columns = self.index.metastore(linked.relation.catalog), table.partition_columns
+        in_hive = read_some(metastore, table.database, table.name, [*found.differing]).units
+        named, nameless = filtered(candidates_of(found, columns), [filter_unnameable(columns)])
+        formats = formats_to_write(named, {unit.name: unit.format for unit in in_hive}, table.file_format)
+        differing = {name: named[name].record for name in formats}
         live, schema = self.files.live_files(metadata), metadata["current-schema-id"]
-        never = why_never(found, state, strange) or unheld(linked.link, live, named, table, schema, formats).never
-        return _Compared(linked, found, never)
+        known = unheld(linked.link, live, differing, table, schema, formats)
+        return why_never(held_back(nameless | decide(named, filters_by_format(formats, metadata, known.why))))
 
     def _let_go(self, operation: Operation, linked: Linked) -> None:
         """Drop the table, unless anything has moved since it was seen to be what Hive lists."""

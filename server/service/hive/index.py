@@ -14,7 +14,8 @@ from catalog.hive.ports import Metastore
 from catalog.names import CatalogName
 from catalog.ports.hive import Metastores
 from catalog.ports.store import Database
-from catalog.relation import Catalog
+from catalog.relation import Catalog, Relation
+from server.service.hive.state import split_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,10 @@ class HiveIndex:
                 hint="create a catalog with --metastore thrift://HOST:PORT",
             )
         return self.metastores.of(uri)
+
+    def table(self, relation: Relation) -> HiveTable:
+        """A linked table as its metastore has it now; NotFound when it is gone, Unavailable without an answer."""
+        return self.metastore(relation.catalog).table(*split_name(relation.hive_name or ""))
 
     def refresh(self, catalog: Catalog) -> IndexStatus:
         """List one catalog's metastore, one transaction per database; why it could not be is kept for whoever looks."""

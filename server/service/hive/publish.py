@@ -7,63 +7,29 @@ their own; what becomes of them is in `published`. What is published is what was
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from catalog.datafile import FileFormat
-from catalog.errors import CatalogError, CommitUnknown, Conflict, NotFound, RequirementFailed
-from catalog.hive.checkpoint import PublishPlan
-from catalog.hive.ground import Subdirectories
+from catalog.errors import CatalogError, CommitUnknown, NotFound
 from catalog.hive.link import HiveLink
-from catalog.hive.model import HiveColumn, HiveTable
-from catalog.hive.names import name_of, records_of
-from catalog.hive.parts import is_beginning
 from catalog.hive.publish_request import PublishRequest
-from catalog.hive.publishing import Comparison, compared, fingerprint
-from catalog.hive.types import parse_type
-from catalog.iceberg.json import Json
-from catalog.iceberg.reading import current_snapshot, sequence_number
-from catalog.iceberg.table import current_schema, ref_snapshot_id
 from catalog.job import Job, JobKind
-from catalog.keyed.guard import watermark_of
-from catalog.keyed.spec import BASE
-from catalog.keyed.view_sql import pinned_name
-from catalog.locations import PUBLISH_LOCATION
 from catalog.names import CatalogName, RelationId
 from catalog.planning import Due, backing_off
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database, UnitOfWork
-from catalog.relation import Relation, RelationKind
-from server.service.allowed import check_published
-from server.service.facts import load_metadata
-from server.service.hive.books import Linked, linked_table, note_all_given, note_published
-from server.service.hive.columns import Columns, Followed
+from catalog.relation import Relation
+from server.service.hive.columns import Columns
 from server.service.hive.freshness import Freshness
 from server.service.hive.index import HiveIndex
-from server.service.hive.locking import check_lockable
-from server.service.hive.look import why_unfit
-from server.service.hive.places import own_place, publish_location
-from server.service.hive.present import Present
-from server.service.hive.publishable import (
-    fresh,
-    named_in_hive,
-    no_avro,
-    taken_over,
-    why_never,
-    why_waiting,
-    without,
-    writable,
-)
-from server.service.hive.register import Moved
-from server.service.hive.results import PublishOutcome, PublishResult
-from server.service.hive.state import read_some, split_name
+from server.service.hive.publish_planner import PublishPlanner
+from server.service.hive.results import PublishResult
+from server.service.hive.state import split_name
 from server.service.hive.switch import Switches
-from server.service.hive.task import current_names, told_column, told_values
-from server.service.hive.unheld import Unheld, forget_unheld, names_of, unheld
-from server.service.hive.wishes import NOTHING, Wishes, waiting_for
+from server.service.hive.wishes import Wishes
 from server.service.metadata import MetadataFiles
-from server.service.permits import blocked_by, check_not_blocked
+from server.service.permits import blocked_by
 from server.service.planner import facts_of, past_of
 from server.service.queueing import added, queued
 
@@ -90,9 +56,9 @@ class Publishes:
     columns: Columns
 
     @property
-    def present(self) -> Present:
-        """What makes plain tables readable as of a snapshot."""
-        return Present(self.database, self.metadata, self.columns.committer, self.files)
+    def planner(self) -> PublishPlanner:
+        """What plans one publish."""
+        return PublishPlanner(self.database, self.metadata, self.index, self.files, self.switches, self.columns)
 
     @property
     def freshness(self) -> Freshness:
@@ -128,7 +94,7 @@ class Publishes:
 
     @property
     def _wishes(self) -> Wishes:
-        return Wishes(self.database, lambda relation: self.plan(relation, asked=True))
+        return Wishes(self.database, lambda relation: self.planner.plan(relation, asked=True))
 
     def activate(self) -> PublishStatus:
         """Publish every table whose policy wants it and whose interval is over, merging first what waits that long.
@@ -164,7 +130,7 @@ class Publishes:
         if wanted is JobKind.MERGE:
             self._merge_planned(relation)
         elif wanted is JobKind.PUBLISH:
-            self.plan(relation, asked=False)
+            self.planner.plan(relation, asked=False)
         return isinstance(wanted, JobKind)
 
     def _wanted(self, relation: Relation) -> JobKind | PublishRequest | None:
@@ -209,205 +175,8 @@ class Publishes:
             due = Due(kind=JobKind.MERGE, why=why, state=f"publish {facts.keyed.change_sequence}")
             added(uow, queued(relation, due, facts, now), now)
 
-    def plan(self, relation: Relation, *, asked: bool) -> PublishResult:
-        """A job for what differs, unless nothing does or another job is at work."""
-        name = str(relation.name)
-        with self.database.reading() as uow:
-            busy = uow.jobs.active_of(relation.id)
-        if busy is not None:
-            return _under_way(relation, busy, asked=asked)
-        open_still = self.switches.finish(relation)
-        if open_still.left:
-            return waiting_for(relation, open_still.why_left)
-        with self.database.reading() as uow:
-            linked, now_ns = linked_table(uow, relation), int(uow.now().timestamp() * 1e9)
-        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
-        table = metastore.table(*names)
-        if unfit := why_unfit(linked.link, table):
-            raise Conflict(unfit)
-        try:
-            followed = self.columns.follow(linked, table, publishing=True)
-        except Moved:
-            return waiting_for(relation, "a sync came first")
-        with self.database.reading() as uow:
-            linked = linked_table(uow, uow.relations.get(relation.id))
-        if linked.link.read_again:
-            return waiting_for(relation, "a sync builds partitions anew with a column that came back")
-        metadata = load_metadata(self.metadata, linked.target)
-        records = records_of(table.partition_columns, linked.grounds)
-        found = compared(self.files.live_files(metadata), linked.grounds, records)
-        named = named_in_hive(found, table)
-        free = without(named, linked.link.held_partitions, table)
-        settled = without(free, fresh(linked, now_ns, watermark_of(metadata)), table)
-        state = read_some(metastore, *names, [*settled.differing])
-        taken = taken_over(settled, self._changed_by_hive(linked, settled))
-        strange = no_avro(metadata)
-        able, formats = writable(taken, state, strange)
-        known = self._unheld(linked, metadata, named, table, formats)
-        ready = without(able, known.why, table)
-        waiting = found.count - ready.count
-        never = why_never(settled if named.count == found.count else found, state, strange) or known.never
-        counts = [one.count for one in (found, named, free, settled, taken, able)]
-        wait = "; ".join([*why_waiting(counts, strange), *known.words(names_of(able, table))])
-        if not ready.count:
-            self._note_given(linked, ready, metadata, is_all=not waiting)
-            outcome = PublishOutcome.HELD_BACK if waiting else PublishOutcome.UP_TO_DATE
-            message = f"{NOTHING}; {wait}" if waiting else NOTHING
-            return PublishResult(
-                table=name, outcome=outcome, message=message, held_back=wait, partitions_wait=waiting, never=never
-            )
-        try:
-            metadata = self.present.readable(linked, metadata)
-        except RequirementFailed:
-            return waiting_for(relation, "others have changed the table meanwhile")
-        task = _task(linked, table, metadata, ready, followed, formats)
-        check_lockable(metastore, *names, [one["name"] for one in task["partitions"]])
-        try:
-            self.switches.owners.claim(relation, table)
-        except CommitUnknown as error:
-            return waiting_for(relation, str(error))
-        done = self._queued(linked, self._planned(linked, metadata, ready, task, known.tried), asked=asked)
-        message = f"{done.message}; {wait}" if waiting else done.message
-        return replace(done, message=message, held_back=wait, partitions_wait=waiting, never=never)
-
-    def _changed_by_hive(self, linked: Linked, found: Comparison) -> set[str]:
-        """Partitions of a plain table that Hive has changed, which no sync has taken over yet, or can.
-
-        Those of a keyed table are rebuilt whatever they were: its publish finds out in time that they have changed.
-        """
-        if linked.is_keyed or not found.differing:
-            return set()
-        grounds = {name: linked.grounds[name] for name in found.differing}
-        return self.switches.overtaken(linked.relation, grounds, linked.subdirectories)
-
-    def _unheld(
-        self, linked: Linked, metadata: Json, found: Comparison, table: HiveTable, formats: Mapping[str, FileFormat]
-    ) -> Unheld:
-        live = self.files.live_files(metadata)
-        known = unheld(linked.link, live, found, table, metadata["current-schema-id"], formats)
-        if known.stale:
-            with self.database.writing() as uow:
-                forget_unheld(uow, linked.relation.id, known.stale)
-        return known
-
-    def _note_given(self, linked: Linked, found: Comparison, metadata: Json, *, is_all: bool) -> None:
-        with self.database.writing() as uow:
-            now = linked_table(uow, linked.relation)
-            # What a sync has taken over meanwhile, Hive's side may have made without knowing any change.
-            if now.link.generation != linked.link.generation:
-                return
-            note_published(uow, linked, {}, found.same, watermark_of(metadata))
-            if is_all and now.grounds == linked.grounds:
-                note_all_given(uow, linked, ref_snapshot_id(metadata, "main"))
-
-    def _planned(
-        self, linked: Linked, metadata: Json, found: Comparison, task: Json, tried: Mapping[str, str]
-    ) -> PublishPlan:
-        """What the job does, and what its commit is judged by."""
-        head, files = current_snapshot(metadata), None
-        if not linked.is_keyed:
-            files = fingerprint(self.files.live_files(metadata), {*found.differing.values(), *found.unknown})
-        return PublishPlan(
-            task=task,
-            head=ref_snapshot_id(metadata, "main"),
-            sequence=0 if head is None else sequence_number(head),
-            schema_id=metadata["current-schema-id"],
-            through=watermark_of(metadata),
-            same=tuple(sorted(found.same)),
-            tried=tried,
-            files=files,
-        )
-
-    def _queued(self, linked: Linked, plan: PublishPlan, *, asked: bool) -> PublishResult:
-        relation = linked.relation
-        words = f"partitions that differ from what Hive lists: {len(plan.task['partitions'])}"
-        with self.database.writing() as uow:
-            if linked_table(uow, relation).link.generation != linked.link.generation:
-                return waiting_for(relation, "a sync came first")
-            check_not_blocked(uow, relation.id, JobKind.PUBLISH)
-            due = Due(kind=JobKind.PUBLISH, why=words, state=f"publish {linked.link.generation}")
-            now = uow.now()
-            job = queued(relation, due, facts_of(uow, relation), now, asked=asked)
-            if not added(uow, job, now):
-                return waiting_for(relation, "another job came first")
-            task = {**plan.task, "root": f"{own_place(uow, relation, _counted(linked))}/{job.id}"}
-            check_published(
-                uow, self.metadata.files, relation.catalog, {PUBLISH_LOCATION: publish_location(uow, relation) or ""}
-            )
-            uow.grounds.stage(job.id, replace(plan, task=task))
-        return PublishResult(table=str(relation.name), outcome=PublishOutcome.PUBLISHING, message=words, job=job)
-
-
-def _under_way(relation: Relation, busy: Job, *, asked: bool) -> PublishResult:
-    """The answer while a job works on the table: a publish of a keyed one will do, for no merge has come since."""
-    if asked and busy.kind is JobKind.PUBLISH and relation.kind is RelationKind.KEYED:
-        name, outcome = str(relation.name), PublishOutcome.PUBLISHING
-        return PublishResult(table=name, outcome=outcome, message="is being published", job=busy)
-    return waiting_for(relation, f"a {busy.kind} job is {busy.status}")
-
-
-def _counted(linked: Linked) -> set[str]:
-    """Directories below which every file counts as a partition's."""
-    if linked.subdirectories is not Subdirectories.READ:
-        return set()
-    grounds = linked.grounds.values()
-    return {*(one.location for one in grounds), *(one.location for ground in grounds for one in ground.watched)}
-
 
 def _resolved_since(past: Sequence[Job], moment: datetime | None) -> bool:
     """Whether rows have left base without a change, because their keys came twice (decision 47)."""
     resolved = [one.ended_at for one in past if one.kind is JobKind.KEYS and one.committed_by and one.ended_at]
     return any(moment is None or ended > moment for ended in resolved)
-
-
-def _task(
-    linked: Linked,
-    table: HiveTable,
-    metadata: Json,
-    found: Comparison,
-    followed: Followed,
-    formats: Mapping[str, FileFormat],
-) -> Json:
-    """What the optimizer writes: which partitions of which snapshot, as which columns."""
-    names = current_names(metadata)
-    columns = [told_column(column, names) for column in _written(table, followed)]
-    partitioned_by = [told_column(column, names) for column in table.partition_columns]
-    lost = [column["hive"] for column in (*columns, *partitioned_by) if column["name"] is None]
-    if lost:
-        raise Conflict(
-            f"{table.full_name} has columns that {linked.relation.name} has not: {', '.join(lost)}; published, "
-            "its rows would lose them for Hive's readers",
-            hint=f"sync, if they are new in Hive; drop them there, if they were dropped here: ALTER TABLE "
-            f"{table.full_name} REPLACE COLUMNS (…)",
-        )
-    told = {column["name"] for column in (*columns, *partitioned_by)}
-    own = [field["name"] for field in current_schema(metadata)["fields"] if field["name"] not in told]
-    asked = [*found.differing, *(name_of(table.partition_columns, one) for one in found.unknown)]
-    head, name = ref_snapshot_id(metadata, "main"), linked.relation.name
-    pinned = [*name.as_namespace, pinned_name(BASE, head, metadata["current-schema-id"])]
-    return {
-        "base": pinned if linked.is_keyed else [*name.namespace, name.name],
-        "snapshot": None if linked.is_keyed else head,
-        "columns": columns,
-        "own_columns": own,
-        "partition_columns": partitioned_by,
-        "partitions": [
-            {"name": name, "values": told_values(table, name), "format": str(formats[name])} for name in asked
-        ],
-    }
-
-
-def _written(table: HiveTable, followed: Followed) -> Iterator[HiveColumn]:
-    """Hive's columns, by types that hold all that is here; Conflict when its readers would read something else."""
-    if waiting := [one for one in followed.drift.conflicts if one.check is not None]:
-        raise Conflict(f"{table.full_name} cannot be published while both sides differ: {waiting[0].what}")
-    types = {column.name.lower(): column.type for column in followed.drift.readable}
-    for column in followed.hive:
-        kind = types.get(column.name.lower())
-        if kind is not None and not is_beginning(parse_type(column.type), parse_type(kind)):
-            raise Conflict(
-                f"column {column.name} of {table.full_name} is {column.type} in Hive and {kind} here; published, "
-                "its readers would lose fields, or take one for another",
-                hint="make the fields on both sides the same, in the same order; new ones come last",
-            )
-        yield replace(column, type=kind or column.type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from catalog.hive.publish_decisions import HeldBack
 from catalog.job import Job
 
 
@@ -67,11 +68,15 @@ class PublishResult:
     outcome: PublishOutcome
     message: str
     job: Job | None = None
-    held_back: str = ""
-    """Why partitions are not published with this one, and what to do; empty when all are."""
-    partitions_wait: int = 0
+    held_back: tuple[HeldBack, ...] = ()
+    """Partitions that differ and are not published with this one: by which filter, why, and what to do."""
     never: str | None = None
     """Why some of these wait for what time does not bring, and what to do."""
+
+    @property
+    def partitions_wait(self) -> int:
+        """How many partitions are held back."""
+        return sum(held.partitions for held in self.held_back)
 
     @property
     def waits(self) -> bool:

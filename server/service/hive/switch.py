@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.errors import CatalogError, CommitUnknown, Unavailable
@@ -22,15 +22,22 @@ from catalog.hive.model import HiveTable
 from catalog.hive.names import partition_values
 from catalog.hive.ports import Lock, Metastore, Move, Place
 from catalog.hive.publishing import given
+from catalog.hive.repoint_decisions import (
+    InHive,
+    RepointDecision,
+    RepointKind,
+    decide_repoints,
+    is_written_to,
+    moved_or_made,
+)
 from catalog.names import RelationId
 from catalog.planning.need import counted
 from catalog.ports.hive import TableFiles
 from catalog.ports.store import Database
 from catalog.relation import Relation
-from firn.protocol.locations import canonical
 from server.service.hive.index import HiveIndex
 from server.service.hive.look import why_unfit
-from server.service.hive.owners import Owners
+from server.service.hive.owners import Owners, why_not
 from server.service.hive.state import read_some, split_name
 from server.service.planner import facts_of
 
@@ -140,69 +147,79 @@ class Switches:
     ) -> Switched:
         metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
         with metastore.lock(*names, partitions, wait=wait) as lock:
-            free = self._open(relation.id, [name for name in partitions if name not in lock.busy])
-            left = Switched(left=len(lock.busy), locked=len(lock.busy), who=next(iter(lock.busy.values()), ""))
-            if not free:
-                return left
-            state = read_some(metastore, *names, [*free])
-            if why_unfit(link, state.table) or self.owners.other(state.table, relation.id):
-                # Made anew, perhaps: none of it is where it was. Or another publishes to it.
-                ended = {name: ground.given_up(time.time_ns()) for name, ground in free.items()}
-            else:
-                now = {unit.name: unit.signals for unit in state.units}
-                overtaken = self._overtaken(free, now, subdirectories)
-                ended = dict(self._ended(_Locked(metastore, state.table, lock), free, now, overtaken))
-        self._note(relation.id, free, ended, unlocked=lock.without)
-        switched = sum(_is_switched(one, free[name]) for name, one in ended.items())
-        open_still = Switched(left=len(free) - len(ended))
-        return left + open_still + Switched(done=switched, given_up=len(ended) - switched)
+            table, hive, grounds = self._detect(relation, link, partitions, lock, subdirectories)
+            decisions = decide_repoints(grounds, hive)
+            ended = {} if table is None else dict(self._apply(_Locked(metastore, table, lock), decisions, hive.signals))
+        self._note(relation.id, grounds, ended, unlocked=lock.without)
+        locked = [decision for decision in decisions.values() if decision.kind is RepointKind.WAIT]
+        done = sum(_is_switched(one, grounds[name]) for name, one in ended.items())
+        return Switched(
+            done=done,
+            given_up=len(ended) - done,
+            left=len(grounds) - len(ended),
+            locked=len(locked),
+            who=locked[0].reason if locked else "",
+        )
+
+    def _detect(
+        self,
+        relation: Relation,
+        link: HiveLink,
+        partitions: Sequence[str],
+        lock: Lock,
+        subdirectories: Subdirectories,
+    ) -> tuple[HiveTable | None, InHive, dict[str, Ground]]:
+        """The table, what Hive has of it, and what is open now: another server may have ended some while we waited.
+
+        Without a table where all is locked that is open.
+        """
+        grounds = self._open(relation.id, partitions)
+        free = {name: ground for name, ground in grounds.items() if name not in lock.busy}
+        if not free:
+            return None, InHive(signals={}, locked=lock.busy), grounds
+        metastore, names = self.index.metastore(relation.catalog), split_name(relation.hive_name or "")
+        state = read_some(metastore, *names, [*free])
+        unfit = why_unfit(link, state.table)  # made anew, perhaps: none of it is where it was
+        if unfit is None and (other := self.owners.other(state.table, relation.id)) is not None:
+            unfit = why_not(state.table, other)
+        signals = {unit.name: unit.signals for unit in state.units}
+        overtaken = set[str]() if unfit else self._overtaken(free, signals, subdirectories)
+        return state.table, InHive(signals=signals, locked=lock.busy, unfit=unfit, overtaken=overtaken), grounds
 
     def _open(self, relation_id: RelationId, names: Sequence[str]) -> dict[str, Ground]:
-        """The grounds of those that are open now: while we waited for a lock, another server may have ended them."""
         with self.database.reading() as uow:
             stored = uow.grounds.of(relation_id)
         return {name: Ground.from_json(stored[name]) for name in names if name in stored and stored[name]["publishing"]}
 
-    def _ended(
-        self, locked: _Locked, grounds: Mapping[str, Ground], now: Mapping[str, Signals], overtaken: Collection[str]
+    def _apply(
+        self, locked: _Locked, decisions: Mapping[str, RepointDecision], signals: Mapping[str, Signals]
     ) -> Iterator[tuple[str, Ground]]:
+        """The grounds of those that have ended."""
         moved: dict[bool, list[str]] = {True: [], False: []}
-        for name, ground in grounds.items():
-            signals = now.get(name)
-            if signals is not None and ground.publishing and _is_at(signals, ground.publishing):
-                yield name, ground.switched(signals, time.time_ns())
-            elif name in overtaken:
+        for name, decision in decisions.items():
+            ground = decision.facts
+            if decision.kind is RepointKind.DONE:
+                yield name, ground.switched(signals[name], time.time_ns())
+            elif decision.kind is RepointKind.GIVE_UP:
                 yield name, ground.given_up(time.time_ns())
-            else:
+            elif decision.kind is RepointKind.MOVE:
                 moved[ground.is_dropped].append(name)
         # Without a lock each is read right before it is moved.
         size = AT_ONCE if locked.lock.without is None else 1
         for names in moved.values():  # those that are there, and those that are made
             for at in range(0, len(names), size):
-                yield from self._moved(locked, {name: grounds[name] for name in names[at : at + size]})
+                yield from self._moved(locked, {name: decisions[name].facts for name in names[at : at + size]})
 
     def _overtaken(
         self, grounds: Mapping[str, Ground], now: Mapping[str, Signals], subdirectories: Subdirectories
     ) -> set[str]:
-        """Partitions that Hive has dropped, made, moved or written to since the publish began.
-
-        An addition could be heard after the switch, too, but Hive's readers would lose sight of it until then.
-        """
-        # There though it was not to be, or not there though it was.
-        found = {name for name, ground in grounds.items() if ground.is_dropped == (name in now)}
-        found |= {name for name, one in now.items() if name not in found and one.location != grounds[name].location}
+        """Partitions that Hive has dropped, made, moved or written to since the publish began."""
+        found = moved_or_made(grounds, now)
         listed = [name for name in grounds if name not in found and name in now]
         places = [grounds[name].location for name in listed]
         listings = self.files.listings(places, recursive=subdirectories is Subdirectories.READ)
-        for name, listing in zip(listed, listings, strict=True):
-            there = {file.path: file for file in listing.files}
-            known = {file.path: file for file in grounds[name].files}
-            if there.keys() != known.keys() or not all(known[path].same_as(file) for path, file in there.items()):
-                found.add(name)
-            # Nobody has said whether what came there counts: its readers must not lose sight of it.
-            if subdirectories is Subdirectories.ASK and set(listing.subdirectories) - set(grounds[name].subdirectories):
-                found.add(name)
-        return found
+        written = zip(listed, listings, strict=True)
+        return found | {name for name, listing in written if is_written_to(grounds[name], listing, subdirectories)}
 
     def _moved(self, locked: _Locked, grounds: Mapping[str, Ground]) -> Iterator[tuple[str, Ground]]:
         """The grounds once the metastore was pointed there, or refused; without those of which nobody knows."""
@@ -275,10 +292,6 @@ def _move(table: HiveTable, name: str, ground: Ground) -> Move:
 
 def _is_switched(ground: Ground, before: Ground) -> bool:
     return before.publishing is not None and ground.files == before.publishing.files and not ground.is_dropped
-
-
-def _is_at(signals: Signals, directory: Directory) -> bool:
-    return canonical(signals.location) == canonical(directory.location)
 
 
 def _parameters(directory: Directory) -> dict[str, str | None]:

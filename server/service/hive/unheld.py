@@ -8,22 +8,20 @@ and stays true whatever happens; so one that is lost costs one more try, and one
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from catalog.datafile import FileFormat, LiveFile
 from catalog.hive.link import HiveLink, UnrepresentableNote
 from catalog.hive.model import HiveTable
-from catalog.hive.names import name_of
-from catalog.hive.publishing import Comparison, Record, fingerprint
+from catalog.hive.publishing import Record, fingerprint
 from catalog.names import RelationId
 from catalog.ports.store import UnitOfWork
 from server.service.hive.link_store import update_link
 
 WORDS = 500
 """As many characters of each reason."""
-_ADVICE = "Change these values, or have Hive write there in Parquet or ORC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,37 +35,20 @@ class Unheld:
     stale: frozenset[str] = frozenset()
     """Those of which what was noted is no longer so."""
 
-    def words(self, names: Collection[str]) -> Iterator[str]:
-        """Why those of these wait that do."""
-        for why, count in Counter(self.why[name] for name in names if name in self.why).items():
-            wait = "1 partition waits" if count == 1 else f"{count:,} partitions wait"
-            yield f"{wait}, because Hive would read otherwise from Avro: {why}. {_ADVICE}"
-
-    @property
-    def never(self) -> str | None:
-        """Why Hive cannot be given some of what differs, and what to do; None when nothing is known of that kind."""
-        name = min(self.why, default=None)
-        if name is None:
-            return None
-        others = f" and {len(self.why) - 1} more" if len(self.why) > 1 else ""
-        one = f"partition {name}" if name else "the table"
-        return f"{one}{others} would be read otherwise by Hive from Avro: {self.why[name]}. {_ADVICE}"
-
 
 def unheld(
     link: HiveLink,
     live: Iterable[LiveFile],
-    found: Comparison,
+    differing: Mapping[str, Record],
     table: HiveTable,
     schema: int,
     formats: Mapping[str, FileFormat],
 ) -> Unheld:
     """What is noted in the books beside what partitions are now; `live` is not looked at where nothing is in Avro."""
     notes = link.unrepresentable
-    records = names_of(found, table)
-    in_avro = {name: one for name, one in records.items() if formats.get(name) is FileFormat.AVRO}
+    in_avro = {name: one for name, one in differing.items() if formats.get(name) is FileFormat.AVRO}
     # What waits for something else now may have no format told: what is noted of it stays.
-    unknown = {name: one for name, one in records.items() if name in notes and name not in formats}
+    unknown = {name: one for name, one in differing.items() if name in notes and name not in formats}
     tried = _tried(live, in_avro | unknown, table, schema) if in_avro or unknown else {}
     holds = {name for name, note in notes.items() if tried.get(name) == note.tried}
     return Unheld(
@@ -75,12 +56,6 @@ def unheld(
         why={name: notes[name].why for name in holds & in_avro.keys()},
         stale=frozenset(notes.keys() - holds),
     )
-
-
-def names_of(found: Comparison, table: HiveTable) -> dict[str, Record]:
-    """Every partition that differs, by Hive's name for it."""
-    columns = table.partition_columns
-    return {**found.differing, **({name_of(columns, one): one for one in found.unknown} if columns else {})}
 
 
 def _tried(live: Iterable[LiveFile], partitions: Mapping[str, Record], table: HiveTable, schema: int) -> dict[str, str]:

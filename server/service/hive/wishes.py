@@ -23,7 +23,6 @@ from server.service.hive.link_store import update_link
 from server.service.hive.results import PublishOutcome, PublishResult
 from server.service.planner import asked_for, facts_of
 
-NOTHING = "nothing to publish"
 LASTS = timedelta(days=1)
 """So long is tried what others keep from being done: a metastore that is away, a table that is worked on all day."""
 
@@ -158,7 +157,7 @@ def _after(request: PublishRequest, result: PublishResult, facts: TableFacts) ->
         request,
         step=_STEPS[result.outcome],
         message="Hive has everything already" if is_done else result.message,
-        held_back=result.held_back,
+        held_back="; ".join(held.message for held in result.held_back),
     )
     if result.job is None:
         return replace(noted, job=None)

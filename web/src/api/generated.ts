@@ -3263,6 +3263,25 @@ export interface components {
          */
         HealthPart: "small-files" | "deletes" | "pending" | "snapshots" | "manifests" | "skew";
         /**
+         * HeldBackOut
+         * @description Partitions that one filter of a publish holds back for one reason: how many, one of them, and what to do.
+         *
+         *     A `kind` of `never` waits until somebody has done that, `wait` for a sync, a merge or time.
+         */
+        HeldBackOut: {
+            /** Advice */
+            advice: string;
+            /** Example */
+            example: string;
+            /** Filter */
+            filter: string;
+            kind: components["schemas"]["PublishKind"];
+            /** Partitions */
+            partitions: number;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * HiveEventKind
          * @description What happened to a partition.
          * @enum {string}
@@ -4922,6 +4941,12 @@ export interface components {
             protected: boolean;
         };
         /**
+         * PublishKind
+         * @description What a publish does with a partition.
+         * @enum {string}
+         */
+        PublishKind: "same" | "write" | "wait" | "never";
+        /**
          * PublishOut
          * @description What a publish did, and the job that goes on with it: its own, or a merge that has to come first.
          *
@@ -4929,6 +4954,8 @@ export interface components {
          *     that Hive is not given with this one. `outcome` is for programs, `message` for people.
          */
         PublishOut: {
+            /** Held Back */
+            held_back: components["schemas"]["HeldBackOut"][];
             job: components["schemas"]["JobOut"] | null;
             /** Message */
             message: string;

@@ -14,6 +14,7 @@ import pytest
 from catalog.commit import Change
 from catalog.errors import Conflict
 from catalog.hive.ports import Place
+from catalog.hive.publish_decisions import PublishKind
 from catalog.iceberg.json import Json
 from catalog.iceberg.reading import current_snapshot
 from catalog.iceberg.table import current_schema
@@ -120,9 +121,10 @@ def test_what_hive_has_changed_meanwhile_is_synced_first(beside: BesideHive, act
     act(table)
     failed(beside, job, "Hive has changed p=x meanwhile")
     outcome = beside.publishes.publish(LAKE, table.name)
-    assert outcome.message == (
-        "nothing to publish; 1 partition waits, because of changes of Hive's that no sync has taken over"
-    )
+    assert outcome.outcome is PublishOutcome.HELD_BACK
+    assert [(held.filter, held.partitions, held.example) for held in outcome.held_back] == [
+        ("changed-in-hive", 1, "p=x")
+    ]
     assert not beside.sync(table).conflict
     assert beside.live(table) == {*table.files(), own}
 
@@ -238,9 +240,11 @@ def test_rows_are_read_with_the_columns_that_the_table_has(beside: BesideHive) -
 def test_a_partition_that_hive_cannot_have_holds_up_no_other(beside: BesideHive) -> None:
     table = upgraded(beside)
     own = appended(beside, table, None, 8, part="")
-    assert beside.publishes.publish(LAKE, table.name).message == (
-        "nothing to publish; 1 partition waits, because Hive can have none of the values"
-    )
+    outcome = beside.publishes.publish(LAKE, table.name)
+    assert [(held.filter, held.partitions, held.kind) for held in outcome.held_back] == [
+        ("unnameable", 1, PublishKind.NEVER)
+    ]
+    assert outcome.message.startswith("nothing to publish; 1 partition waits, because Hive can have none of the values")
     _, job = written(beside, table)
     assert accepted(beside, job)["switched"] == 1
     assert own in beside.live(table)

@@ -14,6 +14,7 @@ from catalog.hive.publish_request import PublishRequest, Step
 from catalog.job import Job, JobId, JobKind, Lease
 from catalog.optimizer import PROTOCOL
 from server.service.hive.link_store import load_link
+from server.service.hive.publish_planner import PublishPlanner
 from server.service.hive.wishes import LASTS
 from server.service.optimizers import Coming
 from server.service.planner import asked_for, facts_of
@@ -228,7 +229,7 @@ def test_what_keeps_it_from_being_planned_is_told(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(beside.publishes), "plan", fails)
+        patched.setattr(PublishPlanner, "plan", fails)
         assert beside.publishes.activate().planned == 0
         assert (wish(beside, table).step, wish(beside, table).message) == (step, words)
         if step is Step.WAITS:

@@ -1,0 +1,60 @@
+"""Decisions: what a sync or publish does with each partition, and why it holds one back.
+
+Both flows work in three steps. They detect what differs, classify each partition by a list of filters, and apply the
+decisions. A filter is given partitions and returns a decision for each one that it holds back; the others go on to the
+next filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=StrEnum)
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[K, F]):
+    """What becomes of one partition: a kind for programs, a reason and advice for people."""
+
+    kind: K
+    facts: F
+    reason: str = ""
+    advice: str = ""
+    """What brings it on; empty where nobody has to do anything."""
+    held_by: str = ""
+    """The filter that holds the partition back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Generic[K, F]):
+    """One reason for which partitions are held back, with a name that people see."""
+
+    name: str
+    kind: K
+    advice: str
+    find: Callable[[Mapping[str, F]], Mapping[str, str]]
+    """Of these partitions those that it holds back, each with the reason."""
+
+    def decide(self, partitions: Mapping[str, F]) -> dict[str, Decision[K, F]]:
+        """Decisions about the partitions that it holds back."""
+        return {
+            name: Decision(self.kind, partitions[name], reason, self.advice, self.name)
+            for name, reason in self.find(partitions).items()
+            if name in partitions
+        }
+
+
+def filtered(
+    partitions: Mapping[str, F], filters: Sequence[Filter[K, F]]
+) -> tuple[dict[str, F], dict[str, Decision[K, F]]]:
+    """The partitions that no filter holds back, and the decisions about all others: the first filter counts."""
+    remaining, decisions = dict(partitions), dict[str, Decision[K, F]]()
+    for one in filters:
+        held = one.decide(remaining)
+        decisions |= held
+        remaining = {name: facts for name, facts in remaining.items() if name not in held}
+    return remaining, decisions
